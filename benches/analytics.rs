@@ -32,7 +32,7 @@ fn cold(corpus: &Corpus) -> Corpus {
         let grammar = segment.dag.grammar().clone();
         let dag = Dag::new(grammar, dictionary.num_words(), dictionary.lengths()).unwrap();
         let (paths, continues) = (segment.paths.clone(), segment.continues);
-        Arc::new(Segment { dictionary, dag, paths, continues })
+        Arc::new(Segment::new(dictionary, dag, paths, continues))
     });
     Corpus::new(corpus.profile(), segments.collect())
 }

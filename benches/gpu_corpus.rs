@@ -39,7 +39,7 @@ use tadoc::analytics::{
 use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::grammar::Grammar;
 use tadoc::read::extract_into;
-use tadoc::segment::{Dag, Measure, Segment};
+use tadoc::segment::{Dag, EdgeWords, Inverse, Measure, PrefixSums, Segment};
 use tadoc_cuda::{Device, DeviceCorpus, GpuError, PassageQuery};
 use texts::{Random, documents};
 
@@ -190,7 +190,7 @@ fn print(task: &str, times: &Times) {
     );
 }
 
-/// Returns the DAGs of the segments without data that is derived on demand.
+/// Returns the graphs of the segments.
 fn fresh(segments: &[Arc<Segment>]) -> Vec<Dag> {
     let dag = |segment: &Arc<Segment>| {
         let grammar = segment.dag.grammar().clone();
@@ -213,7 +213,8 @@ fn measure_index(
         grammars.into_par_iter().zip(segments).for_each(|(grammar, segment)| {
             let lens = segment.dictionary.lengths();
             let dag = Dag::new(grammar, segment.dag.num_words(), lens).unwrap();
-            black_box((dag.inverse(), dag.weights(), dag.prefix_sums(), dag.edge_words()));
+            let (inverse, weights) = (Inverse::new(dag.grammar()), dag.grammar().weights());
+            black_box((inverse, weights, PrefixSums::new(&dag), EdgeWords::new(&dag)));
         });
     };
     let seconds = |pool: &ThreadPool| pool.install(|| CPU_RUNS.least_seconds(grammars, derive));
@@ -230,7 +231,7 @@ fn measure_index(
         times.device += device_seconds(device, make)?;
         let starts = upload.index()?.starts_to_host()?;
         let dag = &segment.dag;
-        let start = |at| dag.prefix_sums().start(dag, Measure::Bytes, at);
+        let start = |at| segment.prefix_sums_or_derive().start(dag, Measure::Bytes, at);
         assert!((0..starts.len()).into_par_iter().all(|at| starts[at] == start(at)));
     }
     print("index generation", &times);
@@ -246,7 +247,7 @@ fn measure_words(
     let mut times = Times::default();
     let count = |dags: Vec<Dag>| {
         dags.par_iter().for_each(|dag| {
-            black_box(dag.weights());
+            black_box(dag.grammar().weights());
         });
     };
     let seconds =
@@ -257,9 +258,9 @@ fn measure_words(
         let mut weights = upload.weights()?;
         let counts = weights.word_counts_to_host()?;
         times.whole += start.elapsed().as_secs_f64();
-        assert!(counts[..] == segment.dag.weights()[..counts.len()]);
+        assert!(counts[..] == segment.weights_or_derive()[..counts.len()]);
         times.device += device_seconds(device, || weights.run())?;
-        assert!(weights.to_host()? == segment.dag.weights());
+        assert!(weights.to_host()? == segment.weights_or_derive());
         times.bytes += weights.traffic_bytes();
     }
     print("word_count", &times);
@@ -271,7 +272,7 @@ fn queries(segment: &Segment) -> Vec<PassageQuery> {
     let num_docs = segment.dag.grammar().num_docs();
     let query = |_| {
         let doc = random.below(num_docs);
-        let len = segment.dag.doc_len_bytes(doc) as usize;
+        let len = segment.doc_len_bytes_or_derive(doc) as usize;
         let offset = random.below((len + 1).saturating_sub(QUERY_BYTES as usize).max(1)) as u64;
         PassageQuery { doc: doc as u32, offset, len_bytes: QUERY_BYTES }
     };

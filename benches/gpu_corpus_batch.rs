@@ -160,7 +160,7 @@ impl Bench<'_> {
     /// Returns a random document and an offset in it.
     fn place(&self, random: &mut Random) -> (u32, u64) {
         let doc = random.below(self.segment.dag.grammar().num_docs());
-        let len = self.segment.dag.doc_len_bytes(doc) as usize;
+        let len = self.segment.doc_len_bytes_or_derive(doc) as usize;
         (doc as u32, random.below(len.saturating_sub(QUERY_BYTES as usize).max(1)) as u64)
     }
 

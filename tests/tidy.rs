@@ -29,16 +29,17 @@ const CRATES: &[(&str, &[&str])] = &[
 /// Modules of the core, each with the modules that it may name, in reading order.
 const IMPORTS: &[(&str, &[&str])] = &[
     ("error", &[]),
+    ("ids", &[]),
     ("interrupt", &["error"]),
     ("text", &["error"]),
-    ("grammar", &["error"]),
-    ("segment", &["error", "text", "grammar"]),
-    ("format", &["error", "text", "grammar", "segment"]),
+    ("grammar", &["error", "ids"]),
+    ("segment", &["error", "ids", "text", "grammar"]),
+    ("format", &["error", "ids", "text", "grammar", "segment"]),
     ("build", &["error", "text", "grammar", "segment", "format"]),
-    ("read", &["error", "segment"]),
-    ("query", &["error", "interrupt", "text", "segment", "read"]),
-    ("analytics", &["error", "text", "grammar", "segment", "format"]),
-    ("edits", &["error", "text", "grammar", "segment", "format", "read", "query"]),
+    ("read", &["error", "ids", "segment"]),
+    ("query", &["error", "ids", "interrupt", "text", "segment", "read"]),
+    ("analytics", &["error", "ids", "text", "grammar", "segment", "format"]),
+    ("edits", &["error", "ids", "text", "grammar", "segment", "format", "read", "query"]),
     ("accelerator", &["error", "grammar", "segment", "analytics"]),
 ];
 

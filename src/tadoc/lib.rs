@@ -127,6 +127,7 @@ pub mod edits;
 pub mod error;
 pub mod format;
 pub mod grammar;
+pub mod ids;
 mod interrupt;
 pub mod query;
 pub mod read;

@@ -32,7 +32,7 @@ pub fn segment(rules: &[Vec<u32>], doc_offsets: Vec<u32>, num_words: u32) -> Opt
     (1..doc_offsets.len()).for_each(|doc| paths.push(&format!("{doc}")));
     let grammar = Grammar { num_terminals, rule_offsets, symbols: rules.concat(), doc_offsets };
     let dag = Dag::new(grammar, num_words, dictionary.lengths()).ok()?;
-    Some(Arc::new(Segment { dictionary, dag, paths, continues: false }))
+    Some(Arc::new(Segment::new(dictionary, dag, paths, false)))
 }
 
 pub fn corpus_of(segment: &Arc<Segment>) -> Corpus {

@@ -202,7 +202,7 @@ pub fn segment_of(
     let dag = Dag::new(grammar, num_words, block.dictionary.lengths()).unwrap();
     let mut paths = Paths::default();
     (0..docs.len()).for_each(|doc| paths.push(&format!("{doc}.txt")));
-    Segment { dictionary: block.dictionary, dag, paths, continues }
+    Segment::new(block.dictionary, dag, paths, continues)
 }
 
 /// Builds a corpus of one document with 2^60 times "ab ", and a small one.
@@ -220,7 +220,7 @@ pub fn bomb() -> Corpus {
     let dag = Dag::new(grammar, 2, dictionary.lengths()).unwrap();
     let mut paths = Paths::default();
     ["bomb", "small"].iter().for_each(|path| paths.push(path));
-    let segment = Segment { dictionary, dag, paths, continues: false };
+    let segment = Segment::new(dictionary, dag, paths, false);
     Corpus::new(TokenizerProfile::Word, vec![Arc::new(segment)])
 }
 
@@ -358,6 +358,6 @@ pub fn doubled(doublings: u32) -> Corpus {
     let dag = Dag::new(grammar, 2, dictionary.lengths()).unwrap();
     let mut paths = Paths::default();
     paths.push("doubled.txt");
-    let segment = Segment { dictionary, dag, paths, continues: false };
+    let segment = Segment::new(dictionary, dag, paths, false);
     Corpus::new(TokenizerProfile::Word, vec![Arc::new(segment)])
 }

@@ -72,7 +72,7 @@ proptest! {
         let ways: Vec<_> = segments.map(|segment| choose_traversal(segment.as_ref()).0).collect();
         prop_assert_eq!(index.traversals().collect::<Vec<_>>(), ways);
         for segment in case.corpus.segments() {
-            segment.dag.note_words_read(u64::MAX / 2);
+            segment.note_words_read(u64::MAX / 2);
         }
         let kept = InvertedIndex::with_vocabulary(vocabulary, Traversal::Auto).unwrap();
         prop_assert_eq!(rows(&kept), expected.clone());

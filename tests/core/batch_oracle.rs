@@ -44,7 +44,7 @@ fn check_words(case: &Case, queries: &[WordQuery<'_>]) {
 
 /// Makes segments keep the words of documents, where they can.
 fn keep_words(case: &Case) {
-    case.corpus.segments().iter().for_each(|segment| segment.dag.note_words_read(u64::MAX / 2));
+    case.corpus.segments().iter().for_each(|segment| segment.note_words_read(u64::MAX / 2));
 }
 
 /// Asks for words one by one and compares the answers with the plain text.
@@ -148,7 +148,9 @@ fn frequent_words_and_long_documents_are_answered_in_groups() {
             check_words(&case, &[*query; 3]);
         }
         keep_words(&case);
-        assert!(case.corpus.segments().iter().any(|it| it.dag.doc_words_if_worth().is_some()));
+        assert!(
+            case.corpus.segments().iter().any(|it| it.doc_words_or_derive_if_worth().is_some())
+        );
         check_words(&case, &all);
         check_single_words(&case, &all[..200]);
         let of_long = all.iter().filter(|query| query.doc_id % 4 == 3 && query.word == "power");

@@ -220,7 +220,7 @@ fn long_words_are_counted() {
         assert!(found.eq(doc_ids.clone()), "{way}");
     }
     let segment = &case.corpus.segments()[0];
-    assert!(segment.dag.doc_words_if_worth().is_some());
+    assert!(segment.doc_words_or_derive_if_worth().is_some());
     let mut tokens = TokenCursor::new(vocabulary.clone(), &all);
     let mut read = Vec::new();
     while let Some(chunk) = tokens.next_chunk().unwrap() {
@@ -248,8 +248,7 @@ fn documents_of_any_size_are_counted() {
     let grammar = Grammar { num_terminals, rule_offsets, symbols, doc_offsets };
     let num_words = block.dictionary.num_words();
     let dag = Dag::new(grammar, num_words, block.dictionary.lengths()).unwrap();
-    let segment =
-        Segment { dictionary: block.dictionary, dag, paths: Paths::default(), continues: false };
+    let segment = Segment::new(block.dictionary, dag, Paths::default(), false);
     let corpus = Corpus::new(TokenizerProfile::Word, vec![Arc::new(segment)]);
     let vocabulary = Arc::new(Vocabulary::new(&corpus).unwrap());
     let many = 1u64 << 39;

@@ -181,7 +181,7 @@ fn check_snapshot(
         assert_eq!(path, living.path(doc_id), "{what}, {doc_id}");
     }
     for segment in snapshot.segments() {
-        let weights = &segment.dag.weights()[..segment.dag.num_words() as usize];
+        let weights = &segment.weights_or_derive()[..segment.dag.num_words() as usize];
         assert!(!weights.contains(&0), "{what}: a word that nothing uses");
     }
     let counts = word_count(&snapshot).unwrap();

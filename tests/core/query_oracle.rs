@@ -348,10 +348,10 @@ fn long_words_are_found() {
     let case = scrambled::case_of(TokenizerProfile::Word, (0..40).map(text).collect(), 7);
     let one = |words: &[&str]| vec![words.iter().map(|word| (*word).to_owned()).collect()];
     let docs: Vec<u64> = (0..40).step_by(6).collect();
-    let dag = &case.corpus.segments()[0].dag;
+    let segment = &case.corpus.segments()[0];
     for num_docs_read in [0, 40] {
-        dag.note_docs_read(num_docs_read);
-        assert_eq!(dag.doc_words_if_worth().is_some(), num_docs_read > 0);
+        segment.note_docs_read(num_docs_read);
+        assert_eq!(segment.doc_words_or_derive_if_worth().is_some(), num_docs_read > 0);
         for items in [
             one(&[&longest]),
             one(&["a", &longest, "b"]),

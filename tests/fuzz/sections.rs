@@ -186,7 +186,7 @@ fn check_parts_alone(file: &[u8], corpus: Option<&Corpus>) {
 fn check_words(words: &Segment, segment: &Segment) {
     let num_words = segment.dictionary.num_words() as usize;
     assert_eq!(words.dictionary.bytes(), segment.dictionary.bytes());
-    assert_eq!(words.dag.weights()[..num_words], segment.dag.weights()[..num_words]);
+    assert_eq!(words.weights_or_derive()[..num_words], segment.weights_or_derive()[..num_words]);
 }
 
 /// Checks that the corpus is the same after it is written and read once more.

@@ -176,12 +176,12 @@ fn the_cpu_has_an_answer_to_each_case() {
         let cpu = corpus_of(&segment);
         for query in queries(&segment, &mut random, 40) {
             let passage = extract(&cpu, query.doc.into(), query.offset, query.len_bytes).unwrap();
-            let left = segment.dag.doc_len_bytes(query.doc as usize) - query.offset;
+            let left = segment.doc_len_bytes_or_derive(query.doc as usize) - query.offset;
             assert_eq!(passage.len() as u64, query.len_bytes.min(left), "{name}");
         }
         let pairs = sequence_counts(&name, &segment, 2);
         let num_docs = segment.dag.grammar().num_docs();
-        let num_pairs = |doc| segment.dag.doc_len_words(doc).saturating_sub(1);
+        let num_pairs = |doc| segment.doc_len_words_or_derive(doc).saturating_sub(1);
         let expected = (0..num_docs).map(num_pairs).sum::<u64>();
         assert_eq!(pairs.counts().iter().sum::<u64>(), expected, "{name}");
     }
@@ -210,14 +210,14 @@ fn weights_are_the_cpus() {
         let mut weights = corpus.weights().unwrap();
         let occurrences = weights.occurrences_to_host().unwrap();
         for element in 0..segment.dag.num_elements() as u32 {
-            let places = segment.dag.inverse().of(element).iter();
-            let expected = places.map(|place| (place.rule_idx, place.position));
+            let places = segment.inverse_or_derive().of(element).iter();
+            let expected = places.map(|place| (u32::from(place.rule_id), place.position));
             assert!(occurrences.of(element).eq(expected), "{name}, {element}");
         }
         for poison in POISONS {
             weights.fill(poison).unwrap();
             weights.run().unwrap();
-            assert!(weights.to_host().unwrap() == segment.dag.weights(), "{name}");
+            assert!(weights.to_host().unwrap() == segment.weights_or_derive(), "{name}");
             let counts = weights.word_counts_to_host().unwrap();
             assert!(counts == segment_word_counts(&segment), "{name}");
         }
@@ -239,7 +239,7 @@ fn lengths_and_starts_are_the_cpus() {
                 assert_eq!(lens[element as usize], expected, "{name}, {element}");
             }
             let starts = index.starts_to_host().unwrap();
-            let start = |at| dag.prefix_sums().start(dag, Measure::Bytes, at);
+            let start = |at| segment.prefix_sums_or_derive().start(dag, Measure::Bytes, at);
             assert!((0..starts.len()).all(|at| starts[at] == start(at)), "{name}");
         }
     }
@@ -250,7 +250,7 @@ fn queries(segment: &Segment, random: &mut Random, num_queries: usize) -> Vec<Pa
     let num_docs = segment.dag.grammar().num_docs();
     let query = |at: usize| {
         let doc = random.below(num_docs) as u32;
-        let len = segment.dag.doc_len_bytes(doc as usize);
+        let len = segment.doc_len_bytes_or_derive(doc as usize);
         let offset = (random.below(1 << 40) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) % (len + 1);
         let (offset, len_bytes) = match at % 8 {
             0 => (0, 300),
@@ -301,7 +301,7 @@ fn passages_that_are_not_there_are_refused() {
     let (one, other) = (built(1, 10), built(2, 10));
     let corpus = upload(&device, &one);
     let reader = corpus.passages().unwrap();
-    let len = one.dag.doc_len_bytes(3);
+    let len = one.doc_len_bytes_or_derive(3);
     let refused = |doc, offset| {
         let query = PassageQuery { doc, offset, len_bytes: 1 };
         matches!(reader.batch(&[query]), Err(GpuError::Mismatch { .. }))

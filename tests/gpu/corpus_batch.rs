@@ -461,7 +461,7 @@ fn edits_that_cannot_be_made_are_refused() {
     let dag = Dag::new(grammar, 1, dictionary.lengths()).unwrap();
     let mut paths = Paths::default();
     paths.push("odd");
-    let odd = Arc::new(Segment { dictionary, dag, paths, continues: false });
+    let odd = Arc::new(Segment::new(dictionary, dag, paths, false));
     assert!(refused(&words_of(&device, &odd).0, &insert(0, 0)));
 }
 

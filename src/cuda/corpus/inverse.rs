@@ -32,7 +32,7 @@ pub(super) struct DeviceInverse {
 }
 
 /// The positions of each element on right-hand sides, as in
-/// [`Dag::inverse`](tadoc::segment::Dag::inverse).
+/// [`Inverse`](tadoc::segment::Inverse).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Occurrences {
     offsets: Vec<u32>,

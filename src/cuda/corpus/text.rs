@@ -108,7 +108,9 @@ impl CorpusText {
             dictionary,
             num_root: grammar.root().len(),
             num_symbols: grammar.symbols.len(),
-            doc_lens: (0..grammar.num_docs()).map(|doc| dag.doc_len_bytes(doc)).collect(),
+            doc_lens: (0..grammar.num_docs())
+                .map(|doc| segment.doc_len_bytes_or_derive(doc))
+                .collect(),
             grammar: corpus.arrays.clone(),
             corpus: corpus.clone(),
         };
@@ -298,7 +300,7 @@ fn starts_of_host(
     device: &Device,
     segment: &Segment,
 ) -> Result<(DeviceBuffer<u64>, DeviceBuffer<u32>), GpuError> {
-    let (dag, sums) = (&segment.dag, segment.dag.prefix_sums());
+    let (dag, sums) = (&segment.dag, segment.prefix_sums_or_derive());
     let num_positions = dag.grammar().symbols.len();
     let starts: Vec<u64> =
         (0..=num_positions).map(|at| sums.start(dag, Measure::Bytes, at)).collect();

@@ -106,7 +106,7 @@ impl CorpusWeights {
     }
 
     /// Returns the number of occurrences of each element, by element id, as in
-    /// [`Dag::weights`](tadoc::segment::Dag::weights).
+    /// [`Grammar::weights`](tadoc::grammar::Grammar::weights).
     ///
     /// # Errors
     ///

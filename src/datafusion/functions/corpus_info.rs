@@ -108,10 +108,11 @@ impl Totals {
         let mut totals = Self { segments: corpus.segments().len() as u64, ..Self::default() };
         for segment in corpus.segments() {
             let (dag, dictionary) = (&segment.dag, &segment.dictionary);
-            let terminals = &dag.weights()[..dictionary.len() as usize];
+            let terminals = &segment.weights_or_derive()[..dictionary.len() as usize];
             let num_tokens =
                 |weights: &[u64]| weights.iter().fold(0, |sum: u64, &w| sum.saturating_add(w));
-            let len_bytes = |doc| dag.doc_len_bytes(doc);
+            let sums = segment.prefix_sums_or_derive();
+            let len_bytes = |doc| sums.doc_len_bytes(doc);
             let docs = 0..dag.grammar().num_docs();
             totals.text_bytes += docs.map(len_bytes).sum::<u64>();
             totals.tokens += num_tokens(terminals);

@@ -177,7 +177,7 @@ fn build(
     let segments = loaded.corpus.segments().iter();
     reservation.try_grow(segments.map(|segment| usual_bytes(&segment.dag)).sum())?;
     let traversal = run.scan.options.traversal;
-    let is_kept = |segment: &Segment| traversal == Traversal::Auto && segment.dag.keeps_doc_words();
+    let is_kept = |segment: &Segment| traversal == Traversal::Auto && segment.keeps_doc_words();
     record_sweep(run, loaded.corpus.segments().iter().filter(|segment| !is_kept(segment)));
     analytics::InvertedIndex::with_vocabulary(vocabulary, traversal).map_err(datafusion_error)
 }

@@ -44,7 +44,7 @@ fn is_counted(run: &Run, vocabulary: &Vocabulary) -> bool {
     let is_chosen = scan.placement.is_on_device() && scan.options.device == Device::Auto;
     let is_counted = is_chosen
         && scan.options.traversal == Traversal::Auto
-        && segments.iter().all(|segment| segment.dag.doc_words_if_worth().is_some());
+        && segments.iter().all(|segment| segment.doc_words_or_derive_if_worth().is_some());
     if is_counted {
         tracing::info!(corpus = %scan.location, reason = WORDS_KEPT, "counting on the CPU");
     }

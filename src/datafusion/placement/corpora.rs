@@ -76,7 +76,7 @@ fn work(scan: &Scan, task: Task, loaded: Option<&LoadedCorpus>) -> Work {
     let shape: SegmentShape = segments().map(SegmentShape::from).sum();
     let are_words_kept = loaded.is_some_and(|loaded| {
         let mut segments = loaded.corpus.segments().iter();
-        task.is_in_doc_words(&scan.options) && segments.all(|segment| segment.dag.keeps_doc_words())
+        task.is_in_doc_words(&scan.options) && segments.all(|segment| segment.keeps_doc_words())
     });
     Work {
         task,

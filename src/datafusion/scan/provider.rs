@@ -196,7 +196,7 @@ fn are_words_kept(
     let is_asked = |task: Task| task.is_in_doc_words(&scan.options);
     let is_asked = !scan.placement.is_on_device() && task.is_ok_and(is_asked);
     let segments = loaded.into_iter().flat_map(|loaded| loaded.corpus.segments());
-    segments.filter(|_| is_asked).map(|segment| segment.dag.keeps_doc_words()).collect()
+    segments.filter(|_| is_asked).map(|segment| segment.keeps_doc_words()).collect()
 }
 
 /// Returns the parts of segments that `function` uses with `filters`. Filters on text first look

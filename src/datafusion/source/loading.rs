@@ -202,7 +202,7 @@ impl CorpusCache {
             .buffered(parallel)
             .try_collect()
             .await?;
-        let keep_no_copies = || segments.iter().for_each(|segment| segment.dag.keep_no_copies());
+        let keep_no_copies = || segments.iter().for_each(|segment| segment.keep_no_copies());
         if open.portion.is_some() {
             keep_no_copies();
         }

@@ -175,6 +175,12 @@ pub(super) fn cheapest_first(
     costs
 }
 
+/// Chooses the traversal for the documents of a segment of this `shape`. Returns it, never
+/// [`Traversal::Auto`], and the reason for `EXPLAIN`. O(1) from stored statistics.
+pub fn choose_traversal(shape: impl Into<SegmentShape>) -> (Traversal, String) {
+    choose_task_traversal(TraversalTask::InvertedIndex, shape.into(), 2)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

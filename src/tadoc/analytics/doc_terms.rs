@@ -12,6 +12,7 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
+use crate::ids::RuleId;
 use crate::segment::Dag;
 use crate::segment::dag::{Expansion, MAX_WORDS, RuleTexts, num_words_at};
 
@@ -189,8 +190,8 @@ impl Words<'_> {
         for &element in &self.dag.grammar().symbols[positions] {
             if element < num_words {
                 f(Held::Item(element));
-            } else if let Some(rule_idx) = self.dag.rule_of(element) {
-                f(Held::Rule(rule_idx));
+            } else if let Some(rule_id) = self.dag.rule_of(element) {
+                f(Held::Rule(rule_id));
             }
         }
     }
@@ -208,10 +209,10 @@ impl Bodies for Words<'_> {
     }
 
     #[inline]
-    fn of_rule(&self, rule_idx: usize, mut f: impl FnMut(Held)) {
-        match self.bags.and_then(|bags| bags.get(rule_idx)) {
+    fn of_rule(&self, rule_id: RuleId, mut f: impl FnMut(Held)) {
+        match self.bags.and_then(|bags| bags.get(rule_id)) {
             Some(bag) => bag.iter().for_each(|&(word, times)| f(Held::Items(word, times))),
-            None => self.at(self.dag.rule_range(rule_idx), f),
+            None => self.at(self.dag.rule_range(rule_id), f),
         }
     }
 }

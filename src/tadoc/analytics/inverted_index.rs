@@ -7,10 +7,13 @@
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use crate::error::Result;
 use crate::segment::{Corpus, Segment};
 
 use super::postings::Postings;
+use super::segment_terms::check_number;
 use super::{SegmentDocuments, Traversal, Vocabulary, choose_traversal};
 
 /// Builds the inverted index of `corpus`. Rows are in byte order of the words.
@@ -41,12 +44,12 @@ impl InvertedIndex {
             if traversal != Traversal::Auto {
                 return Postings::new(segment, traversal, &first_ids).map(Arc::new);
             }
-            if let Some(doc_words) = segment.dag.doc_words_if_worth() {
+            if let Some(doc_words) = segment.doc_words_or_derive_if_worth() {
                 let num_words = segment.dag.num_words() as usize;
                 let documents = SegmentDocuments::of_doc_words(doc_words, num_words);
                 return documents.into_postings(&first_ids).map(Arc::new);
             }
-            segment.dag.note_docs_read(segment.dag.grammar().num_docs() as u64);
+            segment.note_docs_read(segment.dag.grammar().num_docs() as u64);
             let (way, _) = choose_traversal(segment.as_ref());
             Postings::new(segment, way, &first_ids).map(Arc::new)
         };
@@ -55,8 +58,26 @@ impl InvertedIndex {
         Ok(Self { vocabulary, postings })
     }
 
+    /// Creates the index of a corpus from those of each of its segments.
+    ///
+    /// # Errors
+    /// The errors of [`TermVectors::of_segments`](super::TermVectors::of_segments), and [`Error::Capacity`](crate::Error::Capacity) as for
+    /// [`with_vocabulary`](Self::with_vocabulary).
+    pub fn of_segments(vocabulary: Arc<Vocabulary>, parts: Vec<SegmentDocuments>) -> Result<Self> {
+        let segments = vocabulary.corpus().segments();
+        check_number(parts.len(), segments.len())?;
+        let first_ids = vocabulary.first_ids();
+        let parts = parts.into_par_iter().zip(segments).zip(&first_ids);
+        let postings = parts.map(|((part, segment), first_ids)| {
+            part.check(segment)?;
+            part.into_postings(first_ids).map(Arc::new)
+        });
+        let postings = postings.collect::<Result<_>>()?;
+        Ok(Self::with_postings(vocabulary, postings))
+    }
+
     /// Creates the index from the lists of each segment.
-    pub(super) fn with_postings(vocabulary: Arc<Vocabulary>, postings: Vec<Arc<Postings>>) -> Self {
+    fn with_postings(vocabulary: Arc<Vocabulary>, postings: Vec<Arc<Postings>>) -> Self {
         Self { vocabulary, postings }
     }
 

@@ -17,6 +17,7 @@
 //! expansions.
 
 use super::ascending_set::AscendingSet;
+use crate::ids::RuleId;
 
 /// An entry of the right-hand side of a rule, or of the root range of a document.
 pub(super) enum Held {
@@ -24,8 +25,8 @@ pub(super) enum Held {
     Item(u32),
     /// An item and its number of occurrences.
     Items(u32, u32),
-    /// A rule. Its index is larger than that of the rule that contains it.
-    Rule(usize),
+    /// A rule. Its id is larger than that of the rule that contains it.
+    Rule(RuleId),
 }
 
 /// Right-hand sides of the rules and root ranges of the documents of a segment.
@@ -34,8 +35,8 @@ pub(super) trait Bodies {
     fn len_of_doc(&self, doc: usize) -> usize;
     /// Calls `f` with each entry of document `doc` (an index inside the segment).
     fn of_doc(&self, doc: usize, f: impl FnMut(Held));
-    /// Calls `f` with each entry of rule `rule_idx`.
-    fn of_rule(&self, rule_idx: usize, f: impl FnMut(Held));
+    /// Calls `f` with each entry of rule `rule_id`.
+    fn of_rule(&self, rule_id: RuleId, f: impl FnMut(Held));
 }
 
 /// Integer type of a count.
@@ -112,14 +113,14 @@ impl<C: Count, const LANES: usize> LaneCounts<C, LANES> {
         if num_held.saturating_mul(ALL_PER_HELD) < num_all {
             self.hold_docs::<true>(bodies, docs);
             while let Some(rule_idx) = self.rules.pop() {
-                self.pass_on::<true>(bodies, rule_idx);
+                self.pass_on::<true>(bodies, RuleId::from(rule_idx as u32));
             }
             self.list();
         } else {
             self.hold_docs::<false>(bodies, docs);
             for rule_idx in 0..self.rule_counts.len() {
                 if self.rule_counts[rule_idx] != [C::default(); LANES] {
-                    self.pass_on::<false>(bodies, rule_idx);
+                    self.pass_on::<false>(bodies, RuleId::from(rule_idx as u32));
                 }
             }
             self.list_all();
@@ -165,10 +166,11 @@ impl<C: Count, const LANES: usize> LaneCounts<C, LANES> {
     }
 
     /// Passes the counts of a rule on to its entries, and clears them.
-    fn pass_on<const ARE_MARKED: bool>(&mut self, bodies: &impl Bodies, rule_idx: usize) {
-        let counts = std::mem::replace(&mut self.rule_counts[rule_idx], [C::default(); LANES]);
+    fn pass_on<const ARE_MARKED: bool>(&mut self, bodies: &impl Bodies, rule_id: RuleId) {
+        let counts =
+            std::mem::replace(&mut self.rule_counts[rule_id.index()], [C::default(); LANES]);
         let add = |sums: &mut [C; LANES], times| add(sums, counts.map(|count| count.times(times)));
-        bodies.of_rule(rule_idx, |held| self.hold::<ARE_MARKED>(held, add));
+        bodies.of_rule(rule_id, |held| self.hold::<ARE_MARKED>(held, add));
     }
 
     /// Adds to the counts of one entry and, if `ARE_MARKED`, marks the entry.
@@ -177,7 +179,8 @@ impl<C: Count, const LANES: usize> LaneCounts<C, LANES> {
         let (item, times) = match held {
             Held::Item(item) => (item as usize, 1),
             Held::Items(item, times) => (item as usize, times),
-            Held::Rule(rule_idx) => {
+            Held::Rule(rule_id) => {
+                let rule_idx = rule_id.index();
                 if ARE_MARKED {
                     self.rules.insert(rule_idx);
                 }
@@ -279,7 +282,7 @@ mod tests {
     fn held(element: u32) -> Held {
         match element {
             0 => Held::Items(0, 3),
-            NUM_ITEMS.. => Held::Rule((element - NUM_ITEMS) as usize),
+            NUM_ITEMS.. => Held::Rule(RuleId::from(element - NUM_ITEMS)),
             item => Held::Item(item),
         }
     }
@@ -291,8 +294,8 @@ mod tests {
         fn of_doc(&self, doc: usize, f: impl FnMut(Held)) {
             self.docs[doc].iter().copied().map(held).for_each(f);
         }
-        fn of_rule(&self, rule_idx: usize, f: impl FnMut(Held)) {
-            self.rules[rule_idx].iter().copied().map(held).for_each(f);
+        fn of_rule(&self, rule_id: RuleId, f: impl FnMut(Held)) {
+            self.rules[rule_id.index()].iter().copied().map(held).for_each(f);
         }
     }
 
@@ -303,7 +306,7 @@ mod tests {
                 match held(element) {
                     Held::Item(item) => items.push(item),
                     Held::Items(item, times) => items.extend((0..times).map(|_| item)),
-                    Held::Rule(rule_idx) => pending.extend(&self.rules[rule_idx]),
+                    Held::Rule(rule_id) => pending.extend(&self.rules[rule_id.index()]),
                 }
             }
             items

@@ -119,8 +119,8 @@ pub use sequences::rows::too_many_occurrences;
 pub use crate::text::Fold;
 pub use cooccurrence::{Cooccurrences, Pairing, cooccurrence};
 pub use costs::{
-    NUM_STATISTICS, TRAVERSAL_COSTS, TraversalTask, choose_task_traversal, traversal_cost,
-    traversal_costs, traversal_statistics,
+    NUM_STATISTICS, TRAVERSAL_COSTS, TraversalTask, choose_task_traversal, choose_traversal,
+    traversal_cost, traversal_costs, traversal_statistics,
 };
 pub use doc_selection::DocSelection;
 pub use document_counts::document_counts;
@@ -136,6 +136,6 @@ pub use term_chunk::TermVectorChunk;
 pub use term_vector::{TermVectorCursor, TermVectors, choose_term_traversal, term_vector};
 pub use tfidf::{Tfidf, TfidfChunk, TfidfCursor};
 pub use tokens::{TokenChunk, TokenCursor};
-pub use traversal::{SegmentShape, Traversal, choose_traversal};
+pub use traversal::{SegmentShape, Traversal};
 pub use vocabulary::Vocabulary;
 pub use word_count::{WordCounts, segment_word_counts, word_count};

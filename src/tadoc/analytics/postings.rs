@@ -32,6 +32,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::ids::RuleId;
 use crate::segment::{Dag, Segment};
 
 use super::Traversal;
@@ -153,7 +154,7 @@ pub(super) struct Masks<'a> {
     /// One bit for each rule: the rule has a mask.
     rules: Vec<u64>,
     /// Rules with a mask, for the traversals that need no order.
-    touched_rules: Vec<u32>,
+    touched_rules: Vec<RuleId>,
     stack: Vec<Range<usize>>,
 }
 
@@ -186,9 +187,9 @@ impl<'a> Masks<'a> {
                 continue;
             }
             self.rules[at] = bits & (bits - 1);
-            let rule_idx = at * 64 + bits.trailing_zeros() as usize;
-            let mask = std::mem::take(&mut self.masks[num_terminals + rule_idx]);
-            self.add_all(self.dag.rule_range(rule_idx), mask);
+            let rule_id = RuleId::from(at as u32 * 64 + bits.trailing_zeros());
+            let mask = std::mem::take(&mut self.masks[num_terminals + rule_id.index()]);
+            self.add_all(self.dag.rule_range(rule_id), mask);
         }
     }
 
@@ -199,9 +200,9 @@ impl<'a> Masks<'a> {
         for &element in &dag.grammar().symbols[positions] {
             if element < num_words {
                 self.add_word(element, mask);
-            } else if let Some(rule_idx) = dag.rule_of(element) {
+            } else if let Some(rule_id) = dag.rule_of(element) {
                 self.masks[element as usize] |= mask;
-                self.rules[rule_idx / 64] |= 1 << (rule_idx % 64);
+                self.rules[rule_id.index() / 64] |= 1 << (rule_id.index() % 64);
             }
         }
     }
@@ -229,16 +230,16 @@ impl<'a> Masks<'a> {
         let num_terminals = self.dag.num_terminals() as usize;
         for doc in docs {
             let mask = 1 << (doc - first);
-            self.walk(doc, mask, |masks, rule_idx| {
-                let slot = &mut masks.masks[num_terminals + rule_idx];
+            self.walk(doc, mask, |masks, rule_id| {
+                let slot = &mut masks.masks[num_terminals + rule_id.index()];
                 if *slot & mask != 0 {
                     return Step::Skip;
                 }
                 if *slot == 0 {
-                    masks.touched_rules.push(rule_idx as u32);
+                    masks.touched_rules.push(rule_id);
                 }
                 *slot |= mask;
-                match bags.get(rule_idx) {
+                match bags.get(rule_id) {
                     Some(words) => {
                         words.iter().for_each(|&word| masks.add_word(word, mask));
                         Step::Skip
@@ -247,13 +248,13 @@ impl<'a> Masks<'a> {
                 }
             });
         }
-        for rule_idx in self.touched_rules.drain(..) {
-            self.masks[num_terminals + rule_idx as usize] = 0;
+        for rule_id in self.touched_rules.drain(..) {
+            self.masks[num_terminals + rule_id.index()] = 0;
         }
     }
 
     /// Walks over the expansion of `doc`. Adds `mask` to its words and asks `enter` at each rule.
-    fn walk(&mut self, doc: usize, mask: u64, mut enter: impl FnMut(&mut Self, usize) -> Step) {
+    fn walk(&mut self, doc: usize, mask: u64, mut enter: impl FnMut(&mut Self, RuleId) -> Step) {
         let dag = self.dag;
         let mut range = dag.doc_range(doc);
         loop {
@@ -267,11 +268,11 @@ impl<'a> Masks<'a> {
             let element = dag.grammar().symbols[position];
             if element < dag.num_words() {
                 self.add_word(element, mask);
-            } else if let Some(rule_idx) = dag.rule_of(element)
+            } else if let Some(rule_id) = dag.rule_of(element)
                 && dag.len_words(element) > 0
-                && matches!(enter(self, rule_idx), Step::Enter)
+                && matches!(enter(self, rule_id), Step::Enter)
             {
-                let outer = std::mem::replace(&mut range, dag.rule_range(rule_idx));
+                let outer = std::mem::replace(&mut range, dag.rule_range(rule_id));
                 if !outer.is_empty() {
                     self.stack.push(outer);
                 }
@@ -414,14 +415,14 @@ impl Bags {
         let max_words =
             grammar.symbols.len().saturating_mul(BAG_WORDS_PER_ELEMENT).min(u32::MAX as usize);
         let mut bags = Self { ranges: vec![(0, 0); grammar.num_rules()], words: Vec::new() };
-        let mut seen_in = vec![0u32; dag.num_words() as usize];
-        for rule_idx in (1..grammar.num_rules()).rev() {
+        let mut seen_in = vec![RuleId::ROOT; dag.num_words() as usize];
+        for rule_id in grammar.rule_ids().skip(1).rev() {
             if bags.words.len() + MAX_BAG_WORDS > max_words {
                 break;
             }
             let start = bags.words.len();
-            if bags.fill(dag, rule_idx, &mut seen_in) {
-                bags.ranges[rule_idx] = (start as u32, bags.words.len() as u32);
+            if bags.fill(dag, rule_id, &mut seen_in) {
+                bags.ranges[rule_id.index()] = (start as u32, bags.words.len() as u32);
             } else {
                 bags.words.truncate(start);
             }
@@ -429,24 +430,24 @@ impl Bags {
         bags
     }
 
-    /// Appends the distinct words of rule `rule_idx`. Returns false if they are too many.
-    fn fill(&mut self, dag: &Dag, rule_idx: usize, seen_in: &mut [u32]) -> bool {
+    /// Appends the distinct words of rule `rule_id`. Returns false if they are too many.
+    fn fill(&mut self, dag: &Dag, rule_id: RuleId, seen_in: &mut [RuleId]) -> bool {
         let start = self.words.len();
-        for &element in dag.grammar().rule(rule_idx) {
+        for &element in dag.grammar().rule(rule_id) {
             let (child_start, child_end) = match dag.rule_of(element) {
                 _ if dag.len_words(element) == 0 => continue,
                 None => {
-                    push_new(&mut self.words, element, rule_idx, seen_in);
+                    push_new(&mut self.words, element, rule_id, seen_in);
                     continue;
                 }
-                Some(child) => self.ranges[child],
+                Some(child) => self.ranges[child.index()],
             };
             if child_start == child_end {
                 return false;
             }
             for at in child_start..child_end {
                 let word = self.words[at as usize];
-                push_new(&mut self.words, word, rule_idx, seen_in);
+                push_new(&mut self.words, word, rule_id, seen_in);
             }
             if self.words.len() - start > MAX_BAG_WORDS {
                 return false;
@@ -455,16 +456,16 @@ impl Bags {
         self.words.len() - start <= MAX_BAG_WORDS
     }
 
-    fn get(&self, rule_idx: usize) -> Option<&[u32]> {
-        let (start, end) = self.ranges[rule_idx];
+    fn get(&self, rule_id: RuleId) -> Option<&[u32]> {
+        let (start, end) = self.ranges[rule_id.index()];
         (start < end).then(|| &self.words[start as usize..end as usize])
     }
 }
 
 #[inline]
-fn push_new(words: &mut Vec<u32>, word: u32, rule_idx: usize, seen_in: &mut [u32]) {
-    if seen_in[word as usize] != rule_idx as u32 {
-        seen_in[word as usize] = rule_idx as u32;
+fn push_new(words: &mut Vec<u32>, word: u32, rule_id: RuleId, seen_in: &mut [RuleId]) {
+    if seen_in[word as usize] != rule_id {
+        seen_in[word as usize] = rule_id;
         words.push(word);
     }
 }

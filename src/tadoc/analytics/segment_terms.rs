@@ -12,16 +12,15 @@
 //! * log lists). The meaning of the numbers is not checked.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::segment::{DocWords, Segment};
 
+use super::TermVectorChunk;
 use super::postings::Postings;
 use super::word_rows::SegmentRows;
-use super::{InvertedIndex, TermVectorChunk, TermVectors, Vocabulary};
 
 /// Minimum number of words of a document for each range of words that is searched in it.
 const PAIRS_PER_LOOK: usize = 64;
@@ -49,7 +48,11 @@ pub struct SegmentDocuments {
 }
 
 impl SegmentTerms {
-    fn check(&self, segment: &Segment) -> Result<()> {
+    /// Checks the shape of the matrix against `segment`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if it is not one of its documents and words.
+    pub(super) fn check(&self, segment: &Segment) -> Result<()> {
         let num_docs = segment.dag.grammar().num_docs();
         check_matrix(&self.offsets, num_docs, &self.words, segment.dag.num_words() as usize)?;
         check(self.counts.len() == self.words.len(), || {
@@ -153,6 +156,15 @@ impl Counted<'_> {
 }
 
 impl SegmentDocuments {
+    /// Checks the shape of the matrix against `segment`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if it is not one of its words and documents.
+    pub(super) fn check(&self, segment: &Segment) -> Result<()> {
+        let (num_words, num_docs) = (segment.dag.num_words(), segment.dag.grammar().num_docs());
+        check_matrix(&self.offsets, num_words as usize, &self.docs, num_docs)
+    }
+
     /// Builds the lists from the words of each document. Ranges of words are handled in parallel;
     /// each range searches all documents for its words.
     pub(super) fn of_doc_words(doc_words: &DocWords, num_words: usize) -> Self {
@@ -243,40 +255,6 @@ fn for_each_pair(
     }
 }
 
-impl TermVectors {
-    /// Creates the term vectors of a corpus from those of each of its segments.
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] unless there is one part of the right shape for each segment.
-    pub fn of_segments(vocabulary: Arc<Vocabulary>, parts: Vec<SegmentTerms>) -> Result<Self> {
-        let segments = vocabulary.corpus().segments();
-        check_number(parts.len(), segments.len())?;
-        parts.par_iter().zip(segments).try_for_each(|(part, segment)| part.check(segment))?;
-        Ok(Self::with_counted(vocabulary, parts))
-    }
-}
-
-impl InvertedIndex {
-    /// Creates the index of a corpus from those of each of its segments.
-    ///
-    /// # Errors
-    /// The errors of [`TermVectors::of_segments`], and [`Error::Capacity`] as for
-    /// [`with_vocabulary`](Self::with_vocabulary).
-    pub fn of_segments(vocabulary: Arc<Vocabulary>, parts: Vec<SegmentDocuments>) -> Result<Self> {
-        let segments = vocabulary.corpus().segments();
-        check_number(parts.len(), segments.len())?;
-        let first_ids = vocabulary.first_ids();
-        let parts = parts.into_par_iter().zip(segments).zip(&first_ids);
-        let postings = parts.map(|((part, segment), first_ids)| {
-            let num_words = segment.dag.num_words() as usize;
-            check_matrix(&part.offsets, num_words, &part.docs, segment.dag.grammar().num_docs())?;
-            part.into_postings(first_ids).map(Arc::new)
-        });
-        let postings = postings.collect::<Result<_>>()?;
-        Ok(Self::with_postings(vocabulary, postings))
-    }
-}
-
 /// Joins the lists of words that fold to the same text to the list of the first of them, each
 /// document once. The lists of the other words become empty.
 fn folded(part: &SegmentDocuments, first_ids: &[u32]) -> (Vec<usize>, Vec<u32>) {
@@ -328,7 +306,11 @@ fn check_matrix(
     })
 }
 
-fn check_number(got: usize, expected: usize) -> Result<()> {
+/// Checks that there is one part for each segment.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] if not.
+pub(super) fn check_number(got: usize, expected: usize) -> Result<()> {
     check(got == expected, || format!("{got} parts of {expected} segments"))
 }
 

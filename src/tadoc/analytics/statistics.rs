@@ -65,6 +65,7 @@ fn memory_bytes(segment: &Segment) -> u64 {
     let parts = [
         segment.dictionary.memory_bytes(),
         segment.dag.memory_bytes(),
+        segment.kept_bytes(),
         segment.paths.memory_bytes(),
     ];
     parts.iter().map(|&bytes| bytes as u64).sum()
@@ -89,9 +90,9 @@ fn len_bytes(dag: &Dag) -> u64 {
 fn num_tokens(dag: &Dag) -> u64 {
     let grammar = dag.grammar();
     let mut lens = vec![0u64; grammar.num_rules()];
-    for rule_idx in (0..grammar.num_rules()).rev() {
-        let of = |&element: &u32| dag.rule_of(element).map_or(1, |child| lens[child]);
-        lens[rule_idx] = grammar.rule(rule_idx).iter().map(of).fold(0, u64::saturating_add);
+    for rule_id in grammar.rule_ids().rev() {
+        let of = |&element: &u32| dag.rule_of(element).map_or(1, |child| lens[child.index()]);
+        lens[rule_id.index()] = grammar.rule(rule_id).iter().map(of).fold(0, u64::saturating_add);
     }
     lens.first().copied().unwrap_or(0)
 }
@@ -99,11 +100,11 @@ fn num_tokens(dag: &Dag) -> u64 {
 fn depth(dag: &Dag) -> u32 {
     let grammar = dag.grammar();
     let mut levels = vec![0u32; grammar.num_rules()];
-    for rule_idx in 0..grammar.num_rules() {
-        let below = levels[rule_idx] + 1;
-        for &element in grammar.rule(rule_idx) {
+    for rule_id in grammar.rule_ids() {
+        let below = levels[rule_id.index()] + 1;
+        for &element in grammar.rule(rule_id) {
             if let Some(child) = dag.rule_of(element) {
-                levels[child] = levels[child].max(below);
+                levels[child.index()] = levels[child.index()].max(below);
             }
         }
     }

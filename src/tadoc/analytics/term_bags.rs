@@ -1,5 +1,6 @@
 //! Bags of words of small rules: the distinct words of a rule and their counts, children first.
 
+use crate::ids::RuleId;
 use crate::segment::Dag;
 
 /// Maximum number of words in the bag of a rule. Larger rules get no bag and are expanded instead.
@@ -25,28 +26,28 @@ impl TermBags {
             grammar.symbols.len().saturating_mul(BAG_WORDS_PER_ELEMENT).min(NOWHERE as usize);
         let mut bags = Self { ranges: vec![(0, 0); grammar.num_rules()], words: Vec::new() };
         let mut places = vec![NOWHERE; dag.num_words() as usize];
-        for rule_idx in (1..grammar.num_rules()).rev() {
+        for rule_id in grammar.rule_ids().skip(1).rev() {
             if bags.words.len() + 2 * MAX_BAG_WORDS > max_words {
                 break;
             }
             let start = bags.words.len();
-            let is_small = bags.fill(dag, rule_idx, &mut places);
+            let is_small = bags.fill(dag, rule_id, &mut places);
             for &(word, _) in &bags.words[start..] {
                 places[word as usize] = NOWHERE;
             }
             match is_small {
-                true => bags.ranges[rule_idx] = (start as u32, bags.words.len() as u32),
+                true => bags.ranges[rule_id.index()] = (start as u32, bags.words.len() as u32),
                 false => bags.words.truncate(start),
             }
         }
         bags
     }
 
-    /// Appends the words of rule `rule_idx`. Returns false if they are too many, if a count
+    /// Appends the words of rule `rule_id`. Returns false if they are too many, if a count
     /// overflows, or if there is no word.
-    fn fill(&mut self, dag: &Dag, rule_idx: usize, places: &mut [u32]) -> bool {
+    fn fill(&mut self, dag: &Dag, rule_id: RuleId, places: &mut [u32]) -> bool {
         let start = self.words.len();
-        for &element in dag.grammar().rule(rule_idx) {
+        for &element in dag.grammar().rule(rule_id) {
             let (child_start, child_end) = match dag.rule_of(element) {
                 _ if dag.len_words(element) == 0 => continue,
                 None => {
@@ -55,7 +56,7 @@ impl TermBags {
                     }
                     continue;
                 }
-                Some(child) => self.ranges[child],
+                Some(child) => self.ranges[child.index()],
             };
             if child_start == child_end {
                 return false;
@@ -88,11 +89,11 @@ impl TermBags {
         true
     }
 
-    /// Returns the words of one expansion of rule `rule_idx` with their counts, if the rule has a
+    /// Returns the words of one expansion of rule `rule_id` with their counts, if the rule has a
     /// bag.
     #[inline]
-    pub fn get(&self, rule_idx: usize) -> Option<&[(u32, u32)]> {
-        let (start, end) = self.ranges[rule_idx];
+    pub fn get(&self, rule_id: RuleId) -> Option<&[(u32, u32)]> {
+        let (start, end) = self.ranges[rule_id.index()];
         (start < end).then(|| &self.words[start as usize..end as usize])
     }
 

@@ -22,7 +22,7 @@ use crate::segment::dag::RuleTexts;
 use crate::segment::{Corpus, Segment};
 
 use super::doc_terms::{DocTerms, GROUP_LEN, Helps};
-use super::segment_terms::{Counted, SegmentTerms};
+use super::segment_terms::{Counted, SegmentTerms, check_number};
 use super::term_bags::TermBags;
 use super::word_rows::WordRows;
 use super::{
@@ -85,15 +85,27 @@ impl TermVectors {
             bags: OnceLock::new(),
             texts: OnceLock::new(),
             counted: None,
-            is_kept: traversal == Traversal::Auto && segment.dag.doc_words_if_worth().is_some(),
+            is_kept: traversal == Traversal::Auto
+                && segment.doc_words_or_derive_if_worth().is_some(),
         };
         let ways = vocabulary.corpus().segments().iter().map(way).collect();
         let rows = Arc::new(WordRows::new(&vocabulary));
         Self { vocabulary, rows, ways }
     }
 
+    /// Creates the term vectors of a corpus from those of each of its segments.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) unless there is one part of the right shape for each segment.
+    pub fn of_segments(vocabulary: Arc<Vocabulary>, parts: Vec<SegmentTerms>) -> Result<Self> {
+        let segments = vocabulary.corpus().segments();
+        check_number(parts.len(), segments.len())?;
+        parts.par_iter().zip(segments).try_for_each(|(part, segment)| part.check(segment))?;
+        Ok(Self::with_counted(vocabulary, parts))
+    }
+
     /// Creates term vectors from counts that were made elsewhere, with one part for each segment.
-    pub(super) fn with_counted(vocabulary: Arc<Vocabulary>, parts: Vec<SegmentTerms>) -> Self {
+    fn with_counted(vocabulary: Arc<Vocabulary>, parts: Vec<SegmentTerms>) -> Self {
         let way = |part| Way {
             traversal: Traversal::TokenScan,
             is_forced: false,
@@ -110,8 +122,8 @@ impl TermVectors {
     pub(super) fn counted(&self, segment_idx: usize) -> Option<Counted<'_>> {
         let way = &self.ways[segment_idx];
         if way.is_kept {
-            let dag = &self.vocabulary.corpus().segments()[segment_idx].dag;
-            return dag.doc_words_if_worth().map(Counted::Kept);
+            let segment = &self.vocabulary.corpus().segments()[segment_idx];
+            return segment.doc_words_or_derive_if_worth().map(Counted::Kept);
         }
         way.counted.as_ref().map(Counted::Elsewhere)
     }
@@ -311,7 +323,8 @@ impl Counter {
         segment_idx: usize,
         docs: &[usize],
     ) -> Result<&DocTerms> {
-        let dag = &vectors.vocabulary.corpus().segments()[segment_idx].dag;
+        let segment = &vectors.vocabulary.corpus().segments()[segment_idx];
+        let dag = &segment.dag;
         let way = &vectors.ways[segment_idx];
         let is_worth = self.makes_helps || way.is_forced;
         let mut helps = Helps::default();
@@ -323,7 +336,7 @@ impl Counter {
         let terms = self.open(vectors, segment_idx);
         terms.count(dag, docs, helps)?;
         if !way.is_forced {
-            dag.note_docs_read(docs.len() as u64);
+            segment.note_docs_read(docs.len() as u64);
         }
         Ok(terms)
     }

@@ -8,12 +8,10 @@ use crate::error::{Error, Result};
 use crate::format::SegmentMeta;
 use crate::segment::Segment;
 
-use super::{TraversalTask, choose_task_traversal};
-
 /// Order in which a task by document visits the rules. All traversals give the same rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Traversal {
-    /// Traversal that [`choose_task_traversal`] chooses.
+    /// Traversal that [`choose_task_traversal`](super::choose_task_traversal) chooses.
     #[default]
     Auto,
     /// Top-down: sets or counts of documents flow from parents to children, several documents in
@@ -58,12 +56,6 @@ impl FromStr for Traversal {
             }
         })
     }
-}
-
-/// Chooses the traversal for the documents of a segment of this `shape`. Returns it, never
-/// [`Traversal::Auto`], and the reason for `EXPLAIN`. O(1) from stored statistics.
-pub fn choose_traversal(shape: impl Into<SegmentShape>) -> (Traversal, String) {
-    choose_task_traversal(TraversalTask::InvertedIndex, shape.into(), 2)
 }
 
 /// Statistics that decide about a traversal. A footer has them, so `EXPLAIN` needs no grammar.

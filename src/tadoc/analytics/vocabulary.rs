@@ -205,7 +205,7 @@ impl Vocabulary {
 
 /// Returns the number of occurrences of each word of `segment`.
 pub(super) fn word_weights(segment: &Segment) -> &[u64] {
-    &segment.dag.weights()[..segment.dag.num_words() as usize]
+    &segment.weights_or_derive()[..segment.dag.num_words() as usize]
 }
 
 fn merge(segments: &[Arc<Segment>]) -> Result<Rows> {

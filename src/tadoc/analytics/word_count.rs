@@ -2,11 +2,11 @@
 //!
 //! Rules are numbered with parents before children. So the weight of a rule is known when the sweep
 //! reaches its right-hand side, and the sweep adds that weight to every element there
-//! ([`Dag::weights`], which keeps the result). O(G) for each segment, with segments in parallel.
+//! ([`Segment::weights_or_derive`], which keeps the result). O(G) for each segment, with segments in parallel.
 //! Sums over segments are checked for overflow. TADOC uses a queue of rules and a hash table for
 //! each rule (Zhang et al., VLDB Journal 2021, section 4); flat arrays need neither.
 //!
-//! [`Dag::weights`]: crate::segment::Dag::weights
+//! [`Segment::weights_or_derive`]: crate::segment::Segment::weights_or_derive
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -33,7 +33,7 @@ pub fn segment_word_counts(segment: &Segment) -> &[u64] {
 pub fn word_count(corpus: &Corpus) -> Result<WordCounts> {
     // The sweeps are most of the work, so they run for all segments in parallel first.
     corpus.segments().par_iter().for_each(|segment| {
-        segment.dag.weights();
+        segment.weights_or_derive();
     });
     WordCounts::with_vocabulary(Arc::new(Vocabulary::new(corpus)?))
 }

@@ -37,10 +37,10 @@ impl WordWalk {
             if element < num_words {
                 f(element);
                 num_found += 1;
-            } else if let Some(rule_idx) = dag.rule_of(element)
+            } else if let Some(rule_id) = dag.rule_of(element)
                 && dag.len_words(element) > 0
             {
-                let outer = std::mem::replace(&mut self.range, dag.rule_range(rule_idx));
+                let outer = std::mem::replace(&mut self.range, dag.rule_range(rule_id));
                 if !outer.is_empty() {
                     self.stack.push(outer);
                 }

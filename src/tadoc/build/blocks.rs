@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use crate::build::builder::{BuilderKind, IngestOptions};
+use crate::build::options::{BuilderKind, IngestOptions};
 use crate::error::Result;
 use crate::format::{EncodedSegment, SegmentParts};
 use crate::grammar::{RoundsEngine, RoundsOptions, build_rounds_by, build_sequitur};

@@ -26,6 +26,8 @@ mod blocks;
 mod builder;
 #[cfg(test)]
 pub(crate) mod of_texts;
+mod options;
 
 pub use blocks::{MAX_BLOCKS_AT_ONCE, usual_blocks_at_once};
-pub use builder::{BuilderKind, CorpusBuilder, IngestOptions, IngestReport};
+pub use builder::{CorpusBuilder, IngestReport};
+pub use options::{BuilderKind, IngestOptions};

@@ -10,21 +10,22 @@ use std::ops::ControlFlow;
 
 use crate::error::Result;
 use crate::query;
-use crate::query::{Query, SearchOptions, search_with};
+use crate::query::{Query, Question, SearchOptions, Way, search_with};
 use crate::segment::Corpus;
-
-/// Most places of a climb before another way is taken. A climb takes 10 to 50 ns a place; the other
-/// way takes 2 us before it begins.
-const MAX_PLACES: usize = 128;
 
 /// Returns the number of occurrences of `word` in document `doc_id`, which must exist.
 pub(super) fn count(corpus: &Corpus, doc_id: u64, word: &str) -> Result<u64> {
-    if let Some(count) = query::kept_count(corpus, doc_id, word) {
-        return Ok(count);
-    }
-    let mut count = 0;
-    if climb::<false>(corpus, doc_id, word, MAX_PLACES, &mut |_| count += 1) {
-        return Ok(count);
+    let kept = query::kept_count(corpus, doc_id, word);
+    let question = Question::Living { keeps_words: kept.is_some() };
+    match (question.way(None, []), kept) {
+        (Way::KeptWords, Some(count)) => return Ok(count),
+        (Way::Climb { max_places }, _) => {
+            let mut count = 0;
+            if climb::<false>(corpus, doc_id, word, max_places, &mut |_| count += 1) {
+                return Ok(count);
+            }
+        }
+        _ => {}
     }
     let options = SearchOptions { doc_id: Some(doc_id), ..Default::default() };
     query::count(corpus, &Query::of_word(word), &options)
@@ -33,18 +34,23 @@ pub(super) fn count(corpus: &Corpus, doc_id: u64, word: &str) -> Result<u64> {
 /// Appends the byte offsets of `word` in document `doc_id`, which must exist, to `offsets`, in
 /// ascending order.
 pub(super) fn find(corpus: &Corpus, doc_id: u64, word: &str, offsets: &mut Vec<u64>) -> Result<()> {
-    let count = query::kept_count(corpus, doc_id, word);
-    if count == Some(0) {
-        return Ok(());
+    let kept = query::kept_count(corpus, doc_id, word);
+    let question = Question::Living { keeps_words: kept.is_some() };
+    let mut way = question.way(None, []);
+    if way == Way::KeptWords {
+        if kept == Some(0) {
+            return Ok(());
+        }
+        way = question.way(Some(way), []);
     }
-    let num_before = offsets.len();
-    // Reading a document whose words are kept takes less than half as long.
-    let max_places = if count.is_some() { MAX_PLACES / 4 } else { MAX_PLACES };
-    if climb::<true>(corpus, doc_id, word, max_places, &mut |offset| offsets.push(offset)) {
-        offsets[num_before..].sort_unstable();
-        return Ok(());
+    if let Way::Climb { max_places } = way {
+        let num_before = offsets.len();
+        if climb::<true>(corpus, doc_id, word, max_places, &mut |offset| offsets.push(offset)) {
+            offsets[num_before..].sort_unstable();
+            return Ok(());
+        }
+        offsets.truncate(num_before);
     }
-    offsets.truncate(num_before);
     let options = SearchOptions { doc_id: Some(doc_id), ..Default::default() };
     search_with(corpus, &Query::of_word(word), &options, &mut |hits| {
         offsets.extend(hits.iter().map(|hit| hit.byte_offset));
@@ -74,7 +80,7 @@ fn climb<const OFFSETS: bool>(
             }
         }
         if parts.peek().is_some() {
-            part_start = part_start.wrapping_add(segment.dag.doc_len_bytes(doc));
+            part_start = part_start.wrapping_add(segment.doc_len_bytes_or_derive(doc));
         }
     }
     true

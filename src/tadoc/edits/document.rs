@@ -24,7 +24,7 @@ use std::sync::OnceLock;
 
 use super::base_words;
 use super::piece_tree::{Piece, PieceTree, Source};
-use super::surroundings::surroundings;
+use super::surroundings::{Surroundings, surroundings};
 use super::word_changes::WordChanges;
 use crate::error::{Error, Result};
 use crate::read::{DEFAULT_MAX_OUTPUT_BYTES, extract_into};
@@ -185,7 +185,7 @@ impl EditedDocument {
             self.borders = Borders::LooseEnd { start: range.start };
             self.replace(range, &[text]);
         } else if self.settle(corpus)
-            && let Some(around) = surroundings(self, corpus, &range)
+            && let Some(around) = self.surroundings(corpus, &range)
         {
             let added = [around.before(), text, around.behind()];
             let start = range.start - added[0].len() as u64;
@@ -207,7 +207,7 @@ impl EditedDocument {
     fn append(&mut self, corpus: &Corpus, text: &[u8]) {
         let end = self.len_bytes();
         if self.changes.get().is_some() {
-            match surroundings(self, corpus, &(end..end)) {
+            match self.surroundings(corpus, &(end..end)) {
                 Some(around) => {
                     let start = end - around.before().len() as u64;
                     self.follow_words(corpus, start..end, &[around.before(), text]);
@@ -219,6 +219,14 @@ impl EditedDocument {
         }
         self.text.extend_from_slice(text);
         self.pieces.extend_last(text.len() as u64);
+    }
+
+    /// Returns the bytes around `range` up to the next cuts, if there are some nearby.
+    fn surroundings(&self, corpus: &Corpus, range: &Range<u64>) -> Option<Surroundings> {
+        let read = |range, output: &mut Vec<u8>| {
+            self.read(corpus, range, DEFAULT_MAX_OUTPUT_BYTES, output)
+        };
+        surroundings(corpus.profile(), self.len_bytes(), range, read)
     }
 
     /// Replaces the bytes of `range` with `texts`, one after the other.

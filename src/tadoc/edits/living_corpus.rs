@@ -24,8 +24,7 @@ use rustc_hash::FxHashMap;
 
 use super::base_words;
 use super::document::EditedDocument;
-use super::edit::{Answer, EditBatch, EditMode, Operation};
-use super::plan::{Item, Step, checked_offset, plan};
+use super::edit::Operation;
 use crate::error::{Error, Result};
 use crate::query::check_word;
 use crate::read::{DEFAULT_MAX_OUTPUT_BYTES, document_len_bytes, extract_into};
@@ -217,48 +216,14 @@ impl LivingCorpus {
             + self.added_paths.iter().map(|path| path.len()).sum::<usize>()
     }
 
-    /// Makes the edits of `batch`, all or none. Returns the ids of the documents that it adds.
-    ///
-    /// # Errors
-    /// [`Error::OutOfRange`] for a document or an offset that does not exist, and
-    /// [`Error::InvalidArgument`] for a dropped document. In mode `in_batch` also
-    /// [`Error::InvalidArgument`] for a document that is dropped or replaced and has other edits.
-    /// Nothing is changed then.
-    pub fn apply(&mut self, batch: &EditBatch) -> Result<Range<u64>> {
-        let first_added = self.num_docs();
-        let plan = plan(self, batch.mode, batch.edits.iter().map(Item::Edit))?;
-        self.documents.reserve(plan.num_docs);
-        plan.steps.iter().for_each(|step| self.make(step));
-        Ok(first_added..self.num_docs())
+    /// Makes `steps`, which refer to at most `num_docs` documents.
+    pub(super) fn make_all(&mut self, steps: &[Step<'_>], num_docs: usize) {
+        self.documents.reserve(num_docs);
+        steps.iter().for_each(|step| self.make(step));
     }
 
-    /// Makes the edits of a mixed batch, all or none, and answers its reads. Each read sees the
-    /// edits before it.
-    ///
-    /// # Errors
-    /// As [`apply`](Self::apply), and those of the reads. Nothing is changed then.
-    pub fn run(&mut self, mode: EditMode, operations: &[Operation]) -> Result<Vec<Answer>> {
-        let plan = plan(self, mode, operations.iter().map(Item::Operation))?;
-        // A read may still fail for lack of memory. Then the edits before it must not be visible.
-        let mut next = self.clone();
-        let mut answers = Vec::with_capacity(operations.len());
-        for step in &plan.steps {
-            match step {
-                Step::Read(read) => answers.push(next.answer(read)?),
-                Step::Edited => answers.push(Answer::Edited),
-                edit => {
-                    next.make(edit);
-                    if let Step::Add { .. } = edit {
-                        answers.push(Answer::Added { doc_id: next.num_docs() - 1 });
-                    }
-                }
-            }
-        }
-        *self = next;
-        Ok(answers)
-    }
-
-    fn make(&mut self, step: &Step<'_>) {
+    /// Makes one step. It cannot fail, because the plan was checked.
+    pub(super) fn make(&mut self, step: &Step<'_>) {
         match step {
             Step::Splice { range, text, .. } if range.is_empty() && text.is_empty() => {}
             Step::Splice { doc_id, range, text } => {
@@ -294,17 +259,6 @@ impl LivingCorpus {
             }
             Step::Read(_) | Step::Edited => {}
         }
-    }
-
-    fn answer(&self, read: &Operation) -> Result<Answer> {
-        Ok(match read {
-            Operation::Extract { doc_id, offset_bytes, len_bytes } => {
-                Answer::Text(self.extract(*doc_id, *offset_bytes, *len_bytes)?)
-            }
-            Operation::Search { doc_id, word } => Answer::Offsets(self.search(*doc_id, word)?),
-            Operation::Count { doc_id, word } => Answer::Count(self.count(*doc_id, word)?),
-            Operation::Edit(_) => Answer::Edited,
-        })
     }
 
     /// Returns the length of document `doc_id` in bytes.
@@ -425,6 +379,30 @@ impl LivingCorpus {
     }
 }
 
+/// A step of a plan. Steps are made in order.
+#[derive(Debug)]
+pub(super) enum Step<'a> {
+    Splice {
+        doc_id: u64,
+        range: Range<u64>,
+        text: &'a [u8],
+    },
+    Replace {
+        doc_id: u64,
+        content: &'a [u8],
+    },
+    Drop {
+        doc_id: u64,
+    },
+    Add {
+        path: &'a str,
+        content: &'a [u8],
+    },
+    Read(&'a Operation),
+    /// All steps of an edit of a mixed batch are made.
+    Edited,
+}
+
 /// State of a document after all edits.
 pub(super) enum Current<'a> {
     /// Unchanged; the number is its id in the base.
@@ -451,4 +429,12 @@ pub(super) fn absent_document(doc_id: u64) -> Error {
         got: format!("{doc_id}, a document that was left out"),
         allowed: "one of the documents that the corpus was opened for".into(),
     }
+}
+
+/// Returns `offset`, if it is at most the length `len` of a document.
+pub(super) fn checked_offset(offset: u64, len: u64) -> Result<u64> {
+    if offset <= len {
+        return Ok(offset);
+    }
+    Err(Error::OutOfRange { what: "offset_bytes", got: offset, len: len.saturating_add(1) })
 }

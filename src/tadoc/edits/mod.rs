@@ -35,14 +35,16 @@
 //!
 //! Reading order: `edit` ([`Edit`] and [`EditMode`]: changes, and the text that offsets refer to),
 //! `record` ([`encode_batch`]: edits as bytes), `living_corpus` ([`LivingCorpus`]), `plan` with
-//! `batch_offsets` (from operations to steps that cannot fail), `document` with `surroundings`,
-//! `piece_tree` and `word_changes` (one edited document), `base_words` (words of the base), `batch`
-//! (many reads at once), `snapshot` with `root_writer` (from a living corpus to a corpus).
+//! `batch_offsets` (from operations to steps that cannot fail), `apply` (batches, all or none),
+//! `document` with `surroundings`, `piece_tree` and `word_changes` (one edited document),
+//! `base_words` (words of the base), `batch` (many reads at once), `snapshot` with `root_writer`
+//! (from a living corpus to a corpus).
 //!
 //! The papers keep records of inserted text and move every offset after them, which takes more than
 //! 90 % of the time of an insert (Hu et al., section on random access operations). Here an edit
 //! changes only one path of a tree of the pieces of the document.
 
+mod apply;
 mod base_words;
 mod batch;
 mod batch_offsets;

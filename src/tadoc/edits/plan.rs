@@ -11,33 +11,11 @@ use rustc_hash::FxHashMap;
 
 use super::batch_offsets::BatchOffsets;
 use super::edit::{Edit, EditMode, Operation};
-use super::living_corpus::{LivingCorpus, dropped_document, unknown_document};
+use super::living_corpus::{
+    LivingCorpus, Step, checked_offset, dropped_document, unknown_document,
+};
 use crate::error::{Error, Result};
 use crate::query::check_word;
-
-/// A step of a plan. Steps are made in order.
-#[derive(Debug)]
-pub(super) enum Step<'a> {
-    Splice {
-        doc_id: u64,
-        range: Range<u64>,
-        text: &'a [u8],
-    },
-    Replace {
-        doc_id: u64,
-        content: &'a [u8],
-    },
-    Drop {
-        doc_id: u64,
-    },
-    Add {
-        path: &'a str,
-        content: &'a [u8],
-    },
-    Read(&'a Operation),
-    /// All steps of an edit of a mixed batch are made.
-    Edited,
-}
 
 /// One operation of a batch.
 #[derive(Debug, Clone, Copy)]
@@ -259,14 +237,6 @@ fn batch_offsets<'a>(
     }
     let offsets = places.into_iter();
     Ok(offsets.map(|(doc_id, (at, len, _))| (doc_id, (BatchOffsets::new(at), len))).collect())
-}
-
-/// Returns `offset`, if it is at most the length `len` of a document.
-pub(super) fn checked_offset(offset: u64, len: u64) -> Result<u64> {
-    if offset <= len {
-        return Ok(offset);
-    }
-    Err(Error::OutOfRange { what: "offset_bytes", got: offset, len: len.saturating_add(1) })
 }
 
 fn checked_range(offset: u64, len_bytes: u64, len: u64) -> Result<Range<u64>> {

@@ -19,6 +19,7 @@ use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
 use crate::grammar::Grammar;
+use crate::ids::RuleId;
 use crate::segment::{Dag, Measure, Segment};
 use crate::text::{Dictionary, TokenizerProfile, for_each_token};
 
@@ -88,9 +89,8 @@ impl<'a> RootWriter<'a> {
             return;
         }
         let segment = self.segment;
-        let dag = &segment.dag;
-        let sums = dag.prefix_sums();
-        let mut stack = vec![enter(dag, dag.doc_range(doc), 0, bytes.start)];
+        let (dag, sums) = (&segment.dag, segment.prefix_sums_or_derive());
+        let mut stack = vec![enter(segment, dag.doc_range(doc), 0, bytes.start)];
         while let Some(frame) = stack.last_mut() {
             let Some(position) = frame.positions.next() else {
                 stack.pop();
@@ -110,8 +110,8 @@ impl<'a> RootWriter<'a> {
             let (from, to) = (bytes.start.max(start), bytes.end.min(end));
             match dag.rule_of(element) {
                 _ if from >= to => {}
-                Some(rule_idx) if to - from < len => {
-                    stack.push(enter(dag, dag.rule_range(rule_idx), start, from));
+                Some(rule_id) if to - from < len => {
+                    stack.push(enter(segment, dag.rule_range(rule_id), start, from));
                 }
                 Some(_) => {
                     let begins = dag.begins_with_word(element);
@@ -178,16 +178,18 @@ impl<'a> RootWriter<'a> {
         let mut ids = vec![u32::MAX; is_used.len()];
         let (dictionary, num_words) = self.number_terminals(&is_used, &mut ids)?;
         let num_terminals = dictionary.len();
-        let base_rules = dag.num_terminals() as usize + 1..dag.num_elements();
-        let used_rules: Vec<usize> = base_rules.filter(|&element| is_used[element]).collect();
-        for (&element, id) in used_rules.iter().zip(num_terminals + 1..) {
-            ids[element] = id;
+        let element_of = |rule_id| dag.grammar().element_of(rule_id) as usize;
+        let is_rule_used = |&rule_id: &RuleId| is_used[element_of(rule_id)];
+        let used_rules: Vec<RuleId> =
+            dag.grammar().rule_ids().skip(1).filter(is_rule_used).collect();
+        for (&rule_id, id) in used_rules.iter().zip(num_terminals + 1..) {
+            ids[element_of(rule_id)] = id;
         }
         let mut symbols: Vec<u32> =
             self.symbols.iter().map(|&element| ids[element as usize]).collect();
         let mut rule_offsets = vec![0, symbols.len() as u32];
-        for element in used_rules {
-            let rule = dag.grammar().rule(element - dag.num_terminals() as usize);
+        for rule_id in used_rules {
+            let rule = dag.grammar().rule(rule_id);
             symbols.extend(rule.iter().map(|&element| ids[element as usize]));
             rule_offsets.push(symbols.len() as u32);
         }
@@ -195,7 +197,7 @@ impl<'a> RootWriter<'a> {
             Grammar { num_terminals, rule_offsets, symbols, doc_offsets: self.doc_offsets };
         let dag = Dag::new(grammar, num_words, dictionary.lengths())?;
         let (paths, continues) = (self.segment.paths.clone(), self.segment.continues);
-        Ok(Segment { dictionary, dag, paths, continues })
+        Ok(Segment::new(dictionary, dag, paths, continues))
     }
 
     /// Returns for each element of the base and each new terminal true if a document contains it.
@@ -204,9 +206,9 @@ impl<'a> RootWriter<'a> {
         let mut is_used = vec![false; dag.num_elements() + self.new_terminals.len()];
         self.symbols.iter().for_each(|&element| is_used[element as usize] = true);
         // Parents come before their children, so one pass reaches all.
-        for rule_idx in 1..dag.grammar().num_rules() {
-            if is_used[dag.num_terminals() as usize + rule_idx] {
-                let rule = dag.grammar().rule(rule_idx);
+        for rule_id in dag.grammar().rule_ids().skip(1) {
+            if is_used[dag.grammar().element_of(rule_id) as usize] {
+                let rule = dag.grammar().rule(rule_id);
                 rule.iter().for_each(|&element| is_used[element as usize] = true);
             }
         }
@@ -263,9 +265,9 @@ struct Frame {
 
 /// Returns the positions of `range`, which begins at byte `start`, from the one that holds byte
 /// `from` on.
-fn enter(dag: &Dag, range: Range<usize>, start: u64, from: u64) -> Frame {
-    let sums = dag.prefix_sums();
-    let (position, offset) = sums.locate(dag, Measure::Bytes, range.clone(), from - start);
+fn enter(segment: &Segment, range: Range<usize>, start: u64, from: u64) -> Frame {
+    let sums = segment.prefix_sums_or_derive();
+    let (position, offset) = sums.locate(&segment.dag, Measure::Bytes, range.clone(), from - start);
     let blank = u64::from(sums.has_blank_before(position));
     Frame { positions: position..range.end, at: start + offset - blank }
 }

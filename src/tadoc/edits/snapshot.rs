@@ -131,7 +131,8 @@ fn parts<'a>(
             .for_each(|part| part.2.push(PartPiece::Read(std::mem::take(&mut text))));
         return Ok(parts);
     }
-    let part_len = |part: &(usize, usize, _)| base.segments()[part.0].dag.doc_len_bytes(part.1);
+    let part_len =
+        |part: &(usize, usize, _)| base.segments()[part.0].doc_len_bytes_or_derive(part.1);
     let (mut part_idx, mut part_start) = (0, 0);
     for piece in document.pieces() {
         if piece.source == Source::Text {
@@ -191,5 +192,5 @@ fn built(
         tokenize_block(profile, text, doc_ends)?;
     let grammar = build_rounds(tokens, &doc_offsets, dictionary.len(), &RoundsOptions::default())?;
     let dag = Dag::new(grammar, dictionary.num_words(), dictionary.lengths())?;
-    Ok(Arc::new(Segment { dictionary, dag, paths, continues: false }))
+    Ok(Arc::new(Segment::new(dictionary, dag, paths, false)))
 }

@@ -10,11 +10,8 @@
 
 use std::ops::Range;
 
-use super::document::EditedDocument;
 use crate::error::Result;
-use crate::read::DEFAULT_MAX_OUTPUT_BYTES;
-use crate::segment::Corpus;
-use crate::text::{first_cut, last_cut};
+use crate::text::{TokenizerProfile, first_cut, last_cut};
 
 /// Number of bytes on each side of an edit that are first searched for a cut.
 const WINDOW_BYTES: u64 = 48;
@@ -42,15 +39,17 @@ impl Surroundings {
 }
 
 /// Returns the bytes from the last cut before `range` to its start, and from its end to the first
-/// cut after it. Returns `None` if there is no cut nearby or the bytes cannot be read.
+/// cut after it, in a document of `len_bytes`. `read` appends a range of its bytes. Returns `None`
+/// if there is no cut nearby or the bytes cannot be read.
 pub(super) fn surroundings(
-    document: &EditedDocument,
-    corpus: &Corpus,
+    profile: TokenizerProfile,
+    len_bytes: u64,
     range: &Range<u64>,
+    read: impl Fn(Range<u64>, &mut Vec<u8>) -> Result<()>,
 ) -> Option<Surroundings> {
     let mut window = WINDOW_BYTES;
     while window <= MAX_WINDOW_BYTES {
-        if let Some(around) = within(document, corpus, range, window).ok()? {
+        if let Some(around) = within(profile, len_bytes, range, window, &read).ok()? {
             return Some(around);
         }
         window *= WINDOW_GROWTH;
@@ -59,26 +58,26 @@ pub(super) fn surroundings(
 }
 
 fn within(
-    document: &EditedDocument,
-    corpus: &Corpus,
+    profile: TokenizerProfile,
+    len_bytes: u64,
     range: &Range<u64>,
     window: u64,
+    read: &impl Fn(Range<u64>, &mut Vec<u8>) -> Result<()>,
 ) -> Result<Option<Surroundings>> {
-    let profile = corpus.profile();
     let first = range.start.saturating_sub(window);
-    let last = document.len_bytes().min(range.end.saturating_add(window));
+    let last = len_bytes.min(range.end.saturating_add(window));
     let mut seen = Vec::with_capacity(2 * window as usize + 16);
     let stays = match range.is_empty() {
         true => [first..last, last..last],
         false => [first..range.start, range.end..last],
     };
     for range in stays.into_iter().filter(|range| !range.is_empty()) {
-        document.read(corpus, range, DEFAULT_MAX_OUTPUT_BYTES, &mut seen)?;
+        read(range, &mut seen)?;
     }
     let place = (range.start - first) as usize;
     let (before, behind) = seen.split_at(place);
     let start = last_cut(profile, before).or((first == 0).then_some(0));
-    let is_end_seen = last == document.len_bytes();
+    let is_end_seen = last == len_bytes;
     let end = first_cut(profile, behind).or(is_end_seen.then_some(behind.len()));
     let (Some(start), Some(num_behind)) = (start, end) else { return Ok(None) };
     Ok(Some(Surroundings { seen, kept: start..place + num_behind, place }))

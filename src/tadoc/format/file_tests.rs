@@ -11,7 +11,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::format::*;
 use crate::grammar::{Grammar, expand_tokens};
-use crate::segment::{Corpus, Dag, Paths, Segment};
+use crate::segment::{Corpus, Dag, Paths, PrefixSums, Segment};
 use crate::text::{Dictionary, TokenizerProfile};
 
 const LIMITS: OpenLimits = OpenLimits { max_footer_bytes: 1 << 20, max_memory_bytes: 64 << 20 };
@@ -62,7 +62,8 @@ fn write(segments: &[Parts], continues: bool, columns: Option<&[u8]>) -> Vec<u8>
             codecs::grammar::count_tokens(&p.grammar, p.dictionary.num_words()).unwrap();
         let dag =
             Dag::new(p.grammar.clone(), p.dictionary.num_words(), p.dictionary.lengths()).unwrap();
-        let len_bytes = (0..p.grammar.num_docs()).map(|doc| dag.doc_len_bytes(doc)).sum();
+        let sums = PrefixSums::new(&dag);
+        let len_bytes = (0..p.grammar.num_docs()).map(|doc| sums.doc_len_bytes(doc)).sum();
         let parts = SegmentParts {
             dictionary: p.dictionary.clone(),
             grammar: p.grammar.clone(),
@@ -139,7 +140,10 @@ fn words_are_read_without_the_rest() {
         let words = read_words("f", &footer, i, part, &LIMITS).unwrap();
         assert_eq!(words.dictionary.bytes(), segment.dictionary.bytes());
         let num_words = words.dictionary.num_words() as usize;
-        assert_eq!(words.dag.weights()[..num_words], segment.dag.weights()[..num_words]);
+        assert_eq!(
+            words.weights_or_derive()[..num_words],
+            segment.weights_or_derive()[..num_words]
+        );
         assert_eq!((words.dag.grammar().num_docs(), words.paths.len()), (0, 0));
         assert!(read_words("f", &footer, i, &part[1..], &LIMITS).is_err());
         let limits = OpenLimits { max_memory_bytes: 1000, ..LIMITS };
@@ -226,7 +230,7 @@ fn document_ids_of_any_segments_fit_their_parts() {
     let of = |num_docs: u32, continues: bool| {
         let p = words(num_docs);
         let dag = Dag::new(p.grammar, 1, p.dictionary.lengths()).unwrap();
-        Arc::new(Segment { dictionary: p.dictionary, dag, paths: p.paths, continues })
+        Arc::new(Segment::new(p.dictionary, dag, p.paths, continues))
     };
     let kinds: Vec<_> = (0..3).flat_map(|n| [of(n, false), of(n, true)]).collect();
     for picks in 0..kinds.len().pow(5) {

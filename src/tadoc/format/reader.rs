@@ -75,12 +75,13 @@ pub fn read_segment(
         .map_err(|e| grammar_at.fault(0, e.to_string()))?;
     check_totals(grammar_at, meta, tokens, &dag)?;
     check_steps(grammar_at, &dag)?;
+    let segment = Segment::new(dictionary, dag, paths, meta.continues);
     if let Some(section) = meta.section(SectionKind::WordCounts) {
         let bytes = section_bytes(file, section, bytes, range.start)?;
-        let counts = word_counts(file, section, bytes, &dictionary, meta)?;
-        check_word_counts(section.place(file), &counts, &dag)?;
+        let counts = word_counts(file, section, bytes, &segment.dictionary, meta)?;
+        check_word_counts(section.place(file), &counts, segment.weights_or_derive())?;
     }
-    Ok(Segment { dictionary, dag, paths, continues: meta.continues })
+    Ok(segment)
 }
 
 /// Decodes the words of segment `segment_idx` of `file` and their counts, as a segment of [words
@@ -137,11 +138,11 @@ fn word_counts(
 
 /// Refuses `counts` that differ from those of the grammar, because results must not depend on the
 /// choice between them.
-fn check_word_counts(place: Place<'_>, counts: &[u64], dag: &Dag) -> Result<()> {
-    match counts.iter().zip(dag.weights()).position(|(count, weight)| count != weight) {
+fn check_word_counts(place: Place<'_>, counts: &[u64], weights: &[u64]) -> Result<()> {
+    match counts.iter().zip(weights).position(|(count, weight)| count != weight) {
         None => Ok(()),
         Some(word) => {
-            let (expected, got) = (dag.weights()[word], counts[word]);
+            let (expected, got) = (weights[word], counts[word]);
             Err(place.fault(0, format!("expected word {word} {expected} times, got {got}")))
         }
     }
@@ -393,19 +394,19 @@ fn check_totals(
 fn check_steps(place: Place<'_>, dag: &Dag) -> Result<()> {
     let grammar = dag.grammar();
     let mut nums_steps = vec![0u64; grammar.num_rules()];
-    for rule_idx in (1..grammar.num_rules()).rev() {
-        let mut num_steps = grammar.rule(rule_idx).len() as u64;
-        for child in grammar.rule(rule_idx).iter().filter_map(|&element| dag.rule_of(element)) {
-            num_steps = num_steps.saturating_add(nums_steps[child]);
+    for rule_id in grammar.rule_ids().skip(1).rev() {
+        let mut num_steps = grammar.rule(rule_id).len() as u64;
+        for child in grammar.rule(rule_id).iter().filter_map(|&element| dag.rule_of(element)) {
+            num_steps = num_steps.saturating_add(nums_steps[child.index()]);
         }
-        let len_bytes = dag.len_bytes(grammar.num_terminals + rule_idx as u32);
+        let len_bytes = dag.len_bytes(grammar.element_of(rule_id));
         if num_steps > len_bytes.saturating_mul(MAX_STEPS_PER_BYTE) {
             let reason = format!(
                 "expected rules of a builder, got {num_steps} elements in {len_bytes} bytes"
             );
             return Err(place.fault(0, reason));
         }
-        nums_steps[rule_idx] = num_steps;
+        nums_steps[rule_id.index()] = num_steps;
     }
     Ok(())
 }

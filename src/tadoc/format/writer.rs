@@ -147,7 +147,7 @@ impl EncodedSegment {
         check_equal("num_word_tokens", parts.num_word_tokens, words)?;
         let (words_sections, grammar_section) = rayon::join(
             || {
-                let counts = crate::segment::dag::weights(grammar);
+                let counts = grammar.weights();
                 (
                     codecs::dictionary::encode(dictionary),
                     codecs::word_counts::encode(dictionary, &counts),

@@ -75,7 +75,7 @@ impl Shared {
         let mut symbols =
             Vec::with_capacity(grammar.symbols.len() + grammar.num_docs() + num_rules);
         let docs = grammar.doc_offsets.windows(2).map(|doc| doc[0] as usize..doc[1] as usize);
-        let rules = (1..num_rules).map(|rule_idx| grammar.rule(rule_idx));
+        let rules = grammar.rule_ids().skip(1).map(|rule_id| grammar.rule(rule_id));
         for elements in docs.map(|doc| &grammar.root()[doc]).chain(rules) {
             symbols.extend(elements.iter().map(renumber));
             symbols.push(BARRIER);

@@ -22,10 +22,10 @@ fn expand(grammar: &Grammar, elements: &[u32]) -> Vec<u32> {
             None => {
                 stack.pop();
             }
-            Some(&element) if element < grammar.num_terminals => tokens.push(element),
-            Some(&element) => {
-                stack.push(grammar.rule((element - grammar.num_terminals) as usize).iter());
-            }
+            Some(&element) => match grammar.rule_of(element) {
+                None => tokens.push(element),
+                Some(rule_id) => stack.push(grammar.rule(rule_id).iter()),
+            },
         }
     }
     tokens

@@ -44,7 +44,10 @@ pub use expand::expand_tokens;
 pub use rounds::{RoundsEngine, RoundsOptions, RoundsOutput, build_rounds, build_rounds_by};
 pub use sequitur::build_sequitur;
 
+use std::ops::Range;
+
 use crate::error::{Error, Result};
+use crate::ids::RuleId;
 
 /// Rules over the elements of one segment, see the drawing in the module docs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,16 +73,62 @@ impl Grammar {
         self.doc_offsets.len() - 1
     }
 
-    /// Returns the elements of rule `rule_idx`, which must be less than
-    /// [`num_rules`](Self::num_rules).
-    pub fn rule(&self, rule_idx: usize) -> &[u32] {
-        &self.symbols
-            [self.rule_offsets[rule_idx] as usize..self.rule_offsets[rule_idx + 1] as usize]
+    /// Returns the ids of all rules, root first.
+    pub fn rule_ids(&self) -> impl ExactSizeIterator<Item = RuleId> + DoubleEndedIterator + use<> {
+        (0..self.num_rules() as u32).map(RuleId::from)
+    }
+
+    /// Returns the rule that `element` is, or `None` for a terminal.
+    #[inline]
+    pub fn rule_of(&self, element: u32) -> Option<RuleId> {
+        element.checked_sub(self.num_terminals).map(RuleId::from)
+    }
+
+    /// Returns the id of a rule as an element.
+    #[inline]
+    pub fn element_of(&self, rule_id: RuleId) -> u32 {
+        self.num_terminals + u32::from(rule_id)
+    }
+
+    /// Returns the positions of rule `rule_id`, which must exist, in `symbols`.
+    #[inline]
+    pub fn rule_range(&self, rule_id: RuleId) -> Range<usize> {
+        let rule_idx = rule_id.index();
+        self.rule_offsets[rule_idx] as usize..self.rule_offsets[rule_idx + 1] as usize
+    }
+
+    /// Returns the elements of rule `rule_id`, which must exist.
+    pub fn rule(&self, rule_id: RuleId) -> &[u32] {
+        &self.symbols[self.rule_range(rule_id)]
     }
 
     /// Returns the elements of the root.
     pub fn root(&self) -> &[u32] {
-        self.rule(0)
+        self.rule(RuleId::ROOT)
+    }
+
+    /// Returns the number of occurrences of each element in the text, by element id: one forward
+    /// sweep over the rules, O(G). The root has weight 1. The grammar must be valid.
+    ///
+    /// The weights are exact for words, rules and separators with bytes, which occur at most as
+    /// often as the root has bytes. Only the weight of the empty separator may wrap, because a
+    /// hostile file can contain many of them side by side.
+    ///
+    /// The coarsening of the TADOC papers does not pay for one sweep. The sweep takes 24 ms for 6.8
+    /// M elements (100 MB of sources). It takes 16 ms after equal elements of a rule are merged,
+    /// but merging takes 72 ms. Inlining rules of two elements takes 124 ms and makes 30 % more
+    /// elements.
+    pub fn weights(&self) -> Vec<u64> {
+        let num_terminals = self.num_terminals as usize;
+        let mut weights = vec![0u64; num_terminals + self.num_rules()];
+        weights[num_terminals] = 1;
+        for rule_id in self.rule_ids() {
+            let weight = weights[self.element_of(rule_id) as usize];
+            for &element in self.rule(rule_id) {
+                weights[element as usize] = weights[element as usize].wrapping_add(weight);
+            }
+        }
+        weights
     }
 
     /// Checks every invariant of the module docs in O(G).
@@ -97,21 +146,21 @@ impl Grammar {
                 "at most 2^32 - 1",
             );
         }
-        for rule_idx in 0..self.num_rules() {
+        for rule_id in self.rule_ids() {
             // A rule may refer only to terminals and to later rules. The ids between are
             // subtracted, so that the allowed ids are below a limit, which is checked for many
             // elements at a time.
-            let first_allowed = self.num_terminals + rule_idx as u32 + 1;
+            let first_allowed = self.element_of(rule_id) + 1;
             let num_allowed = num_elements as u32 - first_allowed;
             let is_allowed =
                 |&e: &u32| (e < self.num_terminals) | (e.wrapping_sub(first_allowed) < num_allowed);
-            if self.rule(rule_idx).iter().fold(true, |all, e| all & is_allowed(e)) {
+            if self.rule(rule_id).iter().fold(true, |all, e| all & is_allowed(e)) {
                 continue;
             }
-            if let Some(e) = self.rule(rule_idx).iter().find(|e| !is_allowed(e)) {
+            if let Some(e) = self.rule(rule_id).iter().find(|e| !is_allowed(e)) {
                 return broken(
                     "symbols",
-                    format!("element {e} in rule {rule_idx}"),
+                    format!("element {e} in rule {rule_id}"),
                     "a terminal or a rule with a larger index",
                 );
             }

@@ -1,6 +1,7 @@
 //! Tests of both builders by expansion, with tiny alphabets, much repetition and many document
 //! borders.
 
+use crate::ids::RuleId;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -92,7 +93,10 @@ fn check(input: &Input, grammar: &Grammar) {
         }
     }
     for (rule_idx, &uses) in uses.iter().enumerate().skip(1) {
-        assert!(uses >= 2 && grammar.rule(rule_idx).len() >= 2, "rule {rule_idx}: {uses} uses");
+        assert!(
+            uses >= 2 && grammar.rule(RuleId::from(rule_idx as u32)).len() >= 2,
+            "rule {rule_idx}: {uses} uses"
+        );
     }
 }
 
@@ -152,7 +156,7 @@ proptest! {
         check(&input, &grammar);
         let mut seen = HashSet::new();
         let documents = grammar.doc_offsets.windows(2).map(|d| &grammar.root()[d[0] as usize..d[1] as usize]);
-        for elements in documents.chain((1..grammar.num_rules()).map(|r| grammar.rule(r))) {
+        for elements in documents.chain(grammar.rule_ids().skip(1).map(|r| grammar.rule(r))) {
             for (i, pair) in elements.windows(2).enumerate() {
                 let is_run = elements.get(i + 2) == Some(&pair[0]) && pair[0] == pair[1];
                 prop_assert!(is_run || seen.insert([pair[0], pair[1]]), "{pair:?} stands twice");

@@ -31,7 +31,7 @@
 //! # }
 //! ```
 //!
-//! Reading order: `language`, `matching`, `search`, `term_count`, `kwic`, `batch`.
+//! Reading order: `language`, `matching`, `options`, `search`, `term_count`, `kwic`, `batch`.
 //!
 //! A document that was cut at a block border is searched as one document: offsets and word numbers
 //! count from its start, and phrases match across the cut. All code is iterative, so a hostile
@@ -42,6 +42,7 @@ mod batch;
 mod kwic;
 mod language;
 mod matching;
+mod options;
 mod search;
 mod term_count;
 
@@ -49,11 +50,11 @@ pub use batch::{OffsetLists, WordQuery, count_batch, search_batch};
 pub use kwic::{Context, ContextBatch, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, kwic, kwic_segments};
 pub use language::{Query, QueryLimits, WordPattern};
 pub use matching::{DocSet, TextPattern, candidate_docs, candidate_documents};
+pub use options::{DEFAULT_MAX_HITS, SearchOptions};
 pub use search::{
-    DEFAULT_MAX_HITS, DocumentCount, Hit, SearchOptions, check_num_hits, count, count_by_document,
-    search, search_segments, search_with,
+    Hit, check_num_hits, count, count_by_document, search, search_segments, search_with,
 };
-pub use term_count::term_count;
+pub use term_count::{DocumentCount, term_count};
 
 pub(crate) use batch::check_word;
-pub(crate) use matching::{climb, kept_count};
+pub(crate) use matching::{Question, Way, climb, kept_count};

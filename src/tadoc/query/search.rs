@@ -14,17 +14,13 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::segment::Corpus;
 
-use crate::interrupt::Canceller;
-
 use crate::query::language::query::Query;
 use crate::query::matching::cut::{PartStart, doc_cut_after, part_start};
 use crate::query::matching::doc_set::DocSet;
 use crate::query::matching::occurrences::ItemStream;
 use crate::query::matching::resolved::ResolvedQuery;
-use crate::query::term_count::count_documents;
-
-/// Default limit of the hits of a search: 64 Mi, which take 2 GiB if they are collected.
-pub const DEFAULT_MAX_HITS: u64 = 64 << 20;
+use crate::query::options::SearchOptions;
+use crate::query::term_count::{DocumentCount, checked_sum, count_documents, local_docs};
 
 /// Number of hits of a batch.
 const BATCH_HITS: usize = 1 << 12;
@@ -42,74 +38,11 @@ pub struct Hit {
     pub word_index: u64,
 }
 
-/// Number of occurrences of all items of a query in a document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct DocumentCount {
-    /// Id of the document.
-    pub doc_id: u64,
-    /// Number of occurrences, 1 or more.
-    pub count: u64,
-}
-
-/// Documents, limit and cancellation of a search.
-#[derive(Clone, Copy)]
-pub struct SearchOptions<'a> {
-    /// The only document to search; `None` for all.
-    pub doc_id: Option<u64>,
-    /// The only documents to search, in ascending order; `None` for all.
-    pub docs: Option<&'a [u64]>,
-    /// Most hits to yield; one more is an error.
-    pub max_hits: u64,
-    /// Function that is called from time to time, from any thread; `true` ends the search with
-    /// [`Error::Cancelled`].
-    pub is_cancelled: &'a (dyn Fn() -> bool + Sync),
-}
-
-impl<'a> SearchOptions<'a> {
-    pub(in crate::query) fn canceller(&self) -> Canceller<'a> {
-        Canceller::new(self.is_cancelled)
-    }
-
-    /// Returns the documents to search, in ascending order; `None` for all.
-    pub(in crate::query) fn selected(&self, corpus: &Corpus) -> Result<Option<Vec<u64>>> {
-        let only = self.doc_id.map(|doc_id| corpus.check_doc_id(doc_id).map(|()| vec![doc_id]));
-        let Some(docs) = self.docs else { return only.transpose() };
-        if let Some(pair) = docs.windows(2).find(|pair| pair[0] >= pair[1]) {
-            return Err(Error::InvalidArgument {
-                name: "docs",
-                got: format!("{} behind {}", pair[1], pair[0]),
-                allowed: "document ids that ascend".into(),
-            });
-        }
-        docs.last().map_or(Ok(()), |&last| corpus.check_doc_id(last))?;
-        let mut docs = docs.to_vec();
-        if let Some(only) = only.transpose()? {
-            docs.retain(|doc_id| only.contains(doc_id));
-        }
-        Ok(Some(docs))
-    }
-}
-
-impl Default for SearchOptions<'_> {
-    fn default() -> Self {
-        Self { doc_id: None, docs: None, max_hits: DEFAULT_MAX_HITS, is_cancelled: &|| false }
-    }
-}
-
-impl std::fmt::Debug for SearchOptions<'_> {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut fields = formatter.debug_struct("SearchOptions");
-        fields.field("doc_id", &self.doc_id).field("docs", &self.docs);
-        fields.field("max_hits", &self.max_hits);
-        fields.finish_non_exhaustive()
-    }
-}
-
 /// Returns all occurrences of `query`, in one document or all, by document and offset.
 ///
 /// # Errors
 /// [`Error::OutOfRange`] if there is no document `doc_id`; [`Error::Capacity`] for more than
-/// [`DEFAULT_MAX_HITS`] hits, counted before any is produced.
+/// [`DEFAULT_MAX_HITS`](crate::query::DEFAULT_MAX_HITS) hits, counted before any is produced.
 pub fn search(corpus: &Corpus, query: &Query, doc_id: Option<u64>) -> Result<Vec<Hit>> {
     let options = SearchOptions { doc_id, ..Default::default() };
     let resolved = ResolvedQuery::new(corpus, query, options.canceller());
@@ -272,19 +205,6 @@ fn selected_docs(
     options.selected(resolved.corpus())
 }
 
-/// Returns the documents of `docs` (ascending ids) that have a part in segment `segment_idx`.
-pub(in crate::query) fn local_docs(corpus: &Corpus, segment_idx: usize, docs: &[u64]) -> DocSet {
-    let num_docs = corpus.segments()[segment_idx].dag.grammar().num_docs();
-    let first = corpus.first_doc_id(segment_idx);
-    let mut local = DocSet::none(num_docs);
-    let begin = docs.partition_point(|&doc_id| doc_id < first);
-    let in_segment = docs[begin..].iter().take_while(|&&doc_id| doc_id < first + num_docs as u64);
-    in_segment.for_each(|&doc_id| {
-        local.insert((doc_id - first) as usize);
-    });
-    local
-}
-
 /// Returns the hits that begin in one segment, in order.
 fn segment_hits(
     resolved: &ResolvedQuery<'_>,
@@ -415,18 +335,4 @@ impl Iterator for MergedHits {
         }
         Some(hit)
     }
-}
-
-/// Returns the sum of `counts`.
-///
-/// # Errors
-/// [`Error::Capacity`] if the sum has more than 64 bits.
-pub(in crate::query) fn checked_sum(mut counts: impl Iterator<Item = u64>) -> Result<u64> {
-    let sum = counts.try_fold(0u64, |sum, count| sum.checked_add(count));
-    sum.ok_or(Error::Capacity {
-        what: "a sum of counts",
-        requested: u64::MAX,
-        limit: u64::MAX - 1,
-        knob: "nothing (counts are 64-bit numbers)",
-    })
 }

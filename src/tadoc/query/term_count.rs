@@ -15,10 +15,19 @@ use crate::query::language::query::Query;
 use crate::query::matching::cut::doc_cut_after;
 use crate::query::matching::doc_set::DocSet;
 use crate::query::matching::resolved::ResolvedQuery;
-use crate::query::search::{DocumentCount, SearchOptions, checked_sum, local_docs};
+use crate::query::options::SearchOptions;
 
 /// Number of rows that are passed to the caller at once.
 const BATCH_ROWS: usize = 1 << 12;
+
+/// Number of occurrences of all items of a query in a document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DocumentCount {
+    /// Id of the document.
+    pub doc_id: u64,
+    /// Number of occurrences, 1 or more.
+    pub count: u64,
+}
 
 /// Calls `visit` with the documents that contain all items of `query` and the number of occurrences
 /// of all items in them, in batches in ascending order of the document, until it breaks.
@@ -128,6 +137,19 @@ fn segment_counts(
     Ok(listed.map(row).collect())
 }
 
+/// Returns the documents of `docs` (ascending ids) that have a part in segment `segment_idx`.
+pub(in crate::query) fn local_docs(corpus: &Corpus, segment_idx: usize, docs: &[u64]) -> DocSet {
+    let num_docs = corpus.segments()[segment_idx].dag.grammar().num_docs();
+    let first = corpus.first_doc_id(segment_idx);
+    let mut local = DocSet::none(num_docs);
+    let begin = docs.partition_point(|&doc_id| doc_id < first);
+    let in_segment = docs[begin..].iter().take_while(|&&doc_id| doc_id < first + num_docs as u64);
+    in_segment.for_each(|&doc_id| {
+        local.insert((doc_id - first) as usize);
+    });
+    local
+}
+
 /// Adds `carried` to the count of document 0.
 fn add_to_first(counts: &mut Vec<(u32, u64)>, carried: u64) -> Result<()> {
     match counts.first_mut().filter(|first| first.0 == 0) {
@@ -149,4 +171,18 @@ fn in_both(a: &[(u32, u64)], b: &[(u32, u64)]) -> Result<Vec<(u32, u64)>> {
         }
     }
     Ok(both)
+}
+
+/// Returns the sum of `counts`.
+///
+/// # Errors
+/// [`Error::Capacity`] if the sum has more than 64 bits.
+pub(in crate::query) fn checked_sum(mut counts: impl Iterator<Item = u64>) -> Result<u64> {
+    let sum = counts.try_fold(0u64, |sum, count| sum.checked_add(count));
+    sum.ok_or(Error::Capacity {
+        what: "a sum of counts",
+        requested: u64::MAX,
+        limit: u64::MAX - 1,
+        knob: "nothing (counts are 64-bit numbers)",
+    })
 }

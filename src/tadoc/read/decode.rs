@@ -15,7 +15,8 @@
 //! refuses expansion bombs without an allocation.
 
 use crate::error::{Error, Result};
-use crate::segment::{Corpus, Dag, Segment};
+use crate::ids::RuleId;
+use crate::segment::{Corpus, Segment};
 
 use crate::read::output::{check_output_len, reserve};
 
@@ -33,7 +34,7 @@ pub(crate) const SHORT_COPY: usize = 16;
 pub fn document_len_bytes(corpus: &Corpus, doc_id: u64) -> Result<u64> {
     corpus.check_doc_id(doc_id)?;
     corpus.doc_parts(doc_id).try_fold(0u64, |sum, (segment_idx, doc)| {
-        let part = corpus.segments()[segment_idx].dag.doc_len_bytes(doc);
+        let part = corpus.segments()[segment_idx].doc_len_bytes_or_derive(doc);
         sum.checked_add(part).ok_or_else(too_long)
     })
 }
@@ -45,7 +46,7 @@ pub fn document_len_bytes(corpus: &Corpus, doc_id: u64) -> Result<u64> {
 pub fn document_num_words(corpus: &Corpus, doc_id: u64) -> Result<u64> {
     corpus.check_doc_id(doc_id)?;
     corpus.doc_parts(doc_id).try_fold(0u64, |sum, (segment_idx, doc)| {
-        let part = corpus.segments()[segment_idx].dag.doc_len_words(doc);
+        let part = corpus.segments()[segment_idx].doc_len_words_or_derive(doc);
         sum.checked_add(part).ok_or_else(too_long)
     })
 }
@@ -198,17 +199,17 @@ impl Memo {
         self.valid_from = self.base;
     }
 
-    /// Returns the start and length of the last expansion of `rule_idx`.
+    /// Returns the start and length of the last expansion of `rule_id`.
     #[inline]
-    fn get(&self, rule_idx: usize) -> Option<(usize, usize)> {
-        let entry = self.entries.get(rule_idx)?;
+    fn get(&self, rule_id: RuleId) -> Option<(usize, usize)> {
+        let entry = self.entries.get(rule_id.index())?;
         (entry.start >= self.valid_from)
             .then(|| ((entry.start - self.base) as usize, entry.len as usize))
     }
 
     /// Records an expansion. Expansions beyond 4 GiB are not recorded.
     #[inline]
-    fn set(&mut self, rule_idx: usize, start: usize, len: u64) {
+    fn set(&mut self, rule_id: RuleId, start: usize, len: u64) {
         if self.entries.is_empty() {
             if self.num_unnoted > 0 {
                 self.num_unnoted -= 1;
@@ -220,7 +221,7 @@ impl Memo {
         if let (Ok(start), Ok(len)) = (numbered, u32::try_from(len))
             && start < u32::MAX
         {
-            self.entries[rule_idx] = MemoEntry { start, len };
+            self.entries[rule_id.index()] = MemoEntry { start, len };
         }
     }
 }
@@ -234,10 +235,9 @@ fn decode_part(
     memo: &mut Memo,
     stack: &mut Vec<Frame>,
 ) -> usize {
-    let dag: &Dag = &segment.dag;
+    let (dag, sums) = (&segment.dag, segment.prefix_sums_or_derive());
     let symbols = dag.grammar().symbols.as_slice();
     let (arena, token_offsets) = (segment.dictionary.bytes(), segment.dictionary.offsets());
-    let sums = dag.prefix_sums();
     let range = dag.doc_range(doc);
     let mut frame = Frame { next: range.start as u32, end: range.end as u32 };
     loop {
@@ -247,23 +247,23 @@ fn decode_part(
             output[at] = b' ';
             at += usize::from(sums.has_blank_before(position));
             let element = symbols[position];
-            let Some(rule_idx) = dag.rule_of(element) else {
+            let Some(rule_id) = dag.rule_of(element) else {
                 let start = token_offsets[element as usize] as usize;
                 let len = token_offsets[element as usize + 1] as usize - start;
                 copy_token(&mut output[at..], &arena[start..], len);
                 at += len;
                 continue;
             };
-            if let Some((start, len)) = memo.get(rule_idx) {
+            if let Some((start, len)) = memo.get(rule_id) {
                 copy_earlier(output, start, at, len);
                 at += len;
                 continue;
             }
-            memo.set(rule_idx, at, dag.len_bytes(element));
+            memo.set(rule_id, at, dag.len_bytes(element));
             if frame.next < frame.end {
                 stack.push(frame);
             }
-            let range = dag.rule_range(rule_idx);
+            let range = dag.rule_range(rule_id);
             frame = Frame { next: range.start as u32, end: range.end as u32 };
         }
         match stack.pop() {

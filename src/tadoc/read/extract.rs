@@ -176,11 +176,11 @@ fn places_ahead<'a>(
         let mut parts = corpus.doc_parts(query.doc_id);
         let (Some((segment_idx, doc)), None) = (parts.next(), parts.next()) else { continue };
         let segment = &corpus.segments()[segment_idx];
-        let dag = &segment.dag;
-        let (arena, offsets) = (&segment.dictionary.bytes()[..], segment.dictionary.offsets());
-        let Some(runs) = dag.text_runs_if_worth(arena, offsets) else { continue };
-        if query.byte_offset < dag.doc_len_bytes(doc) {
-            let at = dag.prefix_sums().doc_starts(doc)[0] + query.byte_offset;
+        let arena = &segment.dictionary.bytes()[..];
+        let Some(runs) = segment.text_runs_or_derive_if_worth() else { continue };
+        let sums = segment.prefix_sums_or_derive();
+        if query.byte_offset < sums.doc_len_bytes(doc) {
+            let at = sums.doc_starts(doc)[0] + query.byte_offset;
             *window = Some((runs, arena, at, runs.root_window(at)));
         }
     }
@@ -220,7 +220,7 @@ fn read_passage(corpus: &Corpus, doc_id: u64, offset: u64, output: &mut [u8], le
             return;
         }
         let segment = &corpus.segments()[segment_idx];
-        let part_len = segment.dag.doc_len_bytes(doc);
+        let part_len = segment.doc_len_bytes_or_derive(doc);
         if skipped < part_len {
             passage.read(segment, doc, skipped);
         }
@@ -244,11 +244,10 @@ impl Passage<'_> {
     /// Appends the bytes of document `doc` from `offset`, which is below its length, until the
     /// passage is full or the document ends.
     fn read(&mut self, segment: &Segment, doc: usize, offset: u64) {
-        let dag = &segment.dag;
-        let (arena, offsets) = (&segment.dictionary.bytes()[..], segment.dictionary.offsets());
-        match dag.text_runs_if_worth(arena, offsets) {
+        match segment.text_runs_or_derive_if_worth() {
             Some(runs) => {
-                let [start, end] = [doc, doc + 1].map(|doc| dag.prefix_sums().doc_starts(doc)[0]);
+                let (arena, sums) = (segment.dictionary.bytes(), segment.prefix_sums_or_derive());
+                let [start, end] = [doc, doc + 1].map(|doc| sums.doc_starts(doc)[0]);
                 let end = self.len.min(self.at + (end - start - offset) as usize);
                 self.read_runs(runs, arena, runs.root_from(start + offset), end);
             }
@@ -273,19 +272,19 @@ impl Passage<'_> {
 
     /// Appends the same bytes as [`read`](Self::read), from the rules.
     fn read_rules(&mut self, segment: &Segment, doc: usize, offset: u64) {
-        let dag = &segment.dag;
+        let (dag, sums) = (&segment.dag, segment.prefix_sums_or_derive());
         let (arena, offsets) = (&segment.dictionary.bytes()[..], segment.dictionary.offsets());
-        let (symbols, sums) = (&dag.grammar().symbols, dag.prefix_sums());
+        let symbols = &dag.grammar().symbols;
         let (mut stack, mut range) = (Vec::with_capacity(16), dag.doc_range(doc));
         let (mut position, mut start) = sums.locate_in_document(dag, doc, offset);
         let mut skipped = offset - start;
         // Descend to the token that holds the byte. The blank after an element is written with the
         // next one.
         while skipped < sums.len_bytes_at(dag, position).0
-            && let Some(rule_idx) = dag.rule_of(symbols[position])
+            && let Some(rule_id) = dag.rule_of(symbols[position])
         {
             stack.push(position + 1..range.end);
-            range = dag.rule_range(rule_idx);
+            range = dag.rule_range(rule_id);
             (position, start) = sums.locate(dag, Measure::Bytes, range.clone(), skipped);
             skipped -= start;
         }
@@ -313,8 +312,8 @@ impl Passage<'_> {
                     let start = offsets[symbols[position] as usize] as usize;
                     self.push(&arena[start..], len_bytes as usize);
                 }
-                Some(rule_idx) => {
-                    stack.push(std::mem::replace(&mut range, dag.rule_range(rule_idx)));
+                Some(rule_id) => {
+                    stack.push(std::mem::replace(&mut range, dag.rule_range(rule_id)));
                 }
             }
         }

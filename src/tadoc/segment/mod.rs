@@ -18,11 +18,12 @@
 //! let segment = &corpus.segments()[0];
 //! assert_eq!(segment.paths.get(0), Some("a.txt"));
 //! let be = segment.dictionary.word_id(b"be").unwrap();
-//! assert_eq!(segment.dag.weights()[be as usize], 2);
+//! assert_eq!(segment.weights_or_derive()[be as usize], 2);
 //! # Ok(())
 //! # }
 //! ```
 
+mod cache;
 pub(crate) mod dag;
 
 pub use dag::{
@@ -33,30 +34,41 @@ pub use dag::{
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::segment::cache::SegmentCache;
 use crate::text::{Dictionary, TokenizerProfile};
 
-/// One immutable part of a corpus: dictionary, grammar and document table, ready for queries.
+/// One part of a corpus: dictionary, grammar and document table, ready for queries. These never
+/// change. Arrays that are derived from them while the segment is used are kept beside them.
 #[derive(Debug)]
 pub struct Segment {
     /// Words and separators.
     pub dictionary: Dictionary,
-    /// Rules, and the arrays derived from them.
+    /// Rules as a graph.
     pub dag: Dag,
     /// Path of each document that begins here, and of the one continued from the previous segment.
     pub paths: Paths,
     /// True if the first document continues the last document of the previous segment.
     pub continues: bool,
+    cache: SegmentCache,
 }
 
 impl Segment {
+    /// Creates a segment of parts that belong together. Nothing is derived yet.
+    pub fn new(dictionary: Dictionary, dag: Dag, paths: Paths, continues: bool) -> Self {
+        Self { dictionary, dag, paths, continues, cache: SegmentCache::default() }
+    }
+
     /// Creates a segment of words and their counts (`counts`, by word id), without documents. It
     /// serves only [`word_count`](crate::analytics::word_count), which needs nothing else.
     ///
     /// # Errors
     /// Same as [`Dag::new`].
     pub fn of_words(dictionary: Dictionary, counts: &[u64]) -> Result<Self> {
-        let dag = Dag::of_words(counts, dictionary.lengths())?;
-        Ok(Self { dictionary, dag, paths: Paths::default(), continues: false })
+        let dag = Dag::of_words(counts.len() as u32, dictionary.lengths())?;
+        let mut weights = counts.to_vec();
+        weights.resize(dag.num_elements(), 0);
+        let cache = SegmentCache::from_weights(weights);
+        Ok(Self { dictionary, dag, paths: Paths::default(), continues: false, cache })
     }
 }
 

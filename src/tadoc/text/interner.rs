@@ -23,7 +23,7 @@ use std::cmp::Ordering;
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 
-use super::tokenizer::Span;
+use super::span::Span;
 
 /// Number of tokens that are looked up together.
 const BATCH: usize = 128;

@@ -30,10 +30,12 @@ mod fold;
 mod interner;
 mod repeats;
 mod segments;
+mod span;
 mod tokenizer;
 
 pub use block::{TokenizedBlock, tokenize_block};
 pub use cuts::{first_cut, last_cut};
 pub use dictionary::Dictionary;
 pub use fold::Fold;
-pub use tokenizer::{MAX_TOKEN_BYTES, Token, TokenizerProfile, UNICODE_VERSION, for_each_token};
+pub use span::MAX_TOKEN_BYTES;
+pub use tokenizer::{Token, TokenizerProfile, UNICODE_VERSION, for_each_token};

@@ -21,7 +21,7 @@
 
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::tokenizer::{Span, emit_run};
+use super::span::{Span, emit_run};
 
 /// Calls `f` with each token of `text[from..]`, in order.
 pub(super) fn for_each_segment(text: &[u8], from: usize, mut f: impl FnMut(Span)) {

@@ -11,7 +11,7 @@
 //! `String::from_utf8_lossy` replaces) and NUL belong to separators, so a word is always valid
 //! UTF-8. For `word` and `whitespace` a token is a maximal run of one class, found 64 bytes at a
 //! time ([`classes`](super::classes)). For `uax29` see [`segments`](super::segments). A run longer
-//! than [`MAX_TOKEN_BYTES`] is cut into tokens of that length, and words at the last char boundary
+//! than [`MAX_TOKEN_BYTES`](super::MAX_TOKEN_BYTES) is cut into tokens of that length, and words at the last char boundary
 //! before it. So one base64 blob cannot spoil a dictionary.
 //!
 //! There are two views of the same tokens: [`for_each_token`] tiles the text, [`for_each_stored`]
@@ -23,10 +23,8 @@ use std::str::FromStr;
 
 use super::classes::{BLOCK_BYTES, ClassBits, Ink, PerlWord, WordClass};
 use super::segments::for_each_segment;
+use super::span::{Span, emit_run};
 use crate::error::{Error, Result};
-
-/// Longest token in bytes. Longer runs are split, words at a char boundary.
-pub const MAX_TOKEN_BYTES: usize = 65_536;
 
 /// Version of the Unicode tables of [`TokenizerProfile::Word`], which are those of regex-syntax.
 pub const UNICODE_VERSION: (u8, u8, u8) = (16, 0, 0);
@@ -112,18 +110,10 @@ impl FromStr for TokenizerProfile {
 /// A range of the text that is one word or one separator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token<'a> {
-    /// Bytes of the token, 1 to [`MAX_TOKEN_BYTES`]. A word is valid UTF-8 without NUL.
+    /// Bytes of the token, 1 to [`MAX_TOKEN_BYTES`](super::MAX_TOKEN_BYTES). A word is valid UTF-8 without NUL.
     pub bytes: &'a [u8],
     /// True for a word, false for a separator.
     pub is_word: bool,
-}
-
-/// A token as a range of the text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Span {
-    pub(super) start: usize,
-    pub(super) end: usize,
-    pub(super) is_word: bool,
 }
 
 /// Calls `f` with each token of `text` in order. Their concatenation is `text`.
@@ -229,35 +219,6 @@ fn for_each_run<C: WordClass, const SPACELESS: bool>(
     emit_run::<SPACELESS>(text, Span { end: text.len(), ..run }, &mut f);
 }
 
-/// Emits a run. A run longer than a token may be is split, and an empty run is skipped.
-#[inline(always)]
-pub(super) fn emit_run<const SPACELESS: bool>(text: &[u8], run: Span, f: &mut impl FnMut(Span)) {
-    let len = run.end - run.start;
-    if len > MAX_TOKEN_BYTES {
-        split_run::<SPACELESS>(text, run, f);
-    } else if len > 0 {
-        f(run);
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn split_run<const SPACELESS: bool>(text: &[u8], run: Span, f: &mut impl FnMut(Span)) {
-    let mut start = run.start;
-    while run.end - start > MAX_TOKEN_BYTES {
-        let mut end = start + MAX_TOKEN_BYTES;
-        while run.is_word && text[end] & 0xC0 == 0x80 {
-            end -= 1;
-        }
-        f(Span { start, end, ..run });
-        if SPACELESS && run.is_word {
-            f(Span { start: end, end, is_word: false });
-        }
-        start = end;
-    }
-    f(Span { start, ..run });
-}
-
 /// The spaceless model for any stream of tokens. [`for_each_run`] does the same with bits.
 struct Spaceless<'a, F> {
     text: &'a [u8],
@@ -302,6 +263,7 @@ pub(super) mod tests {
     use unicode_segmentation::UnicodeSegmentation;
 
     use super::*;
+    use crate::text::MAX_TOKEN_BYTES;
 
     /// Returns tokens by the definition: one character, segment or fault after the other.
     pub(crate) fn slow_tokens(profile: TokenizerProfile, text: &[u8]) -> Vec<(Vec<u8>, bool)> {

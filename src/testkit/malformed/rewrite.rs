@@ -4,7 +4,8 @@
 use tadoc::error::Result;
 use tadoc::format::{CorpusWriter, EncodedSegment, SegmentParts};
 use tadoc::grammar::Grammar;
-use tadoc::segment::{Corpus, Dag, Paths, Segment};
+use tadoc::ids::RuleId;
+use tadoc::segment::{Corpus, Dag, Paths, PrefixSums, Segment};
 use tadoc::text::Dictionary;
 
 use crate::random::Random;
@@ -33,8 +34,10 @@ impl Draft {
         let num_words = self.dictionary.num_words();
         let (num_tokens, num_word_tokens) = count_tokens(&self.grammar, num_words);
         let dag = Dag::new(self.grammar.clone(), num_words, self.dictionary.lengths());
-        let len_bytes = dag
-            .map_or(0, |dag| (0..self.grammar.num_docs()).map(|doc| dag.doc_len_bytes(doc)).sum());
+        let len_bytes = dag.map_or(0, |dag| {
+            let sums = PrefixSums::new(&dag);
+            (0..self.grammar.num_docs()).map(|doc| sums.doc_len_bytes(doc)).sum()
+        });
         let parts = SegmentParts {
             dictionary: self.dictionary.clone(),
             grammar: self.grammar.clone(),
@@ -86,7 +89,7 @@ impl Draft {
     fn repeat_elements(&mut self, random: &mut Random) {
         let grammar = &mut self.grammar;
         let rule_idx = random.below(grammar.num_rules());
-        let run = random.range(grammar.rule(rule_idx).len());
+        let run = random.range(grammar.rule(RuleId::from(rule_idx as u32)).len());
         let start = grammar.rule_offsets[rule_idx] as usize;
         let positions = start + run.start..start + run.end;
         let copy = grammar.symbols[positions.clone()].to_vec();
@@ -144,14 +147,15 @@ impl Draft {
 /// Counts the tokens and words of the text. Totals from 2^64 on saturate; the writer refuses them.
 fn count_tokens(grammar: &Grammar, num_words: u32) -> (u64, u64) {
     let mut counts = vec![(0u64, 0u64); grammar.num_rules()];
-    for rule_idx in (0..grammar.num_rules()).rev() {
-        counts[rule_idx] = grammar.rule(rule_idx).iter().fold((0, 0), |(tokens, words), &e| {
-            let (t, w) = match e.checked_sub(grammar.num_terminals) {
-                Some(child) => counts.get(child as usize).copied().unwrap_or_default(),
-                None => (1, u64::from(e < num_words)),
-            };
-            (tokens.saturating_add(t), words.saturating_add(w))
-        });
+    for rule_id in grammar.rule_ids().rev() {
+        counts[rule_id.index()] =
+            grammar.rule(rule_id).iter().fold((0, 0), |(tokens, words), &e| {
+                let (t, w) = match grammar.rule_of(e) {
+                    Some(child) => counts.get(child.index()).copied().unwrap_or_default(),
+                    None => (1, u64::from(e < num_words)),
+                };
+                (tokens.saturating_add(t), words.saturating_add(w))
+            });
     }
     counts[0]
 }

@@ -1,6 +1,6 @@
 //! Pairs that a walk meets, collected in buckets.
 
-use crate::analytics::sequences::edges::Sink;
+use crate::analytics::sequences::Sink;
 use crate::analytics::sequences::keep::Keep;
 use crate::analytics::sequences::key::Key;
 use crate::analytics::sequences::packing::Packing;

@@ -26,8 +26,8 @@ use std::ops::Range;
 
 use crate::analytics::ascending_set::AscendingSet;
 use crate::analytics::sequences::digits::Sorting;
-use crate::analytics::sequences::entries::Keyed;
 use crate::analytics::sequences::key::Key;
+use crate::analytics::sequences::key::Keyed;
 use crate::analytics::sequences::parts::Parts;
 use crate::analytics::sequences::rows::{Counted, too_many_occurrences};
 use crate::analytics::sequences::weights::NumberedWeights;

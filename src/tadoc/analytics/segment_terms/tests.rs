@@ -1,6 +1,10 @@
 //! Tests: parts counted by segment, or kept with segments, give the rows of the whole corpus.
 
-use crate::analytics::{DocSelection, Fold, Tfidf, Traversal, document_counts};
+use std::sync::Arc;
+
+use crate::analytics::{
+    DocSelection, Fold, InvertedIndex, TermVectors, Tfidf, Traversal, Vocabulary, document_counts,
+};
 use crate::build::of_texts::corpus_of_texts;
 use crate::segment::Corpus;
 
@@ -25,7 +29,7 @@ fn folds(corpus: &Corpus) -> [Arc<Vocabulary>; 2] {
 
 /// Makes the segments keep the words of their documents.
 fn keep_words(corpus: &Corpus) {
-    corpus.segments().iter().for_each(|segment| segment.dag.note_words_read(u64::MAX / 2));
+    corpus.segments().iter().for_each(|segment| segment.note_words_read(u64::MAX / 2));
 }
 
 /// Returns the answer of a device for each segment, from the words of its documents.
@@ -106,7 +110,7 @@ fn documents_of_words_are_the_same_in_ranges() {
     keep_words(&corpus);
     let [segment] = corpus.segments() else { panic!("{} segments", corpus.segments().len()) };
     let (doc_words, num_words) =
-        (segment.dag.doc_words_if_worth().unwrap(), segment.dag.num_words());
+        (segment.doc_words_or_derive_if_worth().unwrap(), segment.dag.num_words());
     let (starts, words) = doc_words.lists();
     assert!(words.len() >= 2 * PAIRS_PER_LOOK * starts.len());
     let in_ranges = SegmentDocuments::of_doc_words(doc_words, num_words as usize);

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use crate::segment::Corpus;
 
-use super::edges::{Edges, Sink};
+use super::Sink;
+use super::edges::Edges;
 
 /// Passes the parts of each document that has several to `sink`, as the children of a rule of
 /// weight 1. Does so for all documents, or for `only`.

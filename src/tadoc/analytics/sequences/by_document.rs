@@ -20,22 +20,24 @@ use crate::analytics::ascending_set::AscendingSet;
 use crate::analytics::doc_terms::GROUP_LEN;
 use crate::analytics::{Traversal, TraversalTask, Vocabulary};
 use crate::error::{Error, Result};
+use crate::ids::RuleId;
 use crate::segment::dag::Expansion;
 
+use super::Sink;
 use super::borders::walk_borders;
 use super::choice::chosen;
 use super::count::check_num_words;
 use super::digits::Sorting;
 use super::document_rows::DocumentSequenceCounts;
-use super::edges::{Edges, Sink};
-use super::entries::{Keyed, sort};
+use super::edges::Edges;
 use super::keep::Keep;
 use super::key::Key;
+use super::key::{Keyed, sort};
+use super::limit::Limit;
 use super::numbered::Numbered;
 use super::packing::Packing;
 use super::rows::Counted;
 use super::token_walk::TokenWalk;
-use super::walk::Limit;
 use super::weights::{ListedWeights, NumberedWeights, Weights};
 use super::windows::{PackedWindows, TextWindows};
 
@@ -359,8 +361,8 @@ fn walk_document(
         sink.begin(1);
         edges.walk(range.clone(), sink, limit.max_met())?;
         rules.add_children(edges, range, 1);
-        while let Some((rule_idx, weight)) = rules.pop() {
-            let range = edges.dag().rule_range(rule_idx);
+        while let Some((rule_id, weight)) = rules.pop() {
+            let range = edges.dag().rule_range(rule_id);
             sink.begin(weight);
             edges.walk(range.clone(), sink, limit.max_met())?;
             rules.add_children(edges, range, weight);
@@ -389,16 +391,16 @@ impl LocalRules {
     fn add_children(&mut self, edges: &Edges, positions: Range<usize>, weight: u64) {
         let dag = edges.dag();
         for &element in &dag.grammar().symbols[positions] {
-            if let Some(rule_idx) = dag.rule_of(element) {
-                self.weights[rule_idx] = self.weights[rule_idx].wrapping_add(weight);
-                self.waiting.insert(rule_idx);
+            if let Some(rule_id) = dag.rule_of(element) {
+                self.weights[rule_id.index()] = self.weights[rule_id.index()].wrapping_add(weight);
+                self.waiting.insert(rule_id.index());
             }
         }
     }
 
     /// Removes the first rule and returns it with its weight.
-    fn pop(&mut self) -> Option<(usize, u64)> {
-        let rule_idx = self.waiting.pop()?;
-        Some((rule_idx, std::mem::take(&mut self.weights[rule_idx])))
+    fn pop(&mut self) -> Option<(RuleId, u64)> {
+        let rule_id = RuleId::from(self.waiting.pop()? as u32);
+        Some((rule_id, std::mem::take(&mut self.weights[rule_id.index()])))
     }
 }

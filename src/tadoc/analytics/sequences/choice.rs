@@ -3,7 +3,7 @@
 use crate::analytics::costs::{TraversalTask, cheapest_first};
 use crate::analytics::{SegmentShape, Traversal, Vocabulary};
 
-use super::walk::Limit;
+use super::limit::Limit;
 
 /// Returns the traversal for windows of `n` words, never [`Traversal::Auto`]: the forced one or the
 /// cheapest. A token scan is not chosen if there are more words than `limit` has windows. Bottom-up

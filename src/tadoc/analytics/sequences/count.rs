@@ -14,13 +14,14 @@ use crate::error::{Error, Result};
 use crate::segment::Corpus;
 
 use super::choice::chosen;
-use super::entries::Keyed;
 use super::key::Key;
+use super::key::Keyed;
+use super::limit::Limit;
 use super::packing::Packing;
 use super::parts::{PART_WORDS, Parts};
 use super::passes::for_each_pass;
 use super::rows::Sequences;
-use super::walk::{Limit, Walk};
+use super::walk::Walk;
 use super::weights::NumberedWeights;
 use super::windows::{PackedWindows, TextWindows};
 

@@ -14,8 +14,7 @@
 //! windows of three words (38 bits) 1.17 to 1.28 times. With digits of 9 bits, and three at most,
 //! windows of three words were left to comparisons.
 
-use super::entries::{Keyed, sort};
-use super::key::Key;
+use super::key::{Key, Keyed, sort};
 
 /// Maximum number of bits of a digit. The counts of its 1024 values stay in the cache beside the
 /// entries.

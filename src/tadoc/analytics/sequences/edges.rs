@@ -19,34 +19,12 @@ use rayon::prelude::*;
 
 use crate::analytics::Vocabulary;
 use crate::error::{Error, Result};
+use crate::ids::RuleId;
 use crate::segment::{Dag, Segment};
 
-use super::short::{ShortEdges, Table};
-
-/// Receiver of the words that a walk meets.
-pub(in crate::analytics) trait Sink {
-    /// Begins a text that occurs `weight` times. Earlier words do not count.
-    fn begin(&mut self, weight: u64);
-    /// Receives the next word.
-    fn push(&mut self, word: u32);
-    /// Receives the next child. `head` has its first words. If it has more words, `tail` has the
-    /// last ones.
-    fn push_child(&mut self, head: &[u32], tail: Option<&[u32]>);
-    /// Receives the next elements, whose first and last words are in `table`.
-    fn push_short<const R: usize>(&mut self, table: &Table<R>, elements: &[u32])
-    where
-        Self: Sized,
-    {
-        table.push_each(elements, self);
-    }
-    /// Receives the words before the next one, at the start of a text. Windows inside them do not
-    /// count.
-    fn prime(&mut self, words: &[u32]);
-    /// Returns the number of windows or pairs met so far.
-    fn num_met(&self) -> usize;
-    /// Ends the input.
-    fn close(&mut self);
-}
+use super::Sink;
+use super::limit::too_many_windows;
+use super::short::ShortEdges;
 
 /// Rules of a segment as a walk sees them. Words are rows of a vocabulary.
 #[derive(Debug)]
@@ -98,26 +76,26 @@ impl Ends {
         let grammar = dag.grammar();
         let num_rules = grammar.num_rules();
         let mut ends = Self { spans: vec![(0, 0); num_rules], words: Vec::new() };
-        for rule_idx in (1..num_rules).rev() {
-            let num_words = dag.len_words(dag.num_terminals() + rule_idx as u32);
+        for rule_id in grammar.rule_ids().skip(1).rev() {
+            let num_words = dag.len_words(grammar.element_of(rule_id));
             let len = num_words.min(reach as u64) as usize;
             let start = ends.words.len();
             if (start + len) as u64 > max_words {
                 return Err(too_many_edge_words(start + len, max_words));
             }
-            ends.spans[rule_idx] = (start as u32, len as u32);
+            ends.spans[rule_id.index()] = (start as u32, len as u32);
             if is_tail {
                 ends.words.resize(start + len, 0);
-                ends.fill_tail(dag, rule_idx, start..start + len, &row);
+                ends.fill_tail(dag, rule_id, start..start + len, &row);
             } else {
-                ends.append_head(dag, rule_idx, start + len, &row);
+                ends.append_head(dag, rule_id, start + len, &row);
             }
         }
         Ok(ends)
     }
 
-    fn append_head(&mut self, dag: &Dag, rule_idx: usize, end: usize, row: &impl Fn(u32) -> u32) {
-        for &element in dag.grammar().rule(rule_idx) {
+    fn append_head(&mut self, dag: &Dag, rule_id: RuleId, end: usize, row: &impl Fn(u32) -> u32) {
+        for &element in dag.grammar().rule(rule_id) {
             let num_left = end - self.words.len();
             if num_left == 0 {
                 break;
@@ -125,7 +103,7 @@ impl Ends {
             if element < dag.num_words() {
                 self.words.push(row(element));
             } else if let Some(child) = dag.rule_of(element) {
-                let (start, len) = self.spans[child];
+                let (start, len) = self.spans[child.index()];
                 let start = start as usize;
                 self.words.extend_from_within(start..start + num_left.min(len as usize));
             }
@@ -135,12 +113,12 @@ impl Ends {
     fn fill_tail(
         &mut self,
         dag: &Dag,
-        rule_idx: usize,
+        rule_id: RuleId,
         place: Range<usize>,
         row: &impl Fn(u32) -> u32,
     ) {
         let mut end = place.end;
-        for &element in dag.grammar().rule(rule_idx).iter().rev() {
+        for &element in dag.grammar().rule(rule_id).iter().rev() {
             if end == place.start {
                 break;
             }
@@ -148,7 +126,7 @@ impl Ends {
                 end -= 1;
                 self.words[end] = row(element);
             } else if let Some(child) = dag.rule_of(element) {
-                let (start, len) = self.spans[child];
+                let (start, len) = self.spans[child.index()];
                 let child_end = (start + len) as usize;
                 let len = (end - place.start).min(len as usize);
                 end -= len;
@@ -158,8 +136,8 @@ impl Ends {
     }
 
     #[inline]
-    fn of(&self, rule_idx: usize) -> &[u32] {
-        let (start, len) = self.spans[rule_idx];
+    fn of(&self, rule_id: RuleId) -> &[u32] {
+        let (start, len) = self.spans[rule_id.index()];
         &self.words[start as usize..start as usize + len as usize]
     }
 }
@@ -213,13 +191,13 @@ impl Edges {
         );
         let (heads, tails) = (heads?, tails?);
         let mut words = Vec::with_capacity(heads.words.len() + tails.words.len());
-        let spans = (0..heads.spans.len()).map(|rule_idx| {
-            let (start, head) = (words.len() as u32, heads.of(rule_idx));
-            let element = segment.dag.num_terminals() + rule_idx as u32;
+        let spans = segment.dag.grammar().rule_ids().map(|rule_id| {
+            let (start, head) = (words.len() as u32, heads.of(rule_id));
+            let element = segment.dag.grammar().element_of(rule_id);
             words.extend_from_slice(head);
             let has_tail = segment.dag.len_words(element) > head.len() as u64;
             if has_tail {
-                words.extend_from_slice(tails.of(rule_idx));
+                words.extend_from_slice(tails.of(rule_id));
             }
             Span { start, head_len: head.len() as u32 | if has_tail { HAS_TAIL } else { 0 } }
         });
@@ -236,8 +214,8 @@ impl Edges {
             }
             if element < self.dag().num_words() {
                 words.push(self.row(element));
-            } else if let Some(rule_idx) = self.dag().rule_of(element) {
-                words.extend_from_slice(self.rule(rule_idx).0);
+            } else if let Some(rule_id) = self.dag().rule_of(element) {
+                words.extend_from_slice(self.rule(rule_id).0);
             }
         }
         words.truncate(self.reach);
@@ -252,8 +230,8 @@ impl Edges {
             }
             if element < self.dag().num_words() {
                 words.push(self.row(element));
-            } else if let Some(rule_idx) = self.dag().rule_of(element) {
-                let (head, tail) = self.rule(rule_idx);
+            } else if let Some(rule_id) = self.dag().rule_of(element) {
+                let (head, tail) = self.rule(rule_id);
                 words.extend(tail.unwrap_or(head).iter().rev());
             }
         }
@@ -276,6 +254,11 @@ impl Edges {
         &self.segment.dag
     }
 
+    /// Returns the number of occurrences of each element, which the segment derives on first use.
+    pub fn weights(&self) -> &[u64] {
+        self.segment.weights_or_derive()
+    }
+
     /// Returns the memory of the edges in bytes.
     pub fn memory_bytes(&self) -> usize {
         let ends = match &self.ends {
@@ -287,12 +270,12 @@ impl Edges {
 
     /// Returns head and tail of a rule. Without a tail, the head has all words.
     #[inline]
-    fn rule(&self, rule_idx: usize) -> (&[u32], Option<&[u32]>) {
+    fn rule(&self, rule_id: RuleId) -> (&[u32], Option<&[u32]>) {
         let (spans, words) = match &self.ends {
-            AllEnds::Short(short) => return short.rule(self.dag(), rule_idx),
+            AllEnds::Short(short) => return short.rule(self.dag(), rule_id),
             AllEnds::Long(spans, words) => (spans, words),
         };
-        let span = spans[rule_idx];
+        let span = spans[rule_id.index()];
         let len = (span.head_len & !HAS_TAIL) as usize;
         let words = &words[span.start as usize..];
         match span.head_len & HAS_TAIL {
@@ -337,8 +320,8 @@ impl Edges {
         for &element in elements {
             if element < num_words {
                 sink.push(self.row(element));
-            } else if let Some(rule_idx) = dag.rule_of(element) {
-                let (head, tail) = self.rule(rule_idx);
+            } else if let Some(rule_id) = dag.rule_of(element) {
+                let (head, tail) = self.rule(rule_id);
                 sink.push_child(head, tail);
             }
         }
@@ -370,7 +353,7 @@ impl Edges {
         while at < positions.end {
             let end = grammar.rule_offsets[rule] as usize;
             let start = grammar.rule_offsets[rule - 1] as usize;
-            let weight = self.dag().weights()[num_terminals + rule - 1];
+            let weight = self.weights()[num_terminals + rule - 1];
             self.walk_part(start, at..end.min(positions.end), weight, sink, max_met)?;
             (at, rule) = (end, rule + 1);
         }
@@ -406,9 +389,4 @@ impl Edges {
 fn too_many_edge_words(requested: usize, limit: u64) -> Error {
     let what = "the first and last words of the rules (words, at least)";
     Error::memory_of_task(what, requested as u64, limit)
-}
-
-pub(in crate::analytics) fn too_many_windows(requested: usize, limit: usize) -> Error {
-    let what = "counting sequences (windows held at once, at least)";
-    Error::memory_of_task(what, requested as u64, limit as u64)
 }

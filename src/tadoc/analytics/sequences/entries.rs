@@ -14,7 +14,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::digits::Sorting;
-use super::key::Key;
+use super::key::{Key, Keyed, sort};
 use super::packing::Packing;
 
 /// Average number of entries of a bucket.
@@ -28,28 +28,6 @@ const MAX_BUCKET_BITS: u32 = 11;
 const MANY_ENTRIES: usize = 1 << 24;
 /// Average number of keys of a bucket that are sampled before all entries are cut.
 const BUCKET_SAMPLES: usize = 8;
-
-/// Value to sort: a key, or a key with more data.
-pub(in crate::analytics) trait Keyed: Copy + Default + Send + Sync {
-    type Key: Key;
-    fn key(self) -> Self::Key;
-}
-
-impl Keyed for u64 {
-    type Key = Self;
-    #[inline]
-    fn key(self) -> Self {
-        self
-    }
-}
-
-impl Keyed for u128 {
-    type Key = Self;
-    #[inline]
-    fn key(self) -> Self {
-        self
-    }
-}
 
 /// A key with a value.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -245,12 +223,6 @@ impl<E: Keyed> Split<E> {
     fn of(&self, bucket: usize) -> &[E] {
         &self.entries[self.ends[bucket] as usize..self.ends[bucket + 1] as usize]
     }
-}
-
-/// Sorts by the whole key, including the lowest bits. Shifting these out for each comparison took a
-/// fifth of the time of counting windows of 128 bits.
-pub(in crate::analytics) fn sort<E: Keyed>(entries: &mut [E]) {
-    entries.sort_unstable_by_key(|entry| entry.key());
 }
 
 /// Calls `f` with each run of equal sequences, ascending. `entries` are sorted by key, which is the

@@ -37,6 +37,34 @@ pub(in crate::analytics) trait Key:
     fn ones(bits: u32) -> Self;
 }
 
+/// Value to sort: a key, or a key with more data.
+pub(in crate::analytics) trait Keyed: Copy + Default + Send + Sync {
+    type Key: Key;
+    fn key(self) -> Self::Key;
+}
+
+impl Keyed for u64 {
+    type Key = Self;
+    #[inline]
+    fn key(self) -> Self {
+        self
+    }
+}
+
+impl Keyed for u128 {
+    type Key = Self;
+    #[inline]
+    fn key(self) -> Self {
+        self
+    }
+}
+
+/// Sorts by the whole key, including the lowest bits. Shifting these out for each comparison took a
+/// fifth of the time of counting windows of 128 bits.
+pub(in crate::analytics) fn sort<E: Keyed>(entries: &mut [E]) {
+    entries.sort_unstable_by_key(|entry| entry.key());
+}
+
 macro_rules! key {
     ($number:ty) => {
         impl Key for $number {

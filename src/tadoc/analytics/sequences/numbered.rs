@@ -18,13 +18,15 @@ use rayon::prelude::*;
 use crate::analytics::doc_terms::GROUP_LEN;
 use crate::analytics::lane_counts::{Bodies, Held, LaneCounts};
 use crate::error::Result;
+use crate::ids::RuleId;
 
-use super::edges::{Edges, Sink};
+use super::Sink;
+use super::edges::Edges;
 use super::entries::{Entry, sorted_buckets};
 use super::keep::Keep;
 use super::key::Key;
+use super::limit::Limit;
 use super::packing::Packing;
-use super::walk::Limit;
 use super::weights::Weights;
 use super::windows::PackedWindows;
 
@@ -137,7 +139,7 @@ fn windows(edges: &Edges, packing: Packing, limit: &Limit) -> Result<Vec<(Vec<u6
     let grammar = edges.dag().grammar();
     // Documents tile the root and rules follow it, so their positions ascend.
     let docs = (0..grammar.num_docs()).map(|doc| edges.dag().doc_range(doc));
-    let rules = (1..grammar.num_rules()).map(|rule_idx| edges.dag().rule_range(rule_idx));
+    let rules = grammar.rule_ids().skip(1).map(|rule_id| edges.dag().rule_range(rule_id));
     let bodies: Vec<Range<usize>> = docs.chain(rules).collect();
     let mut tasks: Vec<&[Range<usize>]> = Vec::new();
     let mut rest = &bodies[..];
@@ -191,8 +193,8 @@ impl Sequenced<'_> {
         self.numbers.numbers[range].iter().for_each(|&number| f(Held::Item(number)));
         let dag = self.edges.dag();
         for &element in &dag.grammar().symbols[positions] {
-            if let Some(rule_idx) = dag.rule_of(element) {
-                f(Held::Rule(rule_idx));
+            if let Some(rule_id) = dag.rule_of(element) {
+                f(Held::Rule(rule_id));
             }
         }
     }
@@ -210,8 +212,8 @@ impl Bodies for Sequenced<'_> {
     }
 
     #[inline]
-    fn of_rule(&self, rule_idx: usize, f: impl FnMut(Held)) {
-        let body = self.edges.dag().grammar().num_docs() + rule_idx - 1;
-        self.at(body, self.edges.dag().rule_range(rule_idx), f);
+    fn of_rule(&self, rule_id: RuleId, f: impl FnMut(Held)) {
+        let body = self.edges.dag().grammar().num_docs() + rule_id.index() - 1;
+        self.at(body, self.edges.dag().rule_range(rule_id), f);
     }
 }

@@ -10,8 +10,9 @@ use crate::analytics::Vocabulary;
 use crate::error::Result;
 
 use super::digits::Sorting;
-use super::entries::{Buckets, Entry, Keyed};
+use super::entries::{Buckets, Entry};
 use super::key::Key;
+use super::key::Keyed;
 use super::ordered::for_each_in_order;
 use super::packing::Packing;
 use super::passes::KeyRange;

@@ -15,10 +15,11 @@ use std::sync::Arc;
 use crate::analytics::Vocabulary;
 use crate::error::{Error, Result};
 
-use super::edges::Sink;
+use super::Sink;
 use super::keep::{Keep, Tally};
 use super::key::Key;
-use super::walk::{Limit, Walk};
+use super::limit::Limit;
+use super::walk::Walk;
 
 /// Maximum number of ranges of a tally (2 to this), with 8 bytes each.
 const TALLY_BITS: u32 = 16;

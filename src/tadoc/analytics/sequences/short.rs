@@ -13,9 +13,10 @@
 //! two words) and takes 2.6 ns without. Windows of four and five words have keys of 128 bits.
 //! Sorting these takes so long that the same table gained nothing (0.95 to 1.05).
 
+use crate::ids::RuleId;
 use crate::segment::Dag;
 
-use super::edges::Sink;
+use super::Sink;
 use super::key::Key;
 use super::packing::Packing;
 
@@ -67,11 +68,11 @@ impl ShortEdges {
         }
     }
 
-    /// Returns the first and last words of rule `rule_idx`. Without last words, the first words are
+    /// Returns the first and last words of rule `rule_id`. Without last words, the first words are
     /// all.
     #[inline]
-    pub fn rule(&self, dag: &Dag, rule_idx: usize) -> (&[u32], Option<&[u32]>) {
-        let element = dag.num_terminals() as usize + rule_idx;
+    pub fn rule(&self, dag: &Dag, rule_id: RuleId) -> (&[u32], Option<&[u32]>) {
+        let element = dag.grammar().element_of(rule_id) as usize;
         match self {
             Self::One(table) => parts(&table.ends[element - table.first as usize]),
             Self::Two(table) => parts(&table.ends[element - table.first as usize]),
@@ -103,8 +104,8 @@ impl<const R: usize> Table<R> {
             let row = row(word).unwrap_or(word);
             (head[0], tail[R - 1]) = (row, row);
         }
-        for rule_idx in (1..grammar.num_rules()).rev() {
-            let elements = grammar.rule(rule_idx);
+        for rule_id in grammar.rule_ids().skip(1).rev() {
+            let elements = grammar.rule(rule_id);
             let head = first_words(elements.iter().map(|&element| table.of(element)[0]));
             let last = elements.iter().rev().map(|&element| {
                 let [_, mut tail] = table.of(element);
@@ -113,7 +114,7 @@ impl<const R: usize> Table<R> {
             });
             let mut tail: [u32; R] = first_words(last);
             tail.reverse();
-            table.ends[(num_terminals - first) as usize + rule_idx] = [head, tail];
+            table.ends[(num_terminals - first) as usize + rule_id.index()] = [head, tail];
         }
         table
     }

@@ -17,8 +17,9 @@ use crate::error::Result;
 use crate::segment::Dag;
 use crate::segment::dag::{Expansion, RuleTexts, num_words_at};
 
-use super::edges::{STEP_WORDS, Sink, too_many_windows};
-use super::walk::Limit;
+use super::Sink;
+use super::edges::STEP_WORDS;
+use super::limit::{Limit, too_many_windows};
 
 /// Minimum number of words of a parallel task.
 const TASK_WORDS: u64 = 1 << 17;

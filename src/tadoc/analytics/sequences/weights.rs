@@ -29,7 +29,7 @@ impl Weights {
         let mut large = Vec::new();
         for edges in edges {
             let first_rule = edges.dag().num_terminals() as usize;
-            for &weight in &edges.dag().weights()[first_rule..] {
+            for &weight in &edges.weights()[first_rule..] {
                 match is_used.get_mut(weight as usize) {
                     Some(is_used) => *is_used = true,
                     None => large.push(weight),

@@ -1,6 +1,6 @@
 //! Windows of n words as entries: packed into a key if they fit, else as positions in a text.
 
-use super::edges::Sink;
+use super::Sink;
 use super::entries::Entry;
 use super::keep::Keep;
 use super::key::Key;

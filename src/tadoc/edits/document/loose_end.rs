@@ -14,7 +14,6 @@
 use std::ops::Range;
 
 use super::{Borders, EditedDocument};
-use crate::edits::surroundings::surroundings;
 use crate::segment::Corpus;
 
 impl EditedDocument {
@@ -43,7 +42,7 @@ impl EditedDocument {
     fn settle_at(&mut self, corpus: &Corpus, start: u64) -> Option<()> {
         let ranges = [start..start, start..self.len_bytes()];
         let mut found = ranges.into_iter().filter_map(|range| {
-            let around = surroundings(self, corpus, &range)?;
+            let around = self.surroundings(corpus, &range)?;
             Some((range, around))
         });
         let (range, around) = found.next()?;

@@ -8,6 +8,7 @@ pub(in crate::query) mod plan;
 pub(in crate::query) mod words;
 
 pub use offset_lists::OffsetLists;
-pub use words::{WordQuery, count_batch, search_batch};
+pub use plan::WordQuery;
+pub use words::{count_batch, search_batch};
 
-pub(crate) use words::check_word;
+pub(crate) use plan::check_word;

@@ -8,23 +8,29 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
-use crate::segment::{Corpus, Dag};
+use crate::segment::{Corpus, Segment};
+use crate::text::{TokenizerProfile, for_each_token};
 
 use crate::query::batch::offset_lists::OffsetLists;
-use crate::query::batch::words::{WordQuery, check_word};
 use crate::query::matching::climb::MANY_PLACES;
+use crate::query::matching::way::{BYTES_PER_PLACE, DOC_BYTES, Question, Way};
 use crate::query::search::check_num_hits;
 use crate::read::batch::in_batch;
 use crate::read::decode::too_long;
 
-/// Bytes of text that are read in the time of one place of a climb.
-const BYTES_PER_PLACE: u64 = 16;
-/// Cost of reading a document beside its text, in bytes of text.
-const DOC_BYTES: u64 = 512;
 /// Number of words that one task looks up.
 const MIN_LOOK_UPS: usize = 256;
 /// Number of groups of one task.
 pub(in crate::query) const MIN_GROUPS: usize = 16;
+
+/// A word to count or to search for in one document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WordQuery<'a> {
+    /// Id of the document.
+    pub doc_id: u64,
+    /// The word, as it stands in the text.
+    pub word: &'a str,
+}
 
 /// A query in one part of its document.
 #[derive(Debug, Clone, Copy)]
@@ -65,6 +71,26 @@ pub(in crate::query) struct WordPlan<'a> {
     /// Keys (segment, word, document, part); in `by_doc`, (segment, document, word, part).
     pub(in crate::query) by_word: Vec<Key>,
     pub(in crate::query) by_doc: Vec<Key>,
+}
+
+/// Checks that `word` is one word; anything else would never be found.
+///
+/// # Errors
+/// [`Error::InvalidArgument`] named `word` if it is not.
+pub(crate) fn check_word(profile: TokenizerProfile, word: &str) -> Result<()> {
+    let (mut num_tokens, mut is_word) = (0, false);
+    for_each_token(profile, word.as_bytes(), |token| {
+        num_tokens += 1;
+        is_word = token.is_word;
+    });
+    if num_tokens == 1 && is_word {
+        return Ok(());
+    }
+    Err(Error::InvalidArgument {
+        name: "word",
+        got: format!("`{word}`"),
+        allowed: format!("one word of the tokenizer profile {profile}"),
+    })
 }
 
 impl<'a> WordPlan<'a> {
@@ -188,7 +214,8 @@ impl<'a> WordPlan<'a> {
                 let (segment, doc) = (segment_idx as u32, doc as u32);
                 self.parts.push(Part { segment, doc, word, start });
                 if parts.peek().is_some() {
-                    let len = self.corpus.segments()[segment_idx].dag.doc_len_bytes(doc as usize);
+                    let len =
+                        self.corpus.segments()[segment_idx].doc_len_bytes_or_derive(doc as usize);
                     start = start.checked_add(len).ok_or_else(|| fault(too_long()))?;
                 }
             }
@@ -213,7 +240,7 @@ impl<'a> WordPlan<'a> {
             let reading = reading.fold(0, u64::saturating_add) / BYTES_PER_PLACE;
             let num_places = self.places(segment, word).min(reading);
             if num_places >= MANY_PLACES {
-                self.dag(segment as usize).note_words_read(num_places);
+                self.segment(segment).note_words_read(num_places);
             }
         }
     }
@@ -224,8 +251,10 @@ impl<'a> WordPlan<'a> {
         let is_same_segment = |a: &Key, b: &Key| a.0 == b.0;
         let mut left = Vec::new();
         for keys in self.by_word.chunk_by(is_same_segment) {
-            let dag = &self.corpus.segments()[keys[0].0 as usize].dag;
-            let Some(doc_words) = dag.doc_words_if_worth() else {
+            let segment = self.segment(keys[0].0);
+            let doc_words = segment.doc_words_or_derive_if_worth();
+            let question = Question::BatchDoc { climb_bytes: 0, keeps_words: doc_words.is_some() };
+            let (Way::KeptWords, Some(doc_words)) = (question.way(None, []), doc_words) else {
                 left.extend_from_slice(keys);
                 continue;
             };
@@ -258,8 +287,10 @@ impl<'a> WordPlan<'a> {
         shares.par_sort_unstable();
         for group in shares.chunk_by(|a, b| (a.0.0, a.0.1) == (b.0.0, b.0.1)) {
             let (segment, doc, ..) = group[0].0;
-            let reading = self.reading_bytes(segment, doc);
-            if group.iter().map(|&(_, share)| share).sum::<u64>() > reading {
+            let climb_bytes = group.iter().map(|&(_, share)| share).sum();
+            let question = Question::BatchDoc { climb_bytes, keeps_words: false };
+            let doc_bytes = self.segment(segment).doc_len_bytes_or_derive(doc as usize);
+            if question.way(None, [doc_bytes]) == Way::Scan {
                 self.by_doc.extend(group.iter().map(|&(key, _)| key));
             }
         }
@@ -270,17 +301,18 @@ impl<'a> WordPlan<'a> {
 
     /// Returns the number of places of one climb from `word`.
     fn places(&self, segment: u32, word: u32) -> u64 {
-        let dag = self.dag(segment as usize);
-        dag.weights()[word as usize].min(dag.grammar().symbols.len() as u64)
+        let segment = self.segment(segment);
+        segment.weights_or_derive()[word as usize].min(segment.dag.grammar().symbols.len() as u64)
     }
 
     /// Returns the cost of reading `doc`, in bytes of text.
     fn reading_bytes(&self, segment: u32, doc: u32) -> u64 {
-        self.dag(segment as usize).doc_len_bytes(doc as usize).saturating_add(DOC_BYTES)
+        let sums = self.segment(segment).prefix_sums_or_derive();
+        sums.doc_len_bytes(doc as usize).saturating_add(DOC_BYTES)
     }
 
-    fn dag(&self, segment_idx: usize) -> &Dag {
-        &self.corpus.segments()[segment_idx].dag
+    fn segment(&self, segment_idx: u32) -> &Segment {
+        &self.corpus.segments()[segment_idx as usize]
     }
 
     /// Returns the indexes of the parts of each query.

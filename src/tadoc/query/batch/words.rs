@@ -20,41 +20,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::segment::{Corpus, Segment};
-use crate::text::{TokenizerProfile, for_each_token};
 
 use crate::query::batch::offset_lists::OffsetLists;
-use crate::query::batch::plan::{Key, MIN_GROUPS, WordPlan, WordTask};
+use crate::query::batch::plan::{Key, MIN_GROUPS, WordPlan, WordQuery, WordTask};
 use crate::query::matching::climb::climb;
 use crate::query::matching::doc_set::DocSet;
 use crate::query::matching::occurrences::Item;
 use crate::query::matching::scan::scan_doc_words;
+use crate::query::matching::way::{Question, Way};
 use crate::query::matching::word_set::WordSet;
-use crate::query::search::{SearchOptions, check_num_hits};
+use crate::query::options::SearchOptions;
+use crate::query::search::check_num_hits;
 
-/// Number of occurrences above which a word is not climbed from path by path.
-const MAX_RARE_WEIGHT: u64 = 256;
-/// Most places of one climb: in a grammar of long chains a word has more places than occurrences.
-const MAX_PLACES: usize = 2048;
 /// Number of hits of an answer between two checks of the limit.
 const HITS_PER_CHECK: u64 = 1 << 12;
-
-/// A word to count or to search for in one document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WordQuery<'a> {
-    /// Id of the document.
-    pub doc_id: u64,
-    /// The word, as it stands in the text.
-    pub word: &'a str,
-}
 
 /// Returns the number of occurrences of each word in its document, in the order of `queries`. Runs
 /// on all cores.
 ///
 /// # Errors
-/// [`Error::InBatch`] for the first query whose document does not exist, or whose word is not one
-/// word of the tokenizer of the corpus.
+/// [`Error::InBatch`](crate::Error::InBatch) for the first query whose document does not exist, or
+/// whose word is not one word of the tokenizer of the corpus.
 pub fn count_batch(corpus: &Corpus, queries: &[WordQuery<'_>]) -> Result<Vec<u64>> {
     WordPlan::new(corpus, queries, WordTask::Count)?.counts()
 }
@@ -63,7 +51,7 @@ pub fn count_batch(corpus: &Corpus, queries: &[WordQuery<'_>]) -> Result<Vec<u64
 /// `queries`; at most `max_hits` in total. Runs on all cores.
 ///
 /// # Errors
-/// As [`count_batch`]; [`Error::Capacity`] for more offsets than allowed.
+/// As [`count_batch`]; [`Error::Capacity`](crate::Error::Capacity) for more offsets than allowed.
 pub fn search_batch(
     corpus: &Corpus,
     queries: &[WordQuery<'_>],
@@ -72,31 +60,11 @@ pub fn search_batch(
     WordPlan::new(corpus, queries, WordTask::Find)?.lists(max_hits)
 }
 
-/// Checks that `word` is one word; anything else would never be found.
-///
-/// # Errors
-/// [`Error::InvalidArgument`] named `word` if it is not.
-pub(crate) fn check_word(profile: TokenizerProfile, word: &str) -> Result<()> {
-    let (mut num_tokens, mut is_word) = (0, false);
-    for_each_token(profile, word.as_bytes(), |token| {
-        num_tokens += 1;
-        is_word = token.is_word;
-    });
-    if num_tokens == 1 && is_word {
-        return Ok(());
-    }
-    Err(Error::InvalidArgument {
-        name: "word",
-        got: format!("`{word}`"),
-        allowed: format!("one word of the tokenizer profile {profile}"),
-    })
-}
-
 impl WordPlan<'_> {
     /// Returns the answers of [`count_batch`].
     ///
     /// # Errors
-    /// [`Error::InBatch`] for the first count that has more than 64 bits.
+    /// [`Error::InBatch`](crate::Error::InBatch) for the first count that has more than 64 bits.
     fn counts(&self) -> Result<Vec<u64>> {
         let mut of_parts = vec![0u64; self.num_parts()];
         for (part_idx, answer) in self.answers(&Asking::new(None))? {
@@ -108,7 +76,7 @@ impl WordPlan<'_> {
     /// Returns the answers of [`search_batch`].
     ///
     /// # Errors
-    /// [`Error::Capacity`] for more offsets than allowed.
+    /// [`Error::Capacity`](crate::Error::Capacity) for more offsets than allowed.
     fn lists(&self, max_hits: u64) -> Result<OffsetLists> {
         let answers = self.answers(&Asking::new(Some(max_hits)))?;
         let mut of_parts: Vec<&[u64]> = vec![&[]; self.num_parts()];
@@ -156,10 +124,12 @@ impl Asking {
     fn answer_word(&self, segment: &Segment, group: &[Key]) -> Result<Vec<(u32, Answer)>> {
         let word = group[0].1;
         let mut answers = vec![Answer::default(); group.len()];
-        if segment.dag.weights()[word as usize] <= MAX_RARE_WEIGHT {
+        let num_occurrences = segment.weights_or_derive()[word as usize];
+        let way = Question::BatchWord { num_occurrences }.way(None, []);
+        if let Way::Climb { max_places } = way {
             let range = |key: &Key| segment.dag.doc_range(key.2 as usize);
             let ranges: Vec<Range<usize>> = group.iter().map(range).collect();
-            let mut places_left = MAX_PLACES;
+            let mut places_left = max_places;
             let note = |idx: usize, offset| self.note(&mut answers[idx], offset);
             let is_whole = match self.max_hits {
                 None => climb::<false>(segment, &ranges, word, &mut places_left, note),

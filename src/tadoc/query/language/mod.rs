@@ -9,5 +9,6 @@ pub(in crate::query) mod query;
 pub(in crate::query) mod regex;
 pub(in crate::query) mod wildcard;
 
+pub use parser::QueryLimits;
 pub use pattern::WordPattern;
-pub use query::{Query, QueryLimits};
+pub use query::Query;

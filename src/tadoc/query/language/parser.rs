@@ -17,7 +17,6 @@ use crate::error::{Error, Result};
 use crate::text::{TokenizerProfile, for_each_token};
 
 use crate::query::language::pattern::{WordPattern, is_special};
-use crate::query::language::query::QueryLimits;
 use crate::query::language::regex::WordRegex;
 use crate::query::language::wildcard::{Piece, Wildcard};
 
@@ -32,6 +31,21 @@ const MAX_SHOWN_CHARS: usize = 80;
 
 /// Characters of an item, each with its index in the query, from 0.
 type Item = Vec<(usize, char)>;
+
+/// Limits of the size of a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueryLimits {
+    /// Most bytes of the text of a query.
+    pub max_bytes: u64,
+    /// Most words and patterns of all items together.
+    pub max_terms: u64,
+}
+
+impl Default for QueryLimits {
+    fn default() -> Self {
+        Self { max_bytes: 1 << 20, max_terms: 10_000 }
+    }
+}
 
 /// Returns the items of `text`, each as its words, one or more.
 pub(in crate::query) fn parse_items(

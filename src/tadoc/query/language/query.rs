@@ -24,24 +24,9 @@ use std::fmt;
 use crate::error::Result;
 use crate::text::{Fold, TokenizerProfile};
 
-use crate::query::language::parser::{invalid, parse_items};
+use crate::query::language::parser::{QueryLimits, invalid, parse_items};
 use crate::query::language::pattern::WordPattern;
 use crate::query::language::regex::RegexFault;
-
-/// Limits of the size of a query.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QueryLimits {
-    /// Most bytes of the text of a query.
-    pub max_bytes: u64,
-    /// Most words and patterns of all items together.
-    pub max_terms: u64,
-}
-
-impl Default for QueryLimits {
-    fn default() -> Self {
-        Self { max_bytes: 1 << 20, max_terms: 10_000 }
-    }
-}
 
 /// A parsed query: one item or more, each a sequence of one word or more.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -21,20 +21,17 @@
 //! fragments with U+FFFD, which also represents bytes that are not UTF-8. A fragment without U+FFFD
 //! that occurs in the text with replacements also occurs in the bytes.
 
-use crate::segment::{Corpus, Dag, Segment};
+use crate::segment::{Corpus, Segment};
 use crate::text::{Dictionary, MAX_TOKEN_BYTES, TokenizerProfile, for_each_token};
 
 use crate::query::matching::cut::doc_cut_after;
 use crate::query::matching::dictionary_search::{filtered, tokens_containing};
 use crate::query::matching::doc_counts::docs_with;
 use crate::query::matching::doc_set::DocSet;
+use crate::query::matching::way::{Question, Way};
 
 /// Least length of a token that a split run leaves: words are cut at a character boundary.
 const MIN_SPLIT_TOKEN_BYTES: usize = MAX_TOKEN_BYTES - 3;
-/// Number of places that are always followed; they take about ten microseconds.
-const MIN_PLACES: u64 = 4096;
-/// Bytes of text that are decoded and compared in the time of one step of listing documents.
-const BYTES_PER_PLACE: u64 = 8;
 
 /// A condition on a text: literal fragments that occur in it in this order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -130,7 +127,8 @@ fn candidates(
     let mut docs = DocSet::all(num_docs);
     if let Some(len) = pattern.exact_len_bytes {
         docs = DocSet::none(num_docs);
-        let fits = |&doc: &usize| segment.dag.doc_len_bytes(doc) == len;
+        let sums = segment.prefix_sums_or_derive();
+        let fits = |&doc: &usize| sums.doc_len_bytes(doc) == len;
         (0..num_docs).filter(fits).for_each(|doc| {
             docs.insert(doc);
         });
@@ -152,22 +150,23 @@ fn candidates(
 /// Intersects `docs` with the documents of each run, cheapest first. Stops when listing the
 /// documents of a run is likely to cost more than reading the documents that are left.
 fn keep_docs_with(docs: &mut DocSet, segment: &Segment, runs: &[Run]) {
-    let dag: &Dag = &segment.dag;
-    let len_bytes: u64 = dag.len_bytes(dag.num_terminals());
+    let len_bytes: u64 = segment.dag.len_bytes(segment.dag.num_terminals());
     let mut costs: Vec<(u64, Vec<u32>)> = Vec::with_capacity(runs.len());
     for run in runs {
         let tokens = run.tokens(&segment.dictionary);
-        let places: u64 = tokens.iter().map(|&token| dag.inverse().of(token).len() as u64).sum();
+        let num_places = |&token: &u32| segment.inverse_or_derive().of(token).len() as u64;
+        let places: u64 = tokens.iter().map(num_places).sum();
         costs.push((places, tokens));
     }
     costs.sort_unstable();
-    for (places, tokens) in costs {
+    for (num_places, tokens) in costs {
         let share = docs.len() as f64 / docs.num_docs().max(1) as f64;
-        let cost = places.saturating_mul(BYTES_PER_PLACE) as f64;
-        if places > MIN_PLACES && cost > len_bytes as f64 * share {
+        let bytes_left = (len_bytes as f64 * share) as u64;
+        let question = Question::Docs { num_places, bytes_left };
+        if question.way(None, []) != Way::DocsWith {
             return;
         }
-        docs.intersect(&docs_with(dag, tokens));
+        docs.intersect(&docs_with(segment, tokens));
     }
 }
 

@@ -6,6 +6,7 @@
 
 use std::ops::Range;
 
+use crate::ids::RuleId;
 use crate::segment::{Measure, Segment};
 
 /// Number of places that are climbed through in the time of one look-up of a word in a document.
@@ -26,7 +27,7 @@ pub(crate) fn climb<const OFFSETS: bool>(
     mut found: impl FnMut(usize, u64),
 ) -> bool {
     let dag = &segment.dag;
-    let (sums, inverse) = (dag.prefix_sums(), dag.inverse());
+    let (sums, inverse) = (segment.prefix_sums_or_derive(), segment.inverse_or_derive());
     let start = |position: usize| match OFFSETS {
         true => sums.start(dag, Measure::Bytes, position),
         false => 0,
@@ -42,7 +43,7 @@ pub(crate) fn climb<const OFFSETS: bool>(
         }
         for place in places {
             let position = place.position as usize;
-            if place.rule_idx == 0 {
+            if place.rule_id == RuleId::ROOT {
                 let before = ranges.partition_point(|range| range.end <= position);
                 if let Some(range) = ranges.get(before).filter(|range| range.start <= position) {
                     let from_start = start(position).wrapping_sub(start(range.start));
@@ -52,19 +53,19 @@ pub(crate) fn climb<const OFFSETS: bool>(
             }
             let from_start = match OFFSETS {
                 true => {
-                    let first = dag.rule_range(place.rule_idx as usize).start;
+                    let first = dag.rule_range(place.rule_id).start;
                     start(position).wrapping_sub(start(first))
                 }
                 false => 0,
             };
-            let element = dag.num_terminals() + place.rule_idx;
+            let element = dag.grammar().element_of(place.rule_id);
             pending.push((element, offset.wrapping_add(from_start)));
         }
         next = pending.pop();
     }
     let num_places = (places_before - *places_left) as u64;
     if num_places >= MANY_PLACES {
-        dag.note_words_read(num_places);
+        segment.note_words_read(num_places);
     }
     next.is_none()
 }

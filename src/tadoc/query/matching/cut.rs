@@ -10,7 +10,7 @@
 //! that hold them.
 
 use crate::error::Result;
-use crate::segment::{Corpus, Dag};
+use crate::segment::{Corpus, Segment};
 
 use crate::query::language::pattern::WordPattern;
 use crate::query::matching::phrase::word_span;
@@ -24,10 +24,11 @@ pub(in crate::query) struct PartStart {
 }
 
 impl PartStart {
-    /// Returns the start of the next part, where this part is document `doc` of `dag`.
-    fn after(self, dag: &Dag, doc: usize) -> Result<Self> {
-        let bytes = self.bytes.checked_add(dag.doc_len_bytes(doc)).ok_or_else(too_long)?;
-        let words = self.words.checked_add(dag.doc_len_words(doc)).ok_or_else(too_long)?;
+    /// Returns the start of the next part, where this part is document `doc` of `segment`.
+    fn after(self, segment: &Segment, doc: usize) -> Result<Self> {
+        let sums = segment.prefix_sums_or_derive();
+        let bytes = self.bytes.checked_add(sums.doc_len_bytes(doc)).ok_or_else(too_long)?;
+        let words = self.words.checked_add(sums.doc_len_words(doc)).ok_or_else(too_long)?;
         Ok(Self { bytes, words })
     }
 }
@@ -40,7 +41,7 @@ pub(in crate::query) fn part_start(corpus: &Corpus, segment_idx: usize) -> Resul
     let (mut start, mut end) = (PartStart::default(), PartStart::default());
     for (idx, doc) in corpus.doc_parts(doc_id).take_while(|&(idx, _)| idx <= segment_idx) {
         start = end;
-        end = start.after(&corpus.segments()[idx].dag, doc)?;
+        end = start.after(&corpus.segments()[idx], doc)?;
     }
     Ok(start)
 }
@@ -85,7 +86,7 @@ pub(in crate::query) fn matches_across(
     let mut start = PartStart::default();
     for (idx, doc) in corpus.doc_parts(doc_id).skip_while(|&(idx, _)| idx < segment_idx) {
         let segment = &corpus.segments()[idx];
-        let num_words = segment.dag.doc_len_words(doc);
+        let num_words = segment.doc_len_words_or_derive(doc);
         let taken = if idx == segment_idx {
             // Only the first document of a segment can have earlier parts.
             start = if doc == 0 { part_start(corpus, idx)? } else { start };
@@ -101,12 +102,12 @@ pub(in crate::query) fn matches_across(
             num_before_cut = (taken.end - taken.start) as usize;
         }
         beside.extend(taken.map(|word_idx| {
-            let span = word_span(&segment.dag, segment.dag.doc_range(doc), word_idx);
+            let span = word_span(segment, segment.dag.doc_range(doc), word_idx);
             let at = start.bytes + span.byte_offset;
             let text = segment.dictionary.word(span.word);
             PlacedWord { text, start: at, end: at + span.byte_len }
         }));
-        start = start.after(&segment.dag, doc)?;
+        start = start.after(segment, doc)?;
     }
     let windows = beside.windows(words.len()).take(num_before_cut).enumerate();
     let matches = windows.filter(|(_, window)| {

@@ -10,7 +10,8 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::segment::{Dag, Occurrence};
+use crate::ids::RuleId;
+use crate::segment::{Occurrence, Segment};
 
 use crate::interrupt::Interrupt;
 use crate::query::matching::doc_set::DocSet;
@@ -23,9 +24,9 @@ const DOCS_PER_OCCURRENCE: u64 = 16;
 /// A counter of matches by rule and by document.
 #[derive(Debug)]
 pub(in crate::query) struct DocCounter<'a> {
-    dag: &'a Dag,
+    segment: &'a Segment,
     /// Rules above matches, each with the number of matches that one occurrence of it holds.
-    rules: Vec<(u32, u64)>,
+    rules: Vec<(RuleId, u64)>,
     numbers: RuleNumbers,
     docs: Docs,
 }
@@ -40,35 +41,35 @@ enum Docs {
 
 impl<'a> DocCounter<'a> {
     /// Creates a counter for about `num_occurrences` occurrences.
-    pub fn new(dag: &'a Dag, num_occurrences: u64) -> Self {
-        let num_docs = dag.grammar().num_docs();
+    pub fn new(segment: &'a Segment, num_occurrences: u64) -> Self {
+        let num_docs = segment.dag.grammar().num_docs();
         let docs = match num_occurrences.saturating_mul(DOCS_PER_OCCURRENCE) < num_docs as u64 {
             true => Docs::List(Vec::new()),
             false => Docs::Array(vec![0; num_docs]),
         };
-        Self { dag, rules: Vec::new(), numbers: RuleNumbers::default(), docs }
+        Self { segment, rules: Vec::new(), numbers: RuleNumbers::default(), docs }
     }
 
     /// Creates a counter for document `doc` only.
-    pub fn of_doc(dag: &'a Dag, doc: usize) -> Self {
-        let docs = Docs::One(doc as u32, dag.doc_range(doc), 0);
-        Self { dag, rules: Vec::new(), numbers: RuleNumbers::default(), docs }
+    pub fn of_doc(segment: &'a Segment, doc: usize) -> Self {
+        let docs = Docs::One(doc as u32, segment.dag.doc_range(doc), 0);
+        Self { segment, rules: Vec::new(), numbers: RuleNumbers::default(), docs }
     }
 
     /// Adds a match at each of `places`, which are all places of one element.
     pub fn add(&mut self, places: &[Occurrence]) {
         let (of_root, of_rules) = split(places);
-        self.docs.add_places(self.dag, of_root, 1);
-        of_rules.iter().for_each(|place| self.add_to_rule(place.rule_idx, 1));
+        self.docs.add_places(self.segment, of_root, 1);
+        of_rules.iter().for_each(|place| self.add_to_rule(place.rule_id, 1));
     }
 
-    /// Adds `count` matches to each occurrence of rule `rule_idx`, which is not the root.
+    /// Adds `count` matches to each occurrence of rule `rule_id`, which is not the root.
     #[inline]
-    pub fn add_to_rule(&mut self, rule_idx: u32, count: u64) {
-        if self.numbers.insert(rule_idx, self.rules.len() as u32) {
-            self.rules.push((rule_idx, 0));
+    pub fn add_to_rule(&mut self, rule_id: RuleId, count: u64) {
+        if self.numbers.insert(rule_id, self.rules.len() as u32) {
+            self.rules.push((rule_id, 0));
         }
-        self.rules[self.numbers.get(rule_idx) as usize].1 += count;
+        self.rules[self.numbers.get(rule_id) as usize].1 += count;
     }
 
     /// Adds a match to document `doc`.
@@ -82,17 +83,19 @@ impl<'a> DocCounter<'a> {
     /// [`Error::Cancelled`](crate::Error::Cancelled).
     pub fn finish(mut self, interrupt: &mut Interrupt<'_>) -> Result<Vec<(u32, u64)>> {
         self.meet_parents(interrupt)?;
-        let key = |(&(rule_idx, _), number): (&(u32, u64), u64)| u64::from(rule_idx) << 32 | number;
+        let key =
+            |(&(rule_id, _), number): (&(RuleId, u64), u64)| u64::from(rule_id) << 32 | number;
         let mut order: Vec<u64> = self.rules.iter().zip(0..).map(key).collect();
-        sort_by_position(&mut order, self.dag.grammar().num_rules());
+        sort_by_position(&mut order, self.segment.dag.grammar().num_rules());
         for number in order.into_iter().rev().map(|key| key as u32) {
-            let (rule_idx, count) = self.rules[number as usize];
-            let places = self.dag.inverse().of(self.dag.num_terminals() + rule_idx);
+            let (rule_id, count) = self.rules[number as usize];
+            let places =
+                self.segment.inverse_or_derive().of(self.segment.dag.grammar().element_of(rule_id));
             let (of_root, of_rules) = split(places);
-            self.docs.add_places(self.dag, of_root, count);
+            self.docs.add_places(self.segment, of_root, count);
             for place in of_rules {
                 interrupt.check()?;
-                self.rules[self.numbers.get(place.rule_idx) as usize].1 += count;
+                self.rules[self.numbers.get(place.rule_id) as usize].1 += count;
             }
             interrupt.check()?;
         }
@@ -103,9 +106,9 @@ impl<'a> DocCounter<'a> {
     fn meet_parents(&mut self, interrupt: &mut Interrupt<'_>) -> Result<()> {
         let mut number = 0;
         while number < self.rules.len() {
-            let element = self.dag.num_terminals() + self.rules[number].0;
-            for place in split(self.dag.inverse().of(element)).1 {
-                self.add_to_rule(place.rule_idx, 0);
+            let element = self.segment.dag.grammar().element_of(self.rules[number].0);
+            for place in split(self.segment.inverse_or_derive().of(element)).1 {
+                self.add_to_rule(place.rule_id, 0);
                 interrupt.check()?;
             }
             number += 1;
@@ -116,18 +119,19 @@ impl<'a> DocCounter<'a> {
 
 /// Splits `places` into those in the root and those in rules.
 fn split(places: &[Occurrence]) -> (&[Occurrence], &[Occurrence]) {
-    places.split_at(places.partition_point(|place| place.rule_idx == 0))
+    places.split_at(places.partition_point(|place| place.rule_id == RuleId::ROOT))
 }
 
 impl Docs {
     /// Adds `count` matches at each of `places`, which are in the root.
-    fn add_places(&mut self, dag: &Dag, places: &[Occurrence], count: u64) {
+    fn add_places(&mut self, segment: &Segment, places: &[Occurrence], count: u64) {
         if let Self::One(_, range, sum) = self {
             let before = |end| places.partition_point(|place| (place.position as usize) < end);
             *sum += count * (before(range.end) - before(range.start)) as u64;
             return;
         }
-        places.iter().for_each(|place| self.add(dag.doc_at(place.position as usize), count));
+        let doc = |place: &Occurrence| segment.doc_at_or_derive(place.position as usize);
+        places.iter().for_each(|place| self.add(doc(place), count));
     }
 
     #[inline]
@@ -161,22 +165,26 @@ impl Docs {
 
 /// Returns the documents that contain at least one of `elements`. Each rule is visited once:
 /// O(places of the elements and of the rules above them), at most O(G).
-pub(in crate::query) fn docs_with(dag: &Dag, elements: impl IntoIterator<Item = u32>) -> DocSet {
-    let grammar = dag.grammar();
+pub(in crate::query) fn docs_with(
+    segment: &Segment,
+    elements: impl IntoIterator<Item = u32>,
+) -> DocSet {
+    let grammar = segment.dag.grammar();
     let mut docs = DocSet::none(grammar.num_docs());
     let mut is_visited = vec![0u64; grammar.num_rules() / 64 + 1];
     let mut pending = Vec::new();
     let mut elements = elements.into_iter();
     while let Some(element) = pending.pop().or_else(|| elements.next()) {
-        for place in dag.inverse().of(element) {
-            if place.rule_idx == 0 {
-                docs.insert(dag.doc_at(place.position as usize));
+        for place in segment.inverse_or_derive().of(element) {
+            if place.rule_id == RuleId::ROOT {
+                docs.insert(segment.doc_at_or_derive(place.position as usize));
                 continue;
             }
-            let (word, bit) = (place.rule_idx as usize / 64, 1 << (place.rule_idx % 64));
+            let rule_idx = place.rule_id.index();
+            let (word, bit) = (rule_idx / 64, 1 << (rule_idx % 64));
             if is_visited[word] & bit == 0 {
                 is_visited[word] |= bit;
-                pending.push(grammar.num_terminals + place.rule_idx);
+                pending.push(grammar.element_of(place.rule_id));
             }
         }
     }
@@ -208,10 +216,9 @@ mod tests {
             let (_, corpus) = Corpus::from_bytes("f", &file, &OpenLimits::default()).unwrap();
             let options = SearchOptions::default();
             for segment in corpus.segments() {
-                let dag = &segment.dag;
                 for word in 0..segment.dictionary.num_words() {
                     let count = |mut counter: DocCounter<'_>| {
-                        counter.add(dag.inverse().of(word));
+                        counter.add(segment.inverse_or_derive().of(word));
                         counter.finish(&mut options.canceller().interrupt()).unwrap()
                     };
                     let text = segment.dictionary.word(word);
@@ -221,12 +228,12 @@ mod tests {
                     };
                     let slow = (0u32..).zip(docs.iter().map(|doc| occurs(doc)));
                     let slow: Vec<(u32, u64)> = slow.filter(|&(_, count)| count > 0).collect();
-                    prop_assert_eq!(&count(DocCounter::new(dag, u64::MAX)), &slow);
-                    prop_assert_eq!(&count(DocCounter::new(dag, 0)), &slow);
+                    prop_assert_eq!(&count(DocCounter::new(segment, u64::MAX)), &slow);
+                    prop_assert_eq!(&count(DocCounter::new(segment, 0)), &slow);
                     for doc in 0..docs.len() {
                         let mut one = slow.clone();
                         one.retain(|&(other, _)| other as usize == doc);
-                        prop_assert_eq!(count(DocCounter::of_doc(dag, doc)), one);
+                        prop_assert_eq!(count(DocCounter::of_doc(segment, doc)), one);
                     }
                 }
             }

@@ -11,7 +11,7 @@ pub(crate) fn kept_count(corpus: &Corpus, doc_id: u64, word: &str) -> Option<u64
     let mut sum = 0u64;
     for (segment_idx, doc) in corpus.doc_parts(doc_id) {
         let segment = &corpus.segments()[segment_idx];
-        let doc_words = segment.dag.doc_words_if_worth()?;
+        let doc_words = segment.doc_words_or_derive_if_worth()?;
         let word = segment.dictionary.word_id(word.as_bytes());
         sum = sum.checked_add(word.map_or(0, |word| doc_words.count(doc, word)))?;
     }

@@ -13,7 +13,7 @@
 
 use std::ops::Range;
 
-use crate::segment::{Corpus, Dag, Measure, Segment};
+use crate::segment::{Corpus, Measure, Segment};
 
 /// A token. `has_blank` is true if a blank is implied between it and the token returned before.
 #[derive(Debug, Clone, Copy)]
@@ -43,8 +43,9 @@ pub(in crate::query) fn walks_from(
     mut offset: u64,
 ) -> (Walk<'_>, Walk<'_>) {
     let parts: Vec<(usize, usize)> = corpus.doc_parts(doc_id).collect();
-    let len_bytes =
-        |(segment_idx, doc): (usize, usize)| corpus.segments()[segment_idx].dag.doc_len_bytes(doc);
+    let len_bytes = |(segment_idx, doc): (usize, usize)| {
+        corpus.segments()[segment_idx].doc_len_bytes_or_derive(doc)
+    };
     let mut here = 0;
     while here + 1 < parts.len() && offset >= len_bytes(parts[here]) {
         offset -= len_bytes(parts[here]);
@@ -59,8 +60,14 @@ pub(in crate::query) fn walks_from(
     let mut before = walk(parts[..parts.len().min(here + 1)].to_vec(), false);
     let mut after = walk(parts[here..].iter().rev().copied().collect(), true);
     if let Some(&(segment_idx, doc)) = parts.get(here) {
-        let dag = &corpus.segments()[segment_idx].dag;
-        split_at(dag, dag.doc_range(doc), offset, &mut before.levels, &mut after.levels);
+        let segment = &corpus.segments()[segment_idx];
+        split_at(
+            segment,
+            segment.dag.doc_range(doc),
+            offset,
+            &mut before.levels,
+            &mut after.levels,
+        );
     }
     (before, after)
 }
@@ -68,21 +75,22 @@ pub(in crate::query) fn walks_from(
 /// Descends to the word at byte `offset` of `range`. Adds the positions before it to `before`, and
 /// those from it on to `after`.
 fn split_at(
-    dag: &Dag,
+    segment: &Segment,
     mut range: Range<usize>,
     mut offset: u64,
     before: &mut Vec<Range<usize>>,
     after: &mut Vec<Range<usize>>,
 ) {
-    let (symbols, sums) = (&dag.grammar().symbols, dag.prefix_sums());
+    let (dag, sums) = (&segment.dag, segment.prefix_sums_or_derive());
+    let symbols = &dag.grammar().symbols;
     while !range.is_empty() {
         let (position, start) = sums.locate(dag, Measure::Bytes, range.clone(), offset);
         before.push(range.start..position);
-        let Some(rule_idx) = dag.rule_of(symbols[position]) else {
+        let Some(rule_id) = dag.rule_of(symbols[position]) else {
             return after.push(position..range.end);
         };
         after.push(position + 1..range.end);
-        range = dag.rule_range(rule_idx);
+        range = dag.rule_range(rule_id);
         offset -= start;
     }
 }
@@ -115,8 +123,8 @@ impl Walk<'_> {
     /// Returns the next token of the current part. The flag is true if a blank lies between it and
     /// the last token.
     fn next_token(&mut self, segment: &Segment) -> Option<(u32, bool)> {
-        let dag = &segment.dag;
-        let (symbols, sums) = (&dag.grammar().symbols, dag.prefix_sums());
+        let (dag, sums) = (&segment.dag, segment.prefix_sums_or_derive());
+        let symbols = &dag.grammar().symbols;
         // A blank beside a rule lies beside the first token that is returned of the rule. There is
         // no blank at the start of a rule or document, so no blank is returned twice.
         let mut has_blank = false;
@@ -133,7 +141,7 @@ impl Walk<'_> {
             has_blank |= sums.has_blank_before(behind_blank);
             match dag.rule_of(symbols[position]) {
                 None => return Some((symbols[position], has_blank)),
-                Some(rule_idx) => self.levels.push(dag.rule_range(rule_idx)),
+                Some(rule_id) => self.levels.push(dag.rule_range(rule_id)),
             }
         }
     }

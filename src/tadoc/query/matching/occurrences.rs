@@ -3,8 +3,7 @@
 //! A single word needs no work before the climb, since the inverse grammar lists its places. The
 //! places of a set of words are sorted by position, so that one climb serves the whole set. A
 //! phrase is first resolved to matches inside rules. If a filter leaves few documents, they are
-//! scanned instead when that is less work than gathering all places in the segment. The table in
-//! `matching` lists all ways.
+//! scanned instead when that is less work than gathering all places in the segment. `way` chooses.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,7 +11,8 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::Result;
-use crate::segment::{Dag, Measure, Occurrence, Segment};
+use crate::ids::RuleId;
+use crate::segment::{DocWords, Measure, Occurrence, Segment};
 
 use crate::interrupt::Canceller;
 use crate::query::matching::doc_counts::DocCounter;
@@ -20,12 +20,11 @@ use crate::query::matching::doc_set::DocSet;
 use crate::query::matching::phrase::{Match, Phrase, word_span};
 use crate::query::matching::places::{PlacedMatch, PlacesBuilder, Walk};
 use crate::query::matching::scan::{Found, scan_doc};
+use crate::query::matching::way::{Form, Question, Want, Way};
 use crate::query::matching::word_set::WordSet;
 
 /// Number of places that one parallel task resolves.
 const PLACES_PER_TASK: usize = 1 << 14;
-/// Bytes of text that are scanned in the time of one place gathered (15 ns at 1 GB/s).
-const SCAN_BYTES_PER_PLACE: u64 = 16;
 
 /// One item of a query as non-empty sets of words of a segment.
 #[derive(Debug)]
@@ -43,40 +42,39 @@ impl<'a> Item<'a> {
     /// Returns the number of occurrences in the segment. It is exact; the cost is O(G * words),
     /// whatever the number.
     pub fn count(&self) -> Result<u64> {
-        let weights = self.segment.dag.weights();
-        if let [words] = self.words {
-            return Ok(words.weight(&self.segment.dag));
+        let weights = self.segment.weights_or_derive();
+        if let (Way::Weights, [words]) = (self.way_to_total(), self.words) {
+            return Ok(words.weight(self.segment));
         }
         // A match belongs to one occurrence of its first word: the sum is below 2^64.
-        let num_terminals = self.segment.dag.num_terminals();
-        let of = |matched: &Match| weights[(num_terminals + matched.rule_idx) as usize];
+        let grammar = self.segment.dag.grammar();
+        let of = |matched: &Match| weights[grammar.element_of(matched.rule_id) as usize];
         Ok(self.matches()?.iter().map(of).sum())
     }
 
     /// Returns the documents of `filter` (all if there is none) with at least one occurrence, and
     /// the number of occurrences in each.
     pub fn count_by_doc(&self, filter: Option<&DocSet>) -> Result<Vec<(u32, u64)>> {
-        let dag = &self.segment.dag;
-        if let Some(counts) = filter.and_then(|docs| self.kept_counts(docs)) {
-            return Ok(counts);
-        }
-        if let Some(docs) = filter.filter(|docs| self.scans(docs)) {
-            return self.scan(docs, |_, _| ());
+        match (self.way(Want::Counts, filter, None), filter) {
+            (Way::KeptWords, Some(docs)) => return Ok(self.kept_counts(docs)),
+            (Way::Scan, Some(docs)) => return self.scan(docs, |_, _| ()),
+            _ => {}
         }
         if filter.is_some() {
-            dag.note_words_read(self.num_places());
+            self.segment.note_words_read(self.num_places());
         }
         let mut docs = filter.into_iter().flat_map(DocSet::iter);
         let mut counter = match (docs.next(), docs.next()) {
-            (Some(only), None) => DocCounter::of_doc(dag, only),
-            _ => DocCounter::new(dag, self.rarest_weight()),
+            (Some(only), None) => DocCounter::of_doc(self.segment, only),
+            _ => DocCounter::new(self.segment, self.rarest_weight()),
         };
         if let [words] = self.words {
-            words.ids().for_each(|word| counter.add(dag.inverse().of(word)));
+            let inverse = self.segment.inverse_or_derive();
+            words.ids().for_each(|word| counter.add(inverse.of(word)));
         } else {
-            self.matches()?.iter().for_each(|matched| match matched.rule_idx {
-                0 => counter.add_to_doc(matched.doc),
-                rule_idx => counter.add_to_rule(rule_idx, 1),
+            self.matches()?.iter().for_each(|matched| match matched.rule_id {
+                RuleId::ROOT => counter.add_to_doc(matched.doc),
+                rule_id => counter.add_to_rule(rule_id, 1),
             });
         }
         let mut counts = counter.finish(&mut self.canceller.interrupt())?;
@@ -87,33 +85,38 @@ impl<'a> Item<'a> {
     /// Returns the occurrences in the documents of `filter` (all if there is none), by document and
     /// offset. Places are gathered here, O(G) at most; occurrences are produced one by one.
     pub fn stream(&self, filter: Option<&Arc<DocSet>>) -> Result<ItemStream> {
-        if filter.and_then(|docs| self.kept_counts(docs)).is_some_and(|counts| counts.is_empty()) {
-            return Ok(ItemStream::Scanned(Vec::new().into_iter()));
+        let docs = filter.map(Arc::as_ref);
+        let mut way = self.way(Want::Hits, docs, None);
+        if let (Way::KeptWords, Some(docs)) = (way, docs) {
+            if self.kept_counts(docs).is_empty() {
+                return Ok(ItemStream::Scanned(Vec::new().into_iter()));
+            }
+            way = self.way(Want::Hits, Some(docs), Some(way));
         }
-        if let Some(docs) = filter.filter(|docs| self.scans(docs)) {
+        if let (Way::Scan, Some(docs)) = (way, docs) {
             let mut found = Vec::new();
             self.scan(docs, |doc, at| found.push((doc, at)))?;
             return Ok(ItemStream::Scanned(found.into_iter()));
         }
         let dag = &self.segment.dag;
         let mut interrupt = self.canceller.interrupt();
-        let mut builder = PlacesBuilder::new(dag);
+        let mut builder = PlacesBuilder::new(self.segment);
         let (places, byte_lens) = if let [words] = self.words {
             let only = words.only();
             let direct = match only {
-                Some(word) => Cow::Borrowed(dag.inverse().of(word)),
-                None => Cow::Owned(words.places(dag)),
+                Some(word) => Cow::Borrowed(self.segment.inverse_or_derive().of(word)),
+                None => Cow::Owned(words.places(self.segment)),
             };
-            builder.add_rules(direct.iter().map(|place| place.rule_idx));
+            builder.add_rules(direct.iter().map(|place| place.rule_id));
             builder.climb(&mut interrupt)?;
             let places = match only {
                 Some(_) => builder.finish_words(&direct)?,
-                None => builder.finish_keys(keys_of(dag, words))?,
+                None => builder.finish_keys(keys_of(self.segment, words))?,
             };
             (places, words.ids().map(|word| dag.len_bytes(word)).collect())
         } else {
             let matches = self.placed_matches()?;
-            builder.add_rules(matches.iter().map(|matched| matched.rule_idx));
+            builder.add_rules(matches.iter().map(|matched| matched.rule_id));
             builder.climb(&mut interrupt)?;
             let byte_lens = matches.iter().map(|matched| matched.byte_len).collect();
             (builder.finish_matches(&matches)?, byte_lens)
@@ -122,8 +125,7 @@ impl<'a> Item<'a> {
     }
 
     fn rarest_weight(&self) -> u64 {
-        let dag = &self.segment.dag;
-        self.words.iter().map(|words| words.weight(dag)).min().unwrap_or(0)
+        self.words.iter().map(|words| words.weight(self.segment)).min().unwrap_or(0)
     }
 
     /// Returns an estimate of the number of places of a climb.
@@ -131,31 +133,41 @@ impl<'a> Item<'a> {
         self.rarest_weight().min(self.segment.dag.grammar().symbols.len() as u64)
     }
 
-    /// Returns the counts of a single word in `docs`, if the segment keeps the words of documents
-    /// and looking these documents up is less work than a climb.
-    fn kept_counts(&self, docs: &DocSet) -> Option<Vec<(u32, u64)>> {
-        let [words] = self.words else { return None };
-        let word = words.only()?;
-        let doc_words = self.segment.dag.doc_words_if_worth()?;
-        if docs.len() as u64 > self.num_places() {
-            return None;
+    fn form(&self) -> Form {
+        match self.words {
+            [words] if words.only().is_some() => Form::Word,
+            [_] => Form::Pattern,
+            _ => Form::Phrase,
         }
-        let counts = docs.iter().map(|doc| (doc as u32, doc_words.count(doc, word)));
-        Some(counts.filter(|&(_, count)| count > 0).collect())
     }
 
-    /// Returns true if reading `docs` is less work than gathering places in the whole segment.
-    fn scans(&self, docs: &DocSet) -> bool {
-        let dag = &self.segment.dag;
-        // Most rules are skipped if it is known which words they do not contain.
-        let is_fast = self.words.len() == 1 && dag.doc_words_if_worth().is_some();
-        let bytes_per_place = SCAN_BYTES_PER_PLACE << (2 * u32::from(is_fast));
-        let mut budget = self.num_places().saturating_mul(bytes_per_place);
-        docs.iter().all(|doc| {
-            let left = budget.checked_sub(dag.doc_len_bytes(doc));
-            budget = left.unwrap_or(0);
-            left.is_some()
-        })
+    fn way_to_total(&self) -> Way {
+        Question::Total { form: self.form() }.way(None, [])
+    }
+
+    /// Returns the first way behind `after` to the occurrences in the documents of `filter` (all if
+    /// there is none).
+    fn way(&self, want: Want, filter: Option<&DocSet>, after: Option<Way>) -> Way {
+        let (form, num_places) = (self.form(), self.num_places());
+        let num_docs = filter.map(|docs| docs.len() as u64);
+        // The kept words are of no use for a phrase, nor for all documents.
+        let can_use_kept = filter.is_some() && form != Form::Phrase;
+        let keeps_words = can_use_kept && self.kept_words().is_some();
+        let question = Question::Search { want, form, num_places, num_docs, keeps_words };
+        let docs = filter.into_iter().flat_map(DocSet::iter);
+        question.way(after, docs.map(|doc| self.segment.doc_len_bytes_or_derive(doc)))
+    }
+
+    fn kept_words(&self) -> Option<&'a DocWords> {
+        self.segment.doc_words_or_derive_if_worth()
+    }
+
+    /// Returns the counts of a single word in `docs` from the words that the segment keeps.
+    fn kept_counts(&self, docs: &DocSet) -> Vec<(u32, u64)> {
+        let word = self.words.first().and_then(WordSet::only);
+        let Some((word, doc_words)) = word.zip(self.kept_words()) else { return Vec::new() };
+        let counts = docs.iter().map(|doc| (doc as u32, doc_words.count(doc, word)));
+        counts.filter(|&(_, count)| count > 0).collect()
     }
 
     fn scan(&self, docs: &DocSet, mut visit: impl FnMut(u32, Found)) -> Result<Vec<(u32, u64)>> {
@@ -163,7 +175,7 @@ impl<'a> Item<'a> {
         let mut interrupt = self.canceller.interrupt();
         for doc in docs.iter() {
             let mut count = 0;
-            self.segment.dag.note_docs_read(1);
+            self.segment.note_docs_read(1);
             scan_doc(self.segment, doc, self.words, &mut interrupt, |found| {
                 count += 1;
                 visit(doc as u32, found);
@@ -177,7 +189,7 @@ impl<'a> Item<'a> {
 
     /// Returns the matches of a phrase inside rules and documents.
     fn matches(&self) -> Result<Vec<Match>> {
-        let phrase = Phrase::new(&self.segment.dag, self.words);
+        let phrase = Phrase::new(self.segment, self.words);
         let resolve = |anchors: &[Occurrence]| {
             let mut matches = Vec::new();
             let mut interrupt = self.canceller.interrupt();
@@ -194,18 +206,17 @@ impl<'a> Item<'a> {
 
     /// Returns the matches with their bytes, by rule and offset.
     fn placed_matches(&self) -> Result<Vec<PlacedMatch>> {
-        let dag = &self.segment.dag;
+        let (dag, sums) = (&self.segment.dag, self.segment.prefix_sums_or_derive());
         let mut matches = self.matches()?;
-        matches.sort_unstable_by_key(|matched| (matched.rule_idx, matched.doc, matched.word_idx));
+        matches.sort_unstable_by_key(|matched| (matched.rule_id, matched.doc, matched.word_idx));
         let place = |matched: &Match| {
             let range = matched.range(dag);
             let word_idx = matched.word_idx;
-            let sums = dag.prefix_sums();
             let (position, _) = sums.locate(dag, Measure::Words, range.clone(), word_idx);
-            let first = word_span(dag, range.clone(), word_idx);
-            let last = word_span(dag, range, word_idx + self.words.len() as u64 - 1);
+            let first = word_span(self.segment, range.clone(), word_idx);
+            let last = word_span(self.segment, range, word_idx + self.words.len() as u64 - 1);
             PlacedMatch {
-                rule_idx: matched.rule_idx,
+                rule_id: matched.rule_id,
                 position: position as u32,
                 offsets: [first.byte_offset, word_idx],
                 byte_len: last.byte_offset + last.byte_len - first.byte_offset,
@@ -216,9 +227,10 @@ impl<'a> Item<'a> {
 }
 
 /// Returns the positions of `words`, each with the index of the word in the set.
-fn keys_of(dag: &Dag, words: &WordSet) -> Vec<u64> {
+fn keys_of(segment: &Segment, words: &WordSet) -> Vec<u64> {
+    let inverse = segment.inverse_or_derive();
     let of_word = |(word, idx): (u32, u64)| {
-        let places = dag.inverse().of(word).iter();
+        let places = inverse.of(word).iter();
         places.map(move |place| u64::from(place.position) << 32 | idx)
     };
     words.ids().zip(0..).flat_map(of_word).collect()

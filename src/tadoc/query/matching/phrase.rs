@@ -23,7 +23,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::segment::{Dag, EdgeWords, Measure, Occurrence};
+use crate::ids::RuleId;
+use crate::segment::{Dag, EdgeWords, Measure, Occurrence, Segment};
 
 use crate::interrupt::Interrupt;
 use crate::query::matching::word_set::WordSet;
@@ -31,8 +32,8 @@ use crate::query::matching::word_set::WordSet;
 /// A match that is complete in one rule (or one document of the root) and in no rule below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::query) struct Match {
-    /// Rule that holds the match; 0 for the root.
-    pub rule_idx: u32,
+    /// Rule that holds the match.
+    pub rule_id: RuleId,
     /// Document (index inside the segment) if the rule is the root, else 0.
     pub doc: u32,
     /// Index of the first matched word among the words of the rule or document.
@@ -42,9 +43,9 @@ pub(in crate::query) struct Match {
 impl Match {
     /// Returns the positions of the rule or document that holds the match.
     pub fn range(&self, dag: &Dag) -> Range<usize> {
-        match self.rule_idx {
-            0 => dag.doc_range(self.doc as usize),
-            rule_idx => dag.rule_range(rule_idx as usize),
+        match self.rule_id {
+            RuleId::ROOT => dag.doc_range(self.doc as usize),
+            rule_id => dag.rule_range(rule_id),
         }
     }
 }
@@ -52,17 +53,17 @@ impl Match {
 /// A phrase as sets of words of one segment, with the set from which the search starts.
 #[derive(Debug)]
 pub(in crate::query) struct Phrase<'a> {
-    dag: &'a Dag,
+    segment: &'a Segment,
     edges: &'a EdgeWords,
     words: &'a [WordSet],
     anchor: usize,
 }
 
-/// A partial match: the anchor at word `anchor_idx` of rule `rule_idx`, with words beside it that
+/// A partial match: the anchor at word `anchor_idx` of rule `rule_id`, with words beside it that
 /// are not found yet.
 #[derive(Debug, Clone, Copy)]
 struct Partial {
-    rule_idx: u32,
+    rule_id: RuleId,
     anchor_idx: u64,
     unmet_left: usize,
     unmet_right: usize,
@@ -70,9 +71,9 @@ struct Partial {
 
 impl<'a> Phrase<'a> {
     /// Creates the phrase of `words`, which are two or more.
-    pub fn new(dag: &'a Dag, words: &'a [WordSet]) -> Self {
-        let rarest = (0..words.len()).min_by_key(|&at| words[at].weight(dag));
-        Self { dag, edges: dag.edge_words(), words, anchor: rarest.unwrap_or(0) }
+    pub fn new(segment: &'a Segment, words: &'a [WordSet]) -> Self {
+        let rarest = (0..words.len()).min_by_key(|&at| words[at].weight(segment));
+        Self { segment, edges: segment.edge_words_or_derive(), words, anchor: rarest.unwrap_or(0) }
     }
 
     /// Returns the places of the anchor, which can be passed to [`resolve`](Self::resolve) in any
@@ -80,8 +81,8 @@ impl<'a> Phrase<'a> {
     pub fn anchors(&self) -> Cow<'a, [Occurrence]> {
         let anchor = &self.words[self.anchor];
         match anchor.only() {
-            Some(word) => Cow::Borrowed(self.dag.inverse().of(word)),
-            None => Cow::Owned(anchor.places(self.dag)),
+            Some(word) => Cow::Borrowed(self.segment.inverse_or_derive().of(word)),
+            None => Cow::Owned(anchor.places(self.segment)),
         }
     }
 
@@ -95,12 +96,16 @@ impl<'a> Phrase<'a> {
         let (mut pending, mut scratch) = (Vec::new(), Vec::new());
         let right = self.words.len() - 1 - self.anchor;
         for &place in anchors {
-            let fresh =
-                Partial { rule_idx: 0, anchor_idx: 0, unmet_left: self.anchor, unmet_right: right };
+            let fresh = Partial {
+                rule_id: RuleId::ROOT,
+                anchor_idx: 0,
+                unmet_left: self.anchor,
+                unmet_right: right,
+            };
             self.extend(fresh, place, &mut pending, &mut scratch, &mut found);
             while let Some(partial) = pending.pop() {
-                let element = self.dag.num_terminals() + partial.rule_idx;
-                for &place in self.dag.inverse().of(element) {
+                let element = self.segment.dag.grammar().element_of(partial.rule_id);
+                for &place in self.segment.inverse_or_derive().of(element) {
                     interrupt.check()?;
                     self.extend(partial, place, &mut pending, &mut scratch, &mut found);
                 }
@@ -119,10 +124,14 @@ impl<'a> Phrase<'a> {
         scratch: &mut Vec<Range<usize>>,
         found: &mut impl FnMut(Match),
     ) {
-        let dag = self.dag;
+        let dag = &self.segment.dag;
         let position = place.position as usize;
-        let doc = if place.rule_idx == 0 { dag.doc_at(position) as u32 } else { 0 };
-        let mut matched = Match { rule_idx: place.rule_idx, doc, word_idx: 0 };
+        let doc = if place.rule_id == RuleId::ROOT {
+            self.segment.doc_at_or_derive(position) as u32
+        } else {
+            0
+        };
+        let mut matched = Match { rule_id: place.rule_id, doc, word_idx: 0 };
         let range = matched.range(dag);
         let left = &self.words[..partial.unmet_left];
         let right = &self.words[self.words.len() - partial.unmet_right..];
@@ -132,9 +141,10 @@ impl<'a> Phrase<'a> {
         let Some(met_right) = self.match_forward(position + 1..range.end, right, scratch) else {
             return;
         };
-        let before = dag.prefix_sums().between(dag, Measure::Words, range.start..position);
+        let sums = self.segment.prefix_sums_or_derive();
+        let before = sums.between(dag, Measure::Words, range.start..position);
         let next = Partial {
-            rule_idx: place.rule_idx,
+            rule_id: place.rule_id,
             anchor_idx: before + partial.anchor_idx,
             unmet_left: left.len() - met_left,
             unmet_right: right.len() - met_right,
@@ -142,7 +152,7 @@ impl<'a> Phrase<'a> {
         if next.unmet_left == 0 && next.unmet_right == 0 {
             matched.word_idx = next.anchor_idx - self.anchor as u64;
             found(matched);
-        } else if place.rule_idx != 0 {
+        } else if place.rule_id != RuleId::ROOT {
             pending.push(next);
         }
     }
@@ -155,7 +165,7 @@ impl<'a> Phrase<'a> {
         words: &[WordSet],
         stack: &mut Vec<Range<usize>>,
     ) -> Option<usize> {
-        let symbols = &self.dag.grammar().symbols;
+        let symbols = &self.segment.dag.grammar().symbols;
         let mut met = 0;
         stack.clear();
         while met < words.len() {
@@ -167,16 +177,16 @@ impl<'a> Phrase<'a> {
                 continue;
             };
             let element = symbols[position];
-            let len_words = self.dag.len_words(element);
+            let len_words = self.segment.dag.len_words(element);
             if len_words == 0 {
                 continue;
             }
-            if !words[met].contains(self.edges.first_of(self.dag, element)) {
+            if !words[met].contains(self.edges.first_of(&self.segment.dag, element)) {
                 return None;
             }
-            match self.dag.rule_of(element) {
-                Some(rule_idx) if len_words > 1 && met + 1 < words.len() => {
-                    stack.push(std::mem::replace(&mut range, self.dag.rule_range(rule_idx)));
+            match self.segment.dag.rule_of(element) {
+                Some(rule_id) if len_words > 1 && met + 1 < words.len() => {
+                    stack.push(std::mem::replace(&mut range, self.segment.dag.rule_range(rule_id)));
                 }
                 _ => met += 1,
             }
@@ -192,7 +202,7 @@ impl<'a> Phrase<'a> {
         words: &[WordSet],
         stack: &mut Vec<Range<usize>>,
     ) -> Option<usize> {
-        let symbols = &self.dag.grammar().symbols;
+        let symbols = &self.segment.dag.grammar().symbols;
         let mut unmet = words.len();
         stack.clear();
         while unmet > 0 {
@@ -204,16 +214,16 @@ impl<'a> Phrase<'a> {
                 continue;
             };
             let element = symbols[position];
-            let len_words = self.dag.len_words(element);
+            let len_words = self.segment.dag.len_words(element);
             if len_words == 0 {
                 continue;
             }
-            if !words[unmet - 1].contains(self.edges.last_of(self.dag, element)) {
+            if !words[unmet - 1].contains(self.edges.last_of(&self.segment.dag, element)) {
                 return None;
             }
-            match self.dag.rule_of(element) {
-                Some(rule_idx) if len_words > 1 && unmet > 1 => {
-                    stack.push(std::mem::replace(&mut range, self.dag.rule_range(rule_idx)));
+            match self.segment.dag.rule_of(element) {
+                Some(rule_id) if len_words > 1 && unmet > 1 => {
+                    stack.push(std::mem::replace(&mut range, self.segment.dag.rule_range(rule_id)));
                 }
                 _ => unmet -= 1,
             }
@@ -233,11 +243,11 @@ pub(in crate::query) struct WordSpan {
 /// Returns the word with index `word_idx` among the words of `range` (one rule, or one document of
 /// the root), which must have that many words. O(depth * log rule length).
 pub(in crate::query) fn word_span(
-    dag: &Dag,
+    segment: &Segment,
     mut range: Range<usize>,
     mut word_idx: u64,
 ) -> WordSpan {
-    let sums = dag.prefix_sums();
+    let (dag, sums) = (&segment.dag, segment.prefix_sums_or_derive());
     let mut byte_offset = 0;
     loop {
         let (position, before) = sums.locate(dag, Measure::Words, range.clone(), word_idx);
@@ -245,7 +255,7 @@ pub(in crate::query) fn word_span(
         byte_offset += sums.between(dag, Measure::Bytes, range.start..position);
         let element = dag.grammar().symbols[position];
         match dag.rule_of(element) {
-            Some(rule_idx) => range = dag.rule_range(rule_idx),
+            Some(rule_id) => range = dag.rule_range(rule_id),
             None => {
                 return WordSpan { word: element, byte_offset, byte_len: dag.len_bytes(element) };
             }

@@ -25,7 +25,8 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::segment::{Dag, Occurrence};
+use crate::ids::RuleId;
+use crate::segment::{Dag, Occurrence, Segment};
 
 use crate::interrupt::Interrupt;
 use crate::query::matching::doc_set::DocSet;
@@ -39,20 +40,20 @@ const MATCH: u32 = 1 << 31;
 /// Builder of [`Places`], which gathers the places above the matches.
 #[derive(Debug)]
 pub(in crate::query) struct PlacesBuilder<'a> {
-    dag: &'a Dag,
+    segment: &'a Segment,
     /// Keys: the position, then the number of the rule or match at that position.
     keys: Vec<u64>,
     /// Rules above matches in the order in which they were found; the index is the number of the
     /// rule.
-    rules: Vec<u32>,
+    rules: Vec<RuleId>,
     is_met: RuleSet,
 }
 
 /// A match with its position and the values that do not follow from the position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::query) struct PlacedMatch {
-    /// Rule that holds the match; 0 for the root.
-    pub rule_idx: u32,
+    /// Rule that holds the match.
+    pub rule_id: RuleId,
     /// Position of the element that holds the first byte.
     pub position: u32,
     /// First byte and first word, counted from the start of the rule or document.
@@ -62,21 +63,21 @@ pub(in crate::query) struct PlacedMatch {
 }
 
 impl<'a> PlacesBuilder<'a> {
-    pub fn new(dag: &'a Dag) -> Self {
-        let mut is_met = RuleSet::new(dag.grammar().num_rules());
+    pub fn new(segment: &'a Segment) -> Self {
+        let mut is_met = RuleSet::new(segment.dag.grammar().num_rules());
         // Nothing lies above the root.
-        is_met.insert(0);
-        Self { dag, keys: Vec::new(), rules: Vec::new(), is_met }
+        is_met.insert(RuleId::ROOT);
+        Self { segment, keys: Vec::new(), rules: Vec::new(), is_met }
     }
 
     /// Adds rules that hold matches. The root is skipped.
-    pub fn add_rules(&mut self, rules: impl ExactSizeIterator<Item = u32>) {
+    pub fn add_rules(&mut self, rules: impl ExactSizeIterator<Item = RuleId>) {
         let mut num_rules = self.rules.len();
-        self.rules.resize(num_rules + rules.len(), 0);
-        for rule_idx in rules {
+        self.rules.resize(num_rules + rules.len(), RuleId::ROOT);
+        for rule_id in rules {
             // Written even if it is not new: a branch here could not be predicted.
-            self.rules[num_rules] = rule_idx;
-            num_rules += usize::from(self.is_met.insert(rule_idx));
+            self.rules[num_rules] = rule_id;
+            num_rules += usize::from(self.is_met.insert(rule_id));
         }
         self.rules.truncate(num_rules);
     }
@@ -87,11 +88,15 @@ impl<'a> PlacesBuilder<'a> {
         while number < self.rules.len() {
             // All places of a generation are read before any of them is followed. They are spread
             // over memory, and the processor waits for many of them together.
-            for &rule_idx in &self.rules[number..] {
-                let places = self.dag.inverse().of(self.dag.num_terminals() + rule_idx);
+            for &rule_id in &self.rules[number..] {
+                let places = self.segment.inverse_or_derive().of(self
+                    .segment
+                    .dag
+                    .grammar()
+                    .element_of(rule_id));
                 let key = |place: &Occurrence| u64::from(place.position) << 32 | number as u64;
                 self.keys.extend(places.iter().map(key));
-                above.extend(places.iter().map(|place| place.rule_idx));
+                above.extend(places.iter().map(|place| place.rule_id));
                 number += 1;
                 interrupt.check()?;
             }
@@ -114,7 +119,7 @@ impl<'a> PlacesBuilder<'a> {
     /// # Errors
     /// [`Error::Capacity`] for 2^31 places or more.
     pub fn finish_keys(self, mut keys: Vec<u64>) -> Result<Places> {
-        sort_by_position(&mut keys, self.dag.grammar().symbols.len());
+        sort_by_position(&mut keys, self.segment.dag.grammar().symbols.len());
         self.finish(keys.into_iter(), &[])
     }
 
@@ -146,9 +151,9 @@ impl<'a> PlacesBuilder<'a> {
         }
         // Most places are those of a word, which ascend. Only the places of rules have to be
         // sorted.
-        sort_by_position(&mut self.keys, self.dag.grammar().symbols.len());
+        sort_by_position(&mut self.keys, self.segment.dag.grammar().symbols.len());
         self.keys = merged(&self.keys, match_keys.map(|key| key | u64::from(MATCH)));
-        let root_len = self.dag.rule_range(0).end as u64;
+        let root_len = self.segment.dag.rule_range(RuleId::ROOT).end as u64;
         let num_root = self.keys.partition_point(|&key| key >> 32 < root_len);
         // The starts of all places are read first. They are spread over memory, and the processor
         // waits for many of them together.
@@ -173,9 +178,10 @@ impl<'a> PlacesBuilder<'a> {
     ) -> Vec<u32> {
         let numbered = self.rules.iter().zip(0u64..);
         let mut by_rule: Vec<u64> =
-            numbered.map(|(&rule_idx, number)| u64::from(rule_idx) << 32 | number).collect();
-        sort_by_position(&mut by_rule, self.dag.grammar().num_rules());
-        let start = |&key: &u64| self.dag.rule_range((key >> 32) as usize).start;
+            numbered.map(|(&rule_id, number)| u64::from(rule_id) << 32 | number).collect();
+        sort_by_position(&mut by_rule, self.segment.dag.grammar().num_rules());
+        let start =
+            |&key: &u64| self.segment.dag.rule_range(RuleId::from((key >> 32) as u32)).start;
         let bases: Vec<(usize, [u64; 2])> =
             by_rule.iter().map(start).map(|start| (start, self.starts(start))).collect();
         let mut first_entries = vec![0u32; self.rules.len()];
@@ -203,7 +209,7 @@ impl<'a> PlacesBuilder<'a> {
         entries: &mut [Entry],
     ) -> Vec<u32> {
         let (docs, each_doc) = self.docs_of(&self.keys[..entries.len()]);
-        let base = |&doc: &u32| self.dag.prefix_sums().doc_starts(doc as usize);
+        let base = |&doc: &u32| self.segment.prefix_sums_or_derive().doc_starts(doc as usize);
         let bases: Vec<[u64; 2]> = each_doc.iter().map(base).collect();
         let mut idx = 0;
         for ((at, &key), &doc) in entries.iter_mut().zip(&self.keys).zip(&docs) {
@@ -219,8 +225,8 @@ impl<'a> PlacesBuilder<'a> {
         let doc_of = |&key: &u64| {
             let position = (key >> 32) as usize;
             if end <= position {
-                doc = self.dag.doc_at(position);
-                end = doc_start(self.dag, doc + 1);
+                doc = self.segment.doc_at_or_derive(position);
+                end = doc_start(&self.segment.dag, doc + 1);
                 each_once.push(doc as u32);
             }
             doc as u32
@@ -232,7 +238,7 @@ impl<'a> PlacesBuilder<'a> {
     /// meaningful.
     #[inline]
     fn starts(&self, position: usize) -> [u64; 2] {
-        self.dag.prefix_sums().starts(self.dag, position)
+        self.segment.prefix_sums_or_derive().starts(&self.segment.dag, position)
     }
 }
 

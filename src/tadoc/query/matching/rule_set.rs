@@ -10,6 +10,8 @@
 //! times as long for each look-up of a large set. Memory: 4 bytes for 4,096 rules and 512 bytes a
 //! page.
 
+use crate::ids::RuleId;
+
 const WORD_BITS: usize = 64;
 const PAGE_WORDS: usize = 64;
 const PAGE_RULES: usize = PAGE_WORDS * WORD_BITS;
@@ -28,10 +30,10 @@ impl RuleSet {
         Self { page_of, pages: vec![[0; PAGE_WORDS]] }
     }
 
-    /// Adds `rule_idx`. Returns true if it was not in the set.
+    /// Adds `rule_id`. Returns true if it was not in the set.
     #[inline]
-    pub fn insert(&mut self, rule_idx: u32) -> bool {
-        let rule_idx = rule_idx as usize;
+    pub fn insert(&mut self, rule_id: RuleId) -> bool {
+        let rule_idx = rule_id.index();
         let page_idx = &mut self.page_of[rule_idx / PAGE_RULES];
         if *page_idx == 0 {
             *page_idx = self.pages.len() as u32;
@@ -57,8 +59,9 @@ mod tests {
         #[test]
         fn equals_a_hash_set(rules in prop::collection::vec((0u32..30_000, 0u32..15), 0..500)) {
             let (mut set, mut expected) = (RuleSet::new(30_000), HashSet::new());
-            for (rule_idx, shift) in rules {
-                prop_assert_eq!(set.insert(rule_idx >> shift), expected.insert(rule_idx >> shift));
+            for (rule_id, shift) in rules {
+                let rule_id = RuleId::from(rule_id >> shift);
+                prop_assert_eq!(set.insert(rule_id), expected.insert(rule_id));
             }
         }
     }

@@ -111,10 +111,9 @@ fn for_each_token_of(
     interrupt: &mut Interrupt<'_>,
     mut visit: impl FnMut(Met),
 ) -> Result<()> {
-    let dag = &segment.dag;
-    let doc_words = dag.doc_words_if_worth();
+    let doc_words = segment.doc_words_or_derive_if_worth();
+    let (dag, sums) = (&segment.dag, segment.prefix_sums_or_derive());
     let symbols = &dag.grammar().symbols;
-    let sums = dag.prefix_sums();
     let mut range = dag.doc_range(doc);
     let mut stack = Vec::new();
     let mut byte_offset = 0;
@@ -133,13 +132,13 @@ fn for_each_token_of(
                 visit(Met::Token(element, byte_offset));
                 byte_offset += dag.len_bytes(element);
             }
-            Some(rule_idx) if doc_words.is_some_and(|it| it.has_none_of(mask, rule_idx)) => {
+            Some(rule_id) if doc_words.is_some_and(|it| it.has_none_of(mask, rule_id)) => {
                 visit(Met::Words(dag.len_words(element)));
                 byte_offset += dag.len_bytes(element);
             }
-            Some(rule_idx) => {
+            Some(rule_id) => {
                 interrupt.check()?;
-                let outer = std::mem::replace(&mut range, dag.rule_range(rule_idx));
+                let outer = std::mem::replace(&mut range, dag.rule_range(rule_id));
                 if !outer.is_empty() {
                     stack.push(outer);
                 }

@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-use crate::segment::{Dag, Occurrence};
+use crate::segment::{Occurrence, Segment};
 
 /// Number of ranges above which a set becomes a bitmap.
 const MAX_RANGES: usize = 4;
@@ -97,15 +97,16 @@ impl WordSet {
     }
 
     /// Returns the number of occurrences of the words in the segment; O(set).
-    pub fn weight(&self, dag: &Dag) -> u64 {
-        let weights = dag.weights();
+    pub fn weight(&self, segment: &Segment) -> u64 {
+        let weights = segment.weights_or_derive();
         // Each weight is a share of the words of the segment, whose number is below 2^64.
         self.ids().map(|id| weights[id as usize]).sum()
     }
 
     /// Returns the places of the words, one word after the other.
-    pub fn places(&self, dag: &Dag) -> Vec<Occurrence> {
-        self.ids().flat_map(|id| dag.inverse().of(id)).copied().collect()
+    pub fn places(&self, segment: &Segment) -> Vec<Occurrence> {
+        let inverse = segment.inverse_or_derive();
+        self.ids().flat_map(|id| inverse.of(id)).copied().collect()
     }
 }
 

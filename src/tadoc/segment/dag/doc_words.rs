@@ -23,6 +23,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::ids::RuleId;
 use crate::segment::Dag;
 use crate::segment::dag::expansion::{Expansion, MAX_WORDS, RuleTexts, num_words_at};
 use crate::segment::dag::threads::map_chunks;
@@ -56,8 +57,8 @@ fn bit(word: u32) -> u64 {
 impl DocWords {
     /// Builds the table from the words of the text. Returns `None` if this would take too much time
     /// or memory.
-    pub(super) fn new(dag: &Dag) -> Option<Self> {
-        if !can_be_made(dag) {
+    pub(in crate::segment) fn new(dag: &Dag) -> Option<Self> {
+        if !Self::can_be_made(dag) {
             return None;
         }
         let max_pairs = max_pairs(dag);
@@ -128,14 +129,14 @@ impl DocWords {
         words.into_iter().fold(0, |mask, word| mask | bit(word))
     }
 
-    /// Returns true if rule `rule_idx` contains none of the words of `mask`. False means that it
+    /// Returns true if rule `rule_id` contains none of the words of `mask`. False means that it
     /// may contain one.
     ///
     /// # Panics
     /// If the segment has no such rule.
     #[inline]
-    pub fn has_none_of(&self, mask: u64, rule_idx: usize) -> bool {
-        self.signatures[rule_idx] & mask == 0
+    pub fn has_none_of(&self, mask: u64, rule_id: RuleId) -> bool {
+        self.signatures[rule_id.index()] & mask == 0
     }
 
     /// Returns the start of the words of each document with the end of the last, and the words.
@@ -144,27 +145,27 @@ impl DocWords {
     }
 
     /// Returns the number of bytes of main memory in use.
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(in crate::segment) fn memory_bytes(&self) -> usize {
         4 * (self.offsets.capacity() + self.words.capacity() + self.counts.capacity())
             + 8 * self.signatures.capacity()
     }
-}
 
-/// Returns the greatest number of bytes of main memory that the words of documents can need.
-pub(super) fn max_memory_bytes(dag: &Dag) -> usize {
-    let num_words = usize::try_from(dag.len_words(dag.num_terminals())).unwrap_or(usize::MAX);
-    let grammar = dag.grammar();
-    8 * (max_pairs(dag).min(num_words) + grammar.num_rules()) + 4 * (grammar.num_docs() + 1)
+    /// Returns the greatest number of bytes of main memory that the words of documents can need.
+    pub(in crate::segment) fn max_memory_bytes(dag: &Dag) -> usize {
+        let num_words = usize::try_from(dag.len_words(dag.num_terminals())).unwrap_or(usize::MAX);
+        let grammar = dag.grammar();
+        8 * (max_pairs(dag).min(num_words) + grammar.num_rules()) + 4 * (grammar.num_docs() + 1)
+    }
+
+    /// Returns false if making the words of documents would take too long, or 32 bits cannot number
+    /// them.
+    pub(in crate::segment) fn can_be_made(dag: &Dag) -> bool {
+        is_short_walk(dag) && max_pairs(dag) <= u32::MAX as usize
+    }
 }
 
 fn max_pairs(dag: &Dag) -> usize {
     (dag.grammar().symbols.len() * MAX_PAIRS_PER_ELEMENT).max(FEW_PAIRS)
-}
-
-/// Returns false where making the words of documents would take too long, or 32 bits cannot number
-/// them.
-pub(super) fn can_be_made(dag: &Dag) -> bool {
-    is_short_walk(dag) && max_pairs(dag) <= u32::MAX as usize
 }
 
 /// Returns true if all documents can be expanded in few steps, counts fit into 32 bits, and no
@@ -173,13 +174,13 @@ fn is_short_walk(dag: &Dag) -> bool {
     let grammar = dag.grammar();
     // Number of elements visited below each rule. Rules come before the rules that they contain.
     let mut steps = vec![0u64; grammar.num_rules()];
-    for rule_idx in (0..grammar.num_rules()).rev() {
-        let rule = grammar.rule(rule_idx);
+    for rule_id in grammar.rule_ids().rev() {
+        let rule = grammar.rule(rule_id);
         let of_children = rule.iter().map(|&element| match dag.rule_of(element) {
-            Some(child) if dag.len_words(element) > 0 => steps[child],
+            Some(child) if dag.len_words(element) > 0 => steps[child.index()],
             _ => 0,
         });
-        steps[rule_idx] = of_children.fold(rule.len() as u64, u64::saturating_add);
+        steps[rule_id.index()] = of_children.fold(rule.len() as u64, u64::saturating_add);
     }
     let max_steps = (grammar.symbols.len() as u64 * MAX_STEPS_PER_ELEMENT).max(FEW_STEPS);
     steps[0] <= max_steps
@@ -191,13 +192,14 @@ fn is_short_walk(dag: &Dag) -> bool {
 fn signatures(dag: &Dag) -> Vec<u64> {
     let grammar = dag.grammar();
     let mut signatures = vec![0u64; grammar.num_rules()];
-    for rule_idx in (1..grammar.num_rules()).rev() {
+    for rule_id in grammar.rule_ids().skip(1).rev() {
         let of_element = |&element: &u32| match dag.rule_of(element) {
-            Some(child) => signatures[child],
+            Some(child) => signatures[child.index()],
             None if element < dag.num_words() => bit(element),
             None => 0,
         };
-        signatures[rule_idx] = grammar.rule(rule_idx).iter().map(of_element).fold(0, |a, b| a | b);
+        signatures[rule_id.index()] =
+            grammar.rule(rule_id).iter().map(of_element).fold(0, |a, b| a | b);
     }
     signatures
 }
@@ -280,7 +282,7 @@ mod tests {
             let mut counts = std::collections::BTreeMap::new();
             while let Some(element) = pending.pop() {
                 match dag.rule_of(element) {
-                    Some(rule_idx) => pending.extend(dag.grammar().rule(rule_idx)),
+                    Some(rule_id) => pending.extend(dag.grammar().rule(rule_id)),
                     None if element < dag.num_words() => *counts.entry(element).or_insert(0) += 1,
                     None => {}
                 }
@@ -302,15 +304,15 @@ mod tests {
             }
         }
         assert_eq!(doc_words.num_docs(), dag.grammar().num_docs());
-        assert!(doc_words.memory_bytes() <= max_memory_bytes(dag));
-        for rule_idx in 1..dag.grammar().num_rules() {
-            let mut below = dag.grammar().rule(rule_idx).to_vec();
+        assert!(doc_words.memory_bytes() <= DocWords::max_memory_bytes(dag));
+        for rule_id in dag.grammar().rule_ids().skip(1) {
+            let mut below = dag.grammar().rule(rule_id).to_vec();
             while let Some(element) = below.pop() {
                 below.extend(dag.rule_of(element).map_or(&[][..], |rule| dag.grammar().rule(rule)));
                 let mask = DocWords::mask([element]);
-                assert!(element >= dag.num_words() || !doc_words.has_none_of(mask, rule_idx));
+                assert!(element >= dag.num_words() || !doc_words.has_none_of(mask, rule_id));
             }
-            assert!(doc_words.has_none_of(0, rule_idx));
+            assert!(doc_words.has_none_of(0, rule_id));
         }
     }
 

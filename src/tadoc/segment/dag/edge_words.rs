@@ -17,17 +17,18 @@ pub struct EdgeWords {
 }
 
 impl EdgeWords {
-    pub(super) fn new(dag: &Dag) -> Self {
+    /// Finds the first and last word of each rule of `dag`, O(G).
+    pub fn new(dag: &Dag) -> Self {
         let num_rules = dag.grammar.num_rules();
         let mut edges = Self { first: vec![NO_WORD; num_rules], last: vec![NO_WORD; num_rules] };
-        for rule_idx in (0..num_rules).rev() {
-            let rule = dag.grammar.rule(rule_idx);
+        for rule_id in dag.grammar.rule_ids().rev() {
+            let rule = dag.grammar.rule(rule_id);
             let has_word = |&&element: &&u32| dag.len_words(element) > 0;
             if let Some(&element) = rule.iter().find(has_word) {
-                edges.first[rule_idx] = edges.first_of(dag, element);
+                edges.first[rule_id.index()] = edges.first_of(dag, element);
             }
             if let Some(&element) = rule.iter().rfind(has_word) {
-                edges.last[rule_idx] = edges.last_of(dag, element);
+                edges.last[rule_id.index()] = edges.last_of(dag, element);
             }
         }
         edges
@@ -37,24 +38,24 @@ impl EdgeWords {
     /// id.
     #[inline]
     pub fn first_of(&self, dag: &Dag, element: u32) -> u32 {
-        dag.rule_of(element).map_or(element, |rule_idx| self.first[rule_idx])
+        dag.rule_of(element).map_or(element, |rule_id| self.first[rule_id.index()])
     }
 
     /// Returns the last word of `element`. If its expansion has no word, the result is not a word
     /// id.
     #[inline]
     pub fn last_of(&self, dag: &Dag, element: u32) -> u32 {
-        dag.rule_of(element).map_or(element, |rule_idx| self.last[rule_idx])
+        dag.rule_of(element).map_or(element, |rule_id| self.last[rule_id.index()])
     }
 
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(in crate::segment) fn memory_bytes(&self) -> usize {
         8 * self.first.len()
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::NO_WORD;
+    use super::{EdgeWords, NO_WORD};
     use crate::segment::dag::tests::dag_of;
 
     #[test]
@@ -66,7 +67,7 @@ mod tests {
             2,
             &[1, 1, 1],
         );
-        let edges = dag.edge_words();
+        let edges = EdgeWords::new(&dag);
         let of = |element| (edges.first_of(&dag, element), edges.last_of(&dag, element));
         assert_eq!([of(3), of(4), of(6), of(1)], [(0, 1), (0, 1), (1, 1), (1, 1)]);
         assert_eq!(of(5), (NO_WORD, NO_WORD));

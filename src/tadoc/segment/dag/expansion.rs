@@ -16,6 +16,7 @@
 
 use std::ops::Range;
 
+use crate::ids::RuleId;
 use crate::segment::Dag;
 
 /// Greatest number of words of a rule that has a text.
@@ -48,13 +49,13 @@ impl RuleTexts {
         let mut ranges = vec![(0, 0); num_separators];
         ranges.resize(num_separators + grammar.num_rules(), (0, NO_TEXT as u32));
         let (mut texts, mut end) = (Self { ranges, words: Vec::new() }, 0);
-        for rule_idx in (1..grammar.num_rules()).rev() {
-            let len = dag.len_words(dag.num_terminals() + rule_idx as u32);
+        for rule_id in grammar.rule_ids().skip(1).rev() {
+            let len = dag.len_words(grammar.element_of(rule_id));
             if len > MAX_TEXT_WORDS || end + len as usize > max_words {
                 continue;
             }
-            if texts.write(dag, rule_idx, end) {
-                texts.ranges[num_separators + rule_idx] = (end as u32, len as u32);
+            if texts.write(dag, rule_id, end) {
+                texts.ranges[num_separators + rule_id.index()] = (end as u32, len as u32);
                 end += len as usize;
             }
         }
@@ -64,8 +65,8 @@ impl RuleTexts {
     }
 
     /// Writes the words of a rule from `end` on. Returns true if all rules in it have a text.
-    fn write(&mut self, dag: &Dag, rule_idx: usize, mut end: usize) -> bool {
-        for &element in dag.grammar().rule(rule_idx) {
+    fn write(&mut self, dag: &Dag, rule_id: RuleId, mut end: usize) -> bool {
+        for &element in dag.grammar().rule(rule_id) {
             let (start, len) = self.range(dag.num_words(), element);
             if len == NO_TEXT {
                 return false;
@@ -145,10 +146,10 @@ impl Expansion {
                     end += len;
                 }
                 NO_TEXT => {
-                    if let Some(rule_idx) =
+                    if let Some(rule_id) =
                         dag.rule_of(element).filter(|_| dag.len_words(element) > 0)
                     {
-                        let outer = std::mem::replace(&mut range, dag.rule_range(rule_idx));
+                        let outer = std::mem::replace(&mut range, dag.rule_range(rule_id));
                         if !outer.is_empty() {
                             self.stack.push(outer);
                         }
@@ -189,7 +190,7 @@ mod tests {
         let mut words = Vec::new();
         while let Some(element) = pending.pop() {
             match dag.rule_of(element) {
-                Some(rule_idx) => pending.extend(dag.grammar().rule(rule_idx).iter().rev()),
+                Some(rule_id) => pending.extend(dag.grammar().rule(rule_id).iter().rev()),
                 None if element < dag.num_words() => words.push(element),
                 None => {}
             }

@@ -10,12 +10,13 @@
 //! It is built by a counting sort in O(G) and needs 8 bytes for each element.
 
 use crate::grammar::Grammar;
+use crate::ids::RuleId;
 
 /// One occurrence of an element on a right-hand side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Occurrence {
-    /// Index of the rule that contains the element (0 is the root).
-    pub rule_idx: u32,
+    /// Rule that contains the element.
+    pub rule_id: RuleId,
     /// Position in `symbols`.
     pub position: u32,
 }
@@ -28,7 +29,8 @@ pub struct Inverse {
 }
 
 impl Inverse {
-    pub(super) fn new(grammar: &Grammar) -> Self {
+    /// Sorts the positions of `grammar` by element, O(G).
+    pub fn new(grammar: &Grammar) -> Self {
         let num_elements = grammar.num_terminals as usize + grammar.num_rules();
         let mut offsets = vec![0u32; num_elements + 1];
         for &element in &grammar.symbols {
@@ -39,14 +41,11 @@ impl Inverse {
         }
         let mut next = offsets.clone();
         let mut occurrences = vec![Occurrence::default(); grammar.symbols.len()];
-        for rule_idx in 0..grammar.num_rules() as u32 {
-            let (start, end) = (
-                grammar.rule_offsets[rule_idx as usize],
-                grammar.rule_offsets[rule_idx as usize + 1],
-            );
-            for position in start..end {
-                let slot = &mut next[grammar.symbols[position as usize] as usize];
-                occurrences[*slot as usize] = Occurrence { rule_idx, position };
+        for rule_id in grammar.rule_ids() {
+            for position in grammar.rule_range(rule_id) {
+                let slot = &mut next[grammar.symbols[position] as usize];
+                let position = position as u32;
+                occurrences[*slot as usize] = Occurrence { rule_id, position };
                 *slot += 1;
             }
         }
@@ -60,7 +59,7 @@ impl Inverse {
         &self.occurrences[self.offsets[element] as usize..self.offsets[element + 1] as usize]
     }
 
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(in crate::segment) fn memory_bytes(&self) -> usize {
         4 * self.offsets.len() + 8 * self.occurrences.len()
     }
 }

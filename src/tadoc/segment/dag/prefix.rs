@@ -72,7 +72,8 @@ struct Block {
 }
 
 impl PrefixSums {
-    pub(super) fn new(dag: &Dag) -> Self {
+    /// Sums up the lengths of all right-hand sides of `dag`, O(G) on all cores.
+    pub fn new(dag: &Dag) -> Self {
         let blanks = blank_bits(dag);
         let num_positions = dag.grammar.symbols.len();
         let mut blocks =
@@ -134,6 +135,18 @@ impl PrefixSums {
     #[inline]
     pub fn doc_starts(&self, doc: usize) -> [u64; 2] {
         self.doc_starts[doc]
+    }
+
+    /// Returns the number of bytes of document `doc`.
+    #[inline]
+    pub fn doc_len_bytes(&self, doc: usize) -> u64 {
+        self.doc_starts[doc + 1][0].wrapping_sub(self.doc_starts[doc][0])
+    }
+
+    /// Returns the number of words of document `doc`.
+    #[inline]
+    pub fn doc_len_words(&self, doc: usize) -> u64 {
+        self.doc_starts[doc + 1][1].wrapping_sub(self.doc_starts[doc][1])
     }
 
     /// Returns the number of bytes of the expansion at `position`, and true if a blank is implied
@@ -249,7 +262,7 @@ impl PrefixSums {
         first + starts.partition_point(|&start| start as usize <= root_position) - 1
     }
 
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(in crate::segment) fn memory_bytes(&self) -> usize {
         size_of::<Block>() * self.blocks.len()
             + 8 * self.blanks.len()
             + 4 * self.doc_hints.len()
@@ -378,6 +391,8 @@ mod tests {
 
     use super::*;
     use crate::segment::dag::tests::{dag_of, expanded};
+    use crate::segment::{Paths, Segment};
+    use crate::text::Dictionary;
 
     /// Creates a graph with long expansions (packed starts that do not fit), short ones, and
     /// several documents.
@@ -392,7 +407,7 @@ mod tests {
     #[test]
     fn starts_are_sums_of_lengths_and_blanks() {
         let dag = doubling_dag();
-        let sums = dag.prefix_sums();
+        let sums = PrefixSums::new(&dag);
         assert!(sums.blocks.iter().any(|block| block.packed.contains(&TOO_LARGE)));
         for doc in 0..4 {
             let range = dag.doc_range(doc);
@@ -411,14 +426,14 @@ mod tests {
                 bytes += dag.len_bytes(element);
                 words += dag.len_words(element);
             }
-            assert_eq!((dag.doc_len_bytes(doc), dag.doc_len_words(doc)), (bytes, words));
+            assert_eq!((sums.doc_len_bytes(doc), sums.doc_len_words(doc)), (bytes, words));
         }
     }
 
     #[test]
     fn locate_finds_what_a_walk_finds() {
         let dag = doubling_dag();
-        let sums = dag.prefix_sums();
+        let sums = PrefixSums::new(&dag);
         for doc in [0, 2, 3] {
             let range = dag.doc_range(doc);
             for measure in [Measure::Bytes, Measure::Words] {
@@ -445,7 +460,10 @@ mod tests {
         let root: Vec<u32> = (0..len as u32).map(|at| at % 2).collect();
         for _ in 0..4 {
             let dag = dag_of(vec![root.clone()], &[0, len as u32], 1, &[3, 1]);
-            let starts = (0..64).into_par_iter().map(|at| dag.prefix_sums().starts(&dag, at));
+            let words = Dictionary::from_parts(1, vec![0, 3, 4], (&b"abc,"[..]).into()).unwrap();
+            let segment = Segment::new(words, dag, Paths::default(), false);
+            let starts = |at| segment.prefix_sums_or_derive().starts(&segment.dag, at);
+            let starts = (0..64).into_par_iter().map(starts);
             let starts: Vec<_> = starts.collect();
             assert!(
                 (0..64).all(
@@ -474,8 +492,9 @@ mod tests {
             &[1, 2, 0, 1],
         );
         let texts = expanded(&dag, &[b"a", b"bb", b"", b","]);
+        let sums = PrefixSums::new(&dag);
         for (doc, text) in texts.iter().enumerate() {
-            assert_eq!(dag.doc_len_bytes(doc), text.len() as u64, "{text:?}");
+            assert_eq!(sums.doc_len_bytes(doc), text.len() as u64, "{text:?}");
         }
     }
 }

@@ -26,7 +26,9 @@
 //! With short texts of 32 and of 127 bytes they need 423 and 410 MB and take 1.4 and 1.0 us, where
 //! 64 bytes took 0.96.
 
+use crate::ids::RuleId;
 use crate::segment::Dag;
+use crate::segment::dag::prefix::PrefixSums;
 use crate::segment::dag::root_hints::RootHints;
 
 /// Greatest length of a short text. Longer expansions consist of pieces.
@@ -112,17 +114,23 @@ pub enum Next<'a> {
 }
 
 impl TextRuns {
-    /// Builds the runs from the tokens, which lie at `offsets` of `arena` by id. Returns `None` if
-    /// the runs would be much larger than the grammar, or if an expansion has 4 GiB.
-    pub(super) fn new(dag: &Dag, arena: &[u8], offsets: &[u32]) -> Option<Self> {
-        let root_bytes = dag.prefix_sums().starts(dag, dag.grammar().root().len())[0];
+    /// Builds the runs of `dag`, whose prefix sums are `sums`. The tokens lie at `offsets` of `arena`
+    /// by id. Returns `None` if the runs would be much larger than the grammar, or if an expansion
+    /// has 4 GiB.
+    pub(in crate::segment) fn new(
+        dag: &Dag,
+        sums: &PrefixSums,
+        arena: &[u8],
+        offsets: &[u32],
+    ) -> Option<Self> {
+        let root_bytes = sums.starts(dag, dag.grammar().root().len())[0];
         let plan = MAX_INLINED.iter().find_map(|&most| Plan::new(dag, most))?;
         // A text is stored at most twice: as it first occurs, and with a blank before it.
         let most_texts = 2 * (short_texts_bytes(dag) + dag.num_elements() as u64) + plan.num_pieces;
         if root_bytes >= u64::from(NONE) || most_texts >= u64::from(AFTER_BLANK) {
             return None;
         }
-        let mut builder = Builder::new(dag, arena, offsets, plan);
+        let mut builder = Builder::new(dag, sums, arena, offsets, plan);
         builder.push_documents();
         let root = Run { first: 0, end: builder.num_pieces, sum: 0 };
         let num_blocks = builder.blocks.len();
@@ -240,19 +248,19 @@ impl TextRuns {
     }
 
     /// Returns the number of bytes of main memory in use.
-    pub(super) fn memory_bytes(&self) -> usize {
+    pub(in crate::segment) fn memory_bytes(&self) -> usize {
         size_of::<Block>() * self.blocks.capacity()
             + self.texts.capacity()
             + size_of::<Reference>() * self.references.capacity()
             + self.hints.memory_bytes()
     }
-}
 
-/// Returns the greatest number of bytes of main memory that the runs of `dag` need in general: with
-/// a quarter more pieces than elements, and every short text stored once.
-pub(super) fn max_memory_bytes(dag: &Dag) -> usize {
-    let block_bytes = size_of::<Block>() + size_of::<u32>();
-    max_pieces(dag) as usize / BLOCK_LEN * block_bytes + short_texts_bytes(dag) as usize
+    /// Returns the greatest number of bytes of main memory that the runs of `dag` need in general:
+    /// with a quarter more pieces than elements, and every short text stored once.
+    pub(in crate::segment) fn max_memory_bytes(dag: &Dag) -> usize {
+        let block_bytes = size_of::<Block>() + size_of::<u32>();
+        max_pieces(dag) as usize / BLOCK_LEN * block_bytes + short_texts_bytes(dag) as usize
+    }
 }
 
 /// Returns the number of bytes of all short texts, each counted once.
@@ -292,8 +300,8 @@ impl Plan {
         let root = dag.num_terminals() as usize;
         kinds[root] = REFERENCE;
         let mut num_pieces = 0;
-        for rule_idx in (0..grammar.num_rules()).rev() {
-            let element = root + rule_idx;
+        for rule_id in grammar.rule_ids().rev() {
+            let element = grammar.element_of(rule_id) as usize;
             if kinds[element] != REFERENCE {
                 continue;
             }
@@ -302,8 +310,8 @@ impl Plan {
                 REFERENCE => 2,
                 kind => u64::from(kind.saturating_sub(INLINED).max(1)),
             };
-            let inside: u64 = grammar.rule(rule_idx).iter().map(pieces).sum();
-            if rule_idx > 0 && inside <= u64::from(max_inlined) {
+            let inside: u64 = grammar.rule(rule_id).iter().map(pieces).sum();
+            if rule_id != RuleId::ROOT && inside <= u64::from(max_inlined) {
                 kinds[element] = INLINED + inside as u8;
             } else {
                 num_pieces += inside;
@@ -315,6 +323,7 @@ impl Plan {
 
 struct Builder<'a> {
     dag: &'a Dag,
+    sums: &'a PrefixSums,
     arena: &'a [u8],
     offsets: &'a [u32],
     kinds: Vec<u8>,
@@ -334,9 +343,16 @@ struct Builder<'a> {
 }
 
 impl<'a> Builder<'a> {
-    fn new(dag: &'a Dag, arena: &'a [u8], offsets: &'a [u32], plan: Plan) -> Self {
+    fn new(
+        dag: &'a Dag,
+        sums: &'a PrefixSums,
+        arena: &'a [u8],
+        offsets: &'a [u32],
+        plan: Plan,
+    ) -> Self {
         Self {
             dag,
+            sums,
             arena,
             offsets,
             kinds: plan.kinds,
@@ -367,10 +383,10 @@ impl<'a> Builder<'a> {
             let len_bytes = u32::try_from(self.dag.len_bytes(element)).ok()?;
             let source = match self.dag.rule_of(element) {
                 None => Source::Token(self.offsets[element as usize]),
-                Some(rule_idx) => {
+                Some(rule_id) => {
                     let (first, sum) = (self.num_pieces, self.sum);
                     self.is_apart = true;
-                    self.push_run(self.dag.rule_range(rule_idx));
+                    self.push_run(self.dag.rule_range(rule_id));
                     Source::Run(Run { first, end: self.num_pieces, sum })
                 }
             };
@@ -383,7 +399,7 @@ impl<'a> Builder<'a> {
     /// Appends the pieces of the elements at `positions`, including those of inlined rules.
     fn push_run(&mut self, positions: std::ops::Range<usize>) {
         let dag = self.dag;
-        let (symbols, sums) = (&dag.grammar().symbols, dag.prefix_sums());
+        let (symbols, sums) = (&dag.grammar().symbols, self.sums);
         let mut range = positions;
         let mut has_blank = false;
         loop {
@@ -399,8 +415,9 @@ impl<'a> Builder<'a> {
             let element = symbols[position];
             let kind = self.kinds[element as usize];
             if kind > INLINED && kind != REFERENCE {
-                let rule_idx = (element - dag.num_terminals()) as usize;
-                self.stack.push(std::mem::replace(&mut range, dag.rule_range(rule_idx)));
+                if let Some(rule_id) = dag.rule_of(element) {
+                    self.stack.push(std::mem::replace(&mut range, dag.rule_range(rule_id)));
+                }
                 continue;
             }
             let blank = std::mem::take(&mut has_blank);
@@ -454,14 +471,14 @@ impl<'a> Builder<'a> {
     /// elements in it.
     fn put_down(&mut self, element: u32) {
         let dag = self.dag;
-        let (symbols, sums) = (&dag.grammar().symbols, dag.prefix_sums());
+        let (symbols, sums) = (&dag.grammar().symbols, self.sums);
         self.places[element as usize] = self.place();
-        let Some(rule_idx) = dag.rule_of(element) else {
+        let Some(rule_id) = dag.rule_of(element) else {
             self.put_down_token(element);
             return;
         };
         let base = self.stack.len();
-        let mut range = dag.rule_range(rule_idx);
+        let mut range = dag.rule_range(rule_id);
         loop {
             let Some(position) = range.next() else {
                 if self.stack.len() == base {
@@ -484,8 +501,8 @@ impl<'a> Builder<'a> {
             self.places[inner as usize] = self.place();
             match dag.rule_of(inner) {
                 None => self.put_down_token(inner),
-                Some(rule_idx) => {
-                    self.stack.push(std::mem::replace(&mut range, dag.rule_range(rule_idx)));
+                Some(rule_id) => {
+                    self.stack.push(std::mem::replace(&mut range, dag.rule_range(rule_id)));
                 }
             }
         }
@@ -536,6 +553,10 @@ mod tests {
     use super::*;
     use crate::segment::dag::tests::{dag_of, expanded};
 
+    fn made(dag: &Dag, arena: &[u8], offsets: &[u32]) -> Option<TextRuns> {
+        TextRuns::new(dag, &PrefixSums::new(dag), arena, offsets)
+    }
+
     /// Returns up to `len` bytes of the root from `at` on.
     fn read(runs: &TextRuns, arena: &[u8], at: u64, len: usize) -> Vec<u8> {
         let (mut cursor, mut outer) = (runs.root_from(at), Vec::new());
@@ -571,14 +592,14 @@ mod tests {
     /// are no runs.
     fn check(dag: &Dag, tokens: &[Vec<u8>], offsets: &[u32], len: usize) -> bool {
         let arena = tokens.concat();
-        let Some(runs) = dag.text_runs(&arena, offsets) else {
+        let Some(runs) = made(dag, &arena, offsets) else {
             return false;
         };
         let slices: Vec<&[u8]> = tokens.iter().map(Vec::as_slice).collect();
         let root = expanded(dag, &slices).concat();
         for at in 0..root.len() {
             let end = root.len().min(at + len);
-            assert_eq!(read(runs, &arena, at as u64, len), root[at..end], "{at}");
+            assert_eq!(read(&runs, &arena, at as u64, len), root[at..end], "{at}");
         }
         true
     }
@@ -632,7 +653,7 @@ mod tests {
         let rules = vec![vec![5, 0, 6, 5, 2, 6, 6, 3, 5], separated(10), separated(5)];
         let (tokens, offsets) = tokens(&lens);
         let dag = dag_of(rules, &[0, 4, 9], 2, &lens);
-        let runs = dag.text_runs(&tokens.concat(), &offsets).unwrap();
+        let runs = made(&dag, &tokens.concat(), &offsets).unwrap();
         assert!(runs.references.iter().any(|r| matches!(r.source, Source::Run(_))));
         assert!(check(&dag, &tokens, &offsets, 700));
     }
@@ -642,11 +663,11 @@ mod tests {
         // Only references with blanks between them: twice as many pieces as elements.
         let rule = |inner: u32| vec![inner; 40];
         let dag = dag_of(vec![vec![2; 1_000], rule(0)], &[0, 1_000], 1, &[9]);
-        assert!(dag.text_runs(b"reference", &[0, 9]).is_none());
+        assert!(made(&dag, b"reference", &[0, 9]).is_none());
         // 2^34 bytes from 35 rules.
         let doubled = (0..33).map(|rule| vec![rule + 2, rule + 2]).chain([vec![0, 0]]);
         let dag = dag_of(doubled.collect(), &[0, 2], 1, &[1]);
-        assert!(dag.text_runs(b"a", &[0, 1]).is_none());
+        assert!(made(&dag, b"a", &[0, 1]).is_none());
     }
 
     #[test]
@@ -655,9 +676,9 @@ mod tests {
         let root: Vec<u32> = (0..300).map(|at| at % 3).collect();
         let dag = dag_of(vec![root], &[0, 300], 2, &[2, 2, 1]);
         let tokens = [b"ab".to_vec(), b"cd".to_vec(), b",".to_vec()];
-        let runs = dag.text_runs(&tokens.concat(), &[0, 2, 4, 5]).unwrap();
+        let runs = made(&dag, &tokens.concat(), &[0, 2, 4, 5]).unwrap();
         assert_eq!((runs.root.end, runs.texts.len()), (100, 6 + TEXT_SLACK));
         assert!(check(&dag, &tokens, &[0, 2, 4, 5], 64));
-        assert!(runs.memory_bytes() <= max_memory_bytes(&dag) + 1_000);
+        assert!(runs.memory_bytes() <= TextRuns::max_memory_bytes(&dag) + 1_000);
     }
 }

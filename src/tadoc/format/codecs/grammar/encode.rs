@@ -23,6 +23,7 @@ use crate::format::entropy::{
     BitEncoder, Distribution, MAGNITUDES, SYMBOLS, SymbolEncoder, finish_stream,
 };
 use crate::grammar::Grammar;
+use crate::ids::RuleId;
 
 /// Approximate number of symbols in a batch.
 const BATCH_LEN: usize = 1 << 15;
@@ -168,7 +169,7 @@ impl<'a> Describer<'a> {
 
     fn open_rule(&mut self, rule_idx: u32) {
         self.symbol(NEW_RULE);
-        let len = self.grammar.rule(rule_idx as usize).len() as u32;
+        let len = self.grammar.rule(RuleId::from(rule_idx)).len() as u32;
         self.number(RULE_LEN, len);
         self.history.note_new_rule();
         self.open.push(None);

@@ -189,9 +189,9 @@ pub(in crate::format) fn count_tokens(grammar: &Grammar, num_words: u32) -> Opti
     // A terminal reads the root's counts, which are zero until the end, and adds itself. So the
     // loop has no branch on the kind of element, which would be unpredictable.
     let mut counts = vec![[0u64; 2]; grammar.num_rules()];
-    for rule_idx in (0..grammar.num_rules()).rev() {
+    for rule_id in grammar.rule_ids().rev() {
         let (mut tokens, mut words, mut is_too_large) = (0u64, 0u64, false);
-        for &element in grammar.rule(rule_idx) {
+        for &element in grammar.rule(rule_id) {
             let [t, w] = counts[element.saturating_sub(grammar.num_terminals) as usize];
             let (sum, wraps) =
                 tokens.overflowing_add(t + u64::from(element < grammar.num_terminals));
@@ -202,7 +202,7 @@ pub(in crate::format) fn count_tokens(grammar: &Grammar, num_words: u32) -> Opti
         if is_too_large {
             return None;
         }
-        counts[rule_idx] = [tokens, words];
+        counts[rule_id.index()] = [tokens, words];
     }
     counts.first().map(|&[tokens, words]| (tokens, words))
 }

@@ -1,0 +1,76 @@
+//! Settings of a builder.
+
+use std::str::FromStr;
+
+use crate::error::{Error, Result};
+use crate::grammar::Dedup;
+use crate::text::TokenizerProfile;
+
+/// Default size of a block's text.
+pub const DEFAULT_BLOCK_BYTES: usize = 128 << 20;
+
+/// Algorithm that builds the grammar.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum BuilderKind {
+    /// The parallel builder that works in rounds (the default).
+    #[default]
+    Rounds,
+    /// Sequitur, the builder of the TADOC papers. It is serial and several times slower.
+    Sequitur,
+}
+
+impl BuilderKind {
+    /// Returns the name used in files, options and messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rounds => "rounds",
+            Self::Sequitur => "sequitur",
+        }
+    }
+}
+
+impl std::fmt::Display for BuilderKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for BuilderKind {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "rounds" => Ok(Self::Rounds),
+            "sequitur" => Ok(Self::Sequitur),
+            _ => Err(Error::InvalidArgument {
+                name: "builder",
+                got: name.into(),
+                allowed: "rounds or sequitur".into(),
+            }),
+        }
+    }
+}
+
+/// Settings of a [`CorpusBuilder`](crate::build::CorpusBuilder).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IngestOptions {
+    /// Rule by which words are found.
+    pub profile: TokenizerProfile,
+    /// Algorithm that builds the grammar.
+    pub builder: BuilderKind,
+    /// Bytes of text in one segment, at least 1. Memory use is proportional to it.
+    pub block_bytes: usize,
+    /// Choice of whether the rounds builder shares repeated passages first.
+    pub dedup: Dedup,
+}
+
+impl Default for IngestOptions {
+    fn default() -> Self {
+        Self {
+            profile: TokenizerProfile::default(),
+            builder: BuilderKind::default(),
+            block_bytes: DEFAULT_BLOCK_BYTES,
+            dedup: Dedup::default(),
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Ways to the occurrences of a word, and the choice between them.
+
+use crate::query::matching::way::Way::{
+    Climb, DocCounts, DocsWith, KeptWords, Places, Resolve, Scan, Search, Weights,
+};
+
+/// Bytes of text that are scanned in the time of one place gathered (15 ns at 1 GB/s).
+pub(in crate::query) const BYTES_PER_PLACE: u64 = 16;
+/// The same if rules without the word are skipped, because the segment keeps words.
+const SKIPPED_BYTES_PER_PLACE: u64 = 4 * BYTES_PER_PLACE;
+/// Cost of reading a document of a batch beside its text, in bytes of text.
+pub(in crate::query) const DOC_BYTES: u64 = 512;
+/// Number of occurrences above which a batch does not climb from a word path by path.
+const MAX_RARE_WEIGHT: u64 = 256;
+/// Most places of one climb in a batch: in a grammar of long chains a word has more places than
+/// occurrences.
+const MAX_BATCH_PLACES: usize = 2048;
+/// Most places of a climb in a living corpus before another way is taken. A climb takes 10 to 50 ns
+/// a place; the other way takes 2 us before it begins.
+const MAX_LIVING_PLACES: usize = 128;
+/// The same if the segments keep words: reading such a document takes less than half as long.
+const MAX_KEPT_LIVING_PLACES: usize = MAX_LIVING_PLACES / 4;
+/// Number of places that are always followed to list documents; they take about ten microseconds.
+const MIN_LISTED_PLACES: u64 = 4096;
+/// Bytes of text that are decoded and compared in the time of one step of listing documents.
+const DECODED_BYTES_PER_PLACE: u64 = 8;
+
+/// A way to the occurrences of an item, in the order in which ways are tried.
+///
+/// P estimates the places of an item: the occurrences of its rarest word in the segment, at most G.
+/// [`Question::way`] returns the first way that applies. "Keeps words" means that the segment keeps
+/// the words of its documents ([`DocWords`](crate::segment::DocWords)). It does so once the other
+/// ways have read a quarter of its words. The kept words answer a count; for hits they only tell
+/// that there are none.
+///
+/// ```text
+/// way            question     chosen                                  cost
+/// Weights        Total        count of one pattern in all documents   O(words of the pattern)
+/// KeptWords      Living       one word in one document of a living    O(log words of a document)
+///                             corpus; the segment keeps words         for each document
+///                Search       search for one word; the segment keeps
+///                             words; a filter of at most P documents
+///                BatchDoc     batch; the segment keeps words
+/// Scan           Search       search with a filter whose documents    O(tokens of the documents),
+///                             have at most 16 P bytes (64 P for one   1 to 3 ns a token; if the
+///                             pattern if the segment keeps words)     segment keeps words, rules
+///                BatchDoc     batch, if the climbs of all words asked without the word are skipped
+///                             of a document cost more than its bytes
+///                             + 512; a place costs 16 bytes, shared
+///                             by the queries of the word
+///                Docs         documents of a predicate, if no list
+/// Climb          BatchDoc,    rest of a batch: one climb from a word  the climb, once for all
+///                BatchWord    for all documents asked, path by path   documents that ask for the
+///                             up to 256 occurrences and 2,048 places  word
+///                Living       one word in one document of a living    1.1 to 1.6 places for each
+///                             corpus, up to 128 places (32 if the     occurrence in the segment,
+///                             segment keeps words)                    10 to 50 ns a place
+/// Search         BatchWord,   words of more occurrences or places:    that of the search
+///                Living       a search with these documents as the
+///                             filter
+/// Resolve        Total        count of a phrase in all documents;     O(G * words) at most, from
+///                             other items of several words do it      the places of the rarest
+///                             before the next two ways
+/// DocCounts      Search       counts by document, if no way above     O(places of the matches and
+///                             applies                                 of the rules above them)
+/// Places         Search       hits, if no way above applies           gather and sort: O(places),
+///                             (entries: the sorted places)            at most G entries; walk: two
+///                                                                     additions a step
+/// DocsWith       Docs         documents of a predicate on the text,   O(places of the tokens and
+///                             for up to 4,096 places or if 8 bytes a  of the rules above them),
+///                             place are fewer than those left to read at most O(G)
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Way {
+    /// Look up the occurrences in the whole segment (`occurrences`).
+    Weights,
+    /// Look up the words of documents (`kept_count`, `occurrences`, `batch/plan`).
+    KeptWords,
+    /// Read the documents (`scan`).
+    Scan,
+    /// Climb path by path (`climb`), through at most so many places.
+    Climb {
+        /// Number of places after which the next way is taken.
+        max_places: usize,
+    },
+    /// Ask a search, which chooses for each segment (`occurrences`).
+    Search,
+    /// Find the matches inside rules (`phrase`) and add up the weights of the rules.
+    Resolve,
+    /// Pass counts from rules to documents (`doc_counts`).
+    DocCounts,
+    /// Gather and sort the places, then walk from documents to matches (`places`).
+    Places,
+    /// List the documents above the places (`doc_counts`, `candidates`).
+    DocsWith,
+}
+
+/// Answer that is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Want {
+    /// The number of occurrences in each document.
+    Counts,
+    /// The offsets of the occurrences.
+    Hits,
+}
+
+/// Form of an item.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// One word.
+    Word,
+    /// One pattern, which several words match.
+    Pattern,
+    /// Several patterns in a row.
+    Phrase,
+}
+
+/// A question about occurrences, with all that the choice of a way depends on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Question {
+    /// The number of occurrences of an item in all documents of a segment.
+    Total { form: Form },
+    /// The occurrences of an item in `num_docs` documents of a segment, or in all of them.
+    Search { want: Want, form: Form, num_places: u64, num_docs: Option<u64>, keeps_words: bool },
+    /// All words that a batch asks of one document. Their climbs cost as much as reading
+    /// `climb_bytes` of text.
+    BatchDoc { climb_bytes: u64, keeps_words: bool },
+    /// One word that a batch asks of several documents of a segment.
+    BatchWord { num_occurrences: u64 },
+    /// One word in one document of a living corpus.
+    Living { keeps_words: bool },
+    /// The documents that contain one of several tokens with `num_places` places. Without the list
+    /// `bytes_left` of text have to be read.
+    Docs { num_places: u64, bytes_left: u64 },
+}
+
+impl Question {
+    /// Returns the first way that applies, of those behind `after`, which did not answer. The
+    /// documents asked have `doc_bytes`. This is the table of [`Way`].
+    pub fn way(&self, after: Option<Way>, doc_bytes: impl IntoIterator<Item = u64>) -> Way {
+        let is_tried = |way: Way| after.is_some_and(|after| way <= after);
+        match *self {
+            Self::Total { form: Form::Phrase } => Resolve,
+            Self::Total { .. } => Weights,
+            Self::Search { want, form, num_places, num_docs, keeps_words } => {
+                let is_word_kept = keeps_words && form == Form::Word && !is_tried(KeptWords);
+                if is_word_kept && num_docs.is_some_and(|num_docs| num_docs <= num_places) {
+                    return KeptWords;
+                }
+                let bytes_per_place = match form {
+                    Form::Word | Form::Pattern if keeps_words => SKIPPED_BYTES_PER_PLACE,
+                    _ => BYTES_PER_PLACE,
+                };
+                let max_bytes = num_places.saturating_mul(bytes_per_place);
+                match want {
+                    _ if num_docs.is_some() && is_sum_within(doc_bytes, max_bytes) => Scan,
+                    Want::Counts => DocCounts,
+                    Want::Hits => Places,
+                }
+            }
+            Self::BatchDoc { keeps_words: true, .. } if !is_tried(KeptWords) => KeptWords,
+            Self::BatchDoc { climb_bytes, .. } => {
+                let max_bytes = climb_bytes.checked_sub(DOC_BYTES + 1);
+                match max_bytes.is_some_and(|max_bytes| is_sum_within(doc_bytes, max_bytes)) {
+                    true => Scan,
+                    false => Climb { max_places: MAX_BATCH_PLACES },
+                }
+            }
+            Self::BatchWord { num_occurrences } => {
+                let climb = Climb { max_places: MAX_BATCH_PLACES };
+                let is_rare = num_occurrences <= MAX_RARE_WEIGHT;
+                if is_rare && !is_tried(climb) { climb } else { Search }
+            }
+            Self::Living { keeps_words: true } if !is_tried(KeptWords) => KeptWords,
+            Self::Living { keeps_words } => {
+                let max_places =
+                    if keeps_words { MAX_KEPT_LIVING_PLACES } else { MAX_LIVING_PLACES };
+                let climb = Climb { max_places };
+                if is_tried(climb) { Search } else { climb }
+            }
+            Self::Docs { num_places, bytes_left } => {
+                let is_listed = num_places <= MIN_LISTED_PLACES
+                    || num_places.saturating_mul(DECODED_BYTES_PER_PLACE) <= bytes_left;
+                if is_listed { DocsWith } else { Scan }
+            }
+        }
+    }
+}
+
+/// Returns true if `lens` add up to at most `max`. Stops where they exceed it.
+fn is_sum_within(lens: impl IntoIterator<Item = u64>, max: u64) -> bool {
+    lens.into_iter().try_fold(max, u64::checked_sub).is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BATCH_CLIMB: Way = Climb { max_places: 2048 };
+
+    /// Returns the way of a search for an item with 10 places in documents of `doc_bytes`.
+    fn searched(want: Want, form: Form, keeps_words: bool, doc_bytes: &[u64]) -> Way {
+        let num_docs = Some(doc_bytes.len() as u64);
+        let question = Question::Search { want, form, num_places: 10, num_docs, keeps_words };
+        question.way(None, doc_bytes.iter().copied())
+    }
+
+    #[test]
+    fn totals_are_looked_up_except_those_of_phrases() {
+        let way = |form| Question::Total { form }.way(None, []);
+        assert_eq!([Form::Word, Form::Pattern, Form::Phrase].map(way), [Weights, Weights, Resolve]);
+    }
+
+    #[test]
+    fn kept_words_answer_first_where_there_are_few_documents() {
+        for want in [Want::Counts, Want::Hits] {
+            assert_eq!(searched(want, Form::Word, true, &[1; 10]), KeptWords);
+            assert_eq!(searched(want, Form::Word, true, &[1; 11]), Scan);
+            assert_eq!(searched(want, Form::Word, false, &[1; 10]), Scan);
+            assert_eq!(searched(want, Form::Pattern, true, &[1; 10]), Scan);
+        }
+    }
+
+    #[test]
+    fn searches_scan_up_to_a_number_of_bytes_for_each_place() {
+        for (form, keeps_words, max) in [
+            (Form::Word, false, 160),
+            (Form::Pattern, false, 160),
+            (Form::Pattern, true, 640),
+            (Form::Phrase, false, 160),
+            (Form::Phrase, true, 160),
+        ] {
+            assert_eq!(searched(Want::Hits, form, keeps_words, &[max - 9, 9]), Scan);
+            assert_eq!(searched(Want::Hits, form, keeps_words, &[max - 9, 10]), Places);
+            assert_eq!(searched(Want::Counts, form, keeps_words, &[max - 9, 10]), DocCounts);
+        }
+    }
+
+    #[test]
+    fn searches_without_a_filter_follow_all_places() {
+        for (want, expected) in [(Want::Counts, DocCounts), (Want::Hits, Places)] {
+            for (form, keeps_words) in [(Form::Word, true), (Form::Phrase, false)] {
+                let (num_places, num_docs) = (u64::MAX, None);
+                let question = Question::Search { want, form, num_places, num_docs, keeps_words };
+                assert_eq!(question.way(None, []), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn a_search_goes_on_behind_the_kept_words() {
+        let (want, form, num_docs) = (Want::Hits, Form::Word, Some(1));
+        let question = Question::Search { want, form, num_places: 10, num_docs, keeps_words: true };
+        assert_eq!(question.way(Some(KeptWords), [640]), Scan);
+        assert_eq!(question.way(Some(KeptWords), [641]), Places);
+    }
+
+    #[test]
+    fn batches_read_documents_that_are_cheaper_than_the_climbs() {
+        let question = |climb_bytes, keeps_words| Question::BatchDoc { climb_bytes, keeps_words };
+        assert_eq!(question(0, true).way(None, [9]), KeptWords);
+        for keeps_words in [false, true] {
+            let way = |bytes| question(bytes, keeps_words).way(Some(KeptWords), [100]);
+            assert_eq!([0, 612, 613].map(way), [BATCH_CLIMB, BATCH_CLIMB, Scan]);
+        }
+    }
+
+    #[test]
+    fn batches_climb_from_rare_words_once() {
+        let way = |num_occurrences, after| Question::BatchWord { num_occurrences }.way(after, []);
+        assert_eq!(way(256, None), BATCH_CLIMB);
+        assert_eq!(way(257, None), Search);
+        assert_eq!(way(256, Some(BATCH_CLIMB)), Search);
+    }
+
+    #[test]
+    fn living_corpora_look_up_then_climb_then_search() {
+        for (keeps_words, max_places) in [(false, 128), (true, 32)] {
+            let question = Question::Living { keeps_words };
+            let first = if keeps_words { KeptWords } else { Climb { max_places } };
+            assert_eq!(question.way(None, []), first);
+            assert_eq!(question.way(Some(KeptWords), []), Climb { max_places });
+            assert_eq!(question.way(Some(Climb { max_places }), []), Search);
+        }
+    }
+
+    #[test]
+    fn documents_are_listed_where_reading_them_takes_longer() {
+        let way = |num_places, bytes_left| Question::Docs { num_places, bytes_left }.way(None, []);
+        assert_eq!([way(4096, 0), way(4097, 0)], [DocsWith, Scan]);
+        assert_eq!([way(5000, 40_000), way(5000, 39_999)], [DocsWith, Scan]);
+    }
+}

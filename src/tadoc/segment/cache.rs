@@ -1,0 +1,200 @@
+//! Arrays that a [`Segment`] derives while it is used, and the counters that decide when it pays.
+//!
+//! ```text
+//! array          derived                                      kept
+//! weights        on first use, O(G)                           from then on
+//! inverse        on first use, O(G)                           from then on
+//! prefix sums    on first use, O(G)                           from then on
+//! edge words     on first use, O(G)                           from then on
+//! text runs      after many passages were read without them   unless they are too large
+//! doc words      after many words were read without them      unless they are too many
+//! ```
+//!
+//! Everything else of a segment is immutable. So counting tasks do not pay for the arrays of
+//! searches, and a segment that is asked once does not pay for those that need many questions. A
+//! method with `or_derive` in its name may derive an array and keep it. All others only look at the
+//! arrays that exist.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::segment::Segment;
+use crate::segment::dag::{DocWords, EdgeWords, Inverse, PrefixSums, TextRuns};
+
+/// Number of elements for each passage that is read before text runs are built. Building them takes
+/// about twice the time that they would have saved until then.
+const ELEMENTS_PER_PASSAGE: u64 = 64;
+/// Words of documents are built after this part of the text's words was read without them. Reading
+/// a word takes as long as building its entry, and such callers usually continue.
+const PART_READ: u64 = 4;
+
+/// Arrays of one segment that exist, and counters of its use.
+#[derive(Debug, Default)]
+pub(super) struct SegmentCache {
+    weights: OnceLock<Vec<u64>>,
+    inverse: OnceLock<Inverse>,
+    prefix_sums: OnceLock<PrefixSums>,
+    edge_words: OnceLock<EdgeWords>,
+    /// `None` inside if the runs must not be built.
+    text_runs: OnceLock<Option<TextRuns>>,
+    /// Number of passages that were read without text runs.
+    num_passages: AtomicU64,
+    /// `None` inside if the words of documents must not be built.
+    doc_words: OnceLock<Option<DocWords>>,
+    /// Number of words that were read and that the words of documents would have saved.
+    num_words_read: AtomicU64,
+}
+
+impl SegmentCache {
+    /// Creates a cache that holds `weights`, by element id.
+    pub fn from_weights(weights: Vec<u64>) -> Self {
+        Self { weights: OnceLock::from(weights), ..Self::default() }
+    }
+
+    /// Returns the number of bytes of main memory in use.
+    fn memory_bytes(&self) -> usize {
+        let text_runs = self.text_runs.get().and_then(Option::as_ref);
+        let doc_words = self.doc_words.get().and_then(Option::as_ref);
+        self.weights.get().map_or(0, |weights| 8 * weights.len())
+            + self.inverse.get().map_or(0, Inverse::memory_bytes)
+            + self.prefix_sums.get().map_or(0, PrefixSums::memory_bytes)
+            + self.edge_words.get().map_or(0, EdgeWords::memory_bytes)
+            + text_runs.map_or(0, TextRuns::memory_bytes)
+            + doc_words.map_or(0, DocWords::memory_bytes)
+    }
+}
+
+impl Segment {
+    /// Returns the number of occurrences of each element, by element id
+    /// ([`Grammar::weights`](crate::grammar::Grammar::weights)). Derived on first use, O(G).
+    #[inline]
+    pub fn weights_or_derive(&self) -> &[u64] {
+        self.cache.weights.get_or_init(|| self.dag.grammar().weights())
+    }
+
+    /// Returns the positions of each element on right-hand sides. Derived on first use, O(G).
+    #[inline]
+    pub fn inverse_or_derive(&self) -> &Inverse {
+        self.cache.inverse.get_or_init(|| Inverse::new(self.dag.grammar()))
+    }
+
+    /// Returns the prefix sums of bytes and words over `symbols`. Derived on first use, O(G).
+    #[inline]
+    pub fn prefix_sums_or_derive(&self) -> &PrefixSums {
+        self.cache.prefix_sums.get_or_init(|| PrefixSums::new(&self.dag))
+    }
+
+    /// Returns the document (index inside the segment) whose root range contains `root_position`.
+    /// Empty documents contain no position. Derives the prefix sums on first use.
+    #[inline]
+    pub fn doc_at_or_derive(&self, root_position: usize) -> usize {
+        self.prefix_sums_or_derive().doc_at(&self.dag, root_position)
+    }
+
+    /// Returns the number of bytes of document `doc`. Derives the prefix sums on first use.
+    #[inline]
+    pub fn doc_len_bytes_or_derive(&self, doc: usize) -> u64 {
+        self.prefix_sums_or_derive().doc_len_bytes(doc)
+    }
+
+    /// Returns the number of words of document `doc`. Derives the prefix sums on first use.
+    #[inline]
+    pub fn doc_len_words_or_derive(&self, doc: usize) -> u64 {
+        self.prefix_sums_or_derive().doc_len_words(doc)
+    }
+
+    /// Returns the first and last word of each rule. Derived on first use, O(G).
+    #[inline]
+    pub fn edge_words_or_derive(&self) -> &EdgeWords {
+        self.cache.edge_words.get_or_init(|| EdgeWords::new(&self.dag))
+    }
+
+    /// Returns the documents as runs of texts if enough passages were read to pay for building
+    /// them. This call counts as one more passage. Building takes time proportional to the number
+    /// of runs. Returns `None` if they would be much larger than the grammar.
+    #[inline]
+    pub fn text_runs_or_derive_if_worth(&self) -> Option<&TextRuns> {
+        if let Some(runs) = self.cache.text_runs.get() {
+            return runs.as_ref();
+        }
+        let num_passages = self.cache.num_passages.fetch_add(1, Ordering::Relaxed) + 1;
+        let num_elements = self.dag.grammar().symbols.len() as u64;
+        let is_worth = num_passages > num_elements / ELEMENTS_PER_PASSAGE;
+        is_worth.then(|| self.text_runs_or_derive()).flatten()
+    }
+
+    fn text_runs_or_derive(&self) -> Option<&TextRuns> {
+        let (arena, offsets) = (&self.dictionary.bytes()[..], self.dictionary.offsets());
+        let derive = || TextRuns::new(&self.dag, self.prefix_sums_or_derive(), arena, offsets);
+        self.cache.text_runs.get_or_init(derive).as_ref()
+    }
+
+    /// Returns the words of each document if it pays to build them. This is so after a quarter of
+    /// the text's words was read without them ([`note_words_read`](Self::note_words_read)).
+    #[inline]
+    pub fn doc_words_or_derive_if_worth(&self) -> Option<&DocWords> {
+        if let Some(doc_words) = self.cache.doc_words.get() {
+            return doc_words.as_ref();
+        }
+        let derive = || self.cache.doc_words.get_or_init(|| DocWords::new(&self.dag)).as_ref();
+        self.are_doc_words_worth().then(derive).flatten()
+    }
+
+    /// Returns true if the words of each document are kept, or the next task that can use them would
+    /// make them. Changes nothing, so that plans can say what will be done.
+    ///
+    /// A few texts turn out to have too many different words when they are made; then nothing is
+    /// kept.
+    pub fn keeps_doc_words(&self) -> bool {
+        match self.cache.doc_words.get() {
+            Some(doc_words) => doc_words.is_some(),
+            None => self.are_doc_words_worth() && DocWords::can_be_made(&self.dag),
+        }
+    }
+
+    fn are_doc_words_worth(&self) -> bool {
+        let enough = self.dag.len_words(self.dag.num_terminals()).div_ceil(PART_READ).max(1);
+        self.cache.num_words_read.load(Ordering::Relaxed) >= enough
+    }
+
+    /// Notes that `num_words` words of the text, or positions of words, were read.
+    #[inline]
+    pub fn note_words_read(&self, num_words: u64) {
+        self.cache.num_words_read.fetch_add(num_words, Ordering::Relaxed);
+    }
+
+    /// Notes that all words of `num_docs` documents of average length were read.
+    pub fn note_docs_read(&self, num_docs: u64) {
+        let num_words = self.dag.len_words(self.dag.num_terminals());
+        let per_doc = num_words.div_ceil((self.dag.grammar().num_docs() as u64).max(1));
+        self.note_words_read(per_doc.saturating_mul(num_docs));
+    }
+
+    /// Returns the number of bytes of main memory of the derived arrays that are kept.
+    pub fn kept_bytes(&self) -> usize {
+        self.cache.memory_bytes()
+    }
+
+    /// Prevents that text runs and words of documents are built later. Those that exist are kept.
+    /// Without them all questions are answered from the rules.
+    pub fn keep_no_copies(&self) {
+        self.cache.text_runs.get_or_init(|| None);
+        self.cache.doc_words.get_or_init(|| None);
+    }
+
+    /// Returns the greatest number of bytes of memory that the words of documents can take.
+    pub fn max_doc_words_bytes(&self) -> usize {
+        match self.cache.doc_words.get() {
+            Some(None) => 0,
+            _ => DocWords::max_memory_bytes(&self.dag),
+        }
+    }
+
+    /// Returns the greatest number of bytes of memory that text runs can take in general.
+    pub fn max_text_runs_bytes(&self) -> usize {
+        match self.cache.text_runs.get() {
+            Some(None) => 0,
+            _ => TextRuns::max_memory_bytes(&self.dag),
+        }
+    }
+}

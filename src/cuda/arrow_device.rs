@@ -119,7 +119,8 @@ impl DeviceColumn {
         let mut host = vec![0; sizes_at + 8];
         host[..validity.len()].copy_from_slice(validity);
         host[sizes_at..].copy_from_slice(&(self.text.len() as u64).to_le_bytes());
-        let rest = DeviceMemory::new(&self.device, &stream, "validity of rows", host.len())?;
+        let rest =
+            DeviceMemory::new(self.device.budget(), &stream, "validity of rows", host.len())?;
         // SAFETY: source and destination have the same length; the wait below ends the copy.
         let copied =
             unsafe { result::memcpy_htod_async(rest.address(), &host, stream.cu_stream()) };

@@ -10,11 +10,12 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
-use cudarc::driver::{CudaContext, CudaStream, DeviceRepr, DriverError, ValidAsZeroBits, sys};
+use cudarc::driver::{
+    CudaContext, CudaModule, CudaStream, DeviceRepr, DriverError, ValidAsZeroBits, sys,
+};
 
 use super::error::GpuError;
 use super::memory::{DeviceBuffer, MemoryBudget};
-use super::module::Module;
 use super::pinned::HostBuffer;
 use super::{lost, managed};
 
@@ -70,7 +71,7 @@ pub struct Device {
     capability: (i32, i32),
     shares_host_memory: bool,
     budget: Arc<MemoryBudget>,
-    modules: Arc<Mutex<HashMap<&'static str, Module>>>,
+    modules: Arc<Mutex<HashMap<&'static str, Arc<CudaModule>>>>,
     staging: Arc<Mutex<Vec<Staging>>>,
 }
 
@@ -215,7 +216,7 @@ impl Device {
     }
 
     /// Returns the loaded modules, by the name of their source file.
-    pub(super) fn modules(&self) -> MutexGuard<'_, HashMap<&'static str, Module>> {
+    pub(super) fn modules(&self) -> MutexGuard<'_, HashMap<&'static str, Arc<CudaModule>>> {
         self.modules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -180,7 +180,8 @@ impl GsstScanner {
         let slot = &mut *slot;
         slot.upload(&self.pool, &mut layout, blocks, true)?;
         let stream = &slot.stream;
-        let output = DeviceMemory::new(&self.device, stream, "rows", layout.output_len_bytes)?;
+        let output =
+            DeviceMemory::new(self.device.budget(), stream, "rows", layout.output_len_bytes)?;
         let before = slot.output.replace(output);
         let ran = slot.run(&self.kernels, &layout, must_be_utf8);
         let output = std::mem::replace(&mut slot.output, before);
@@ -243,7 +244,7 @@ impl GsstScanner {
     pub fn column_for(&self, run: &DeviceRun) -> Result<DeviceColumn, GpuError> {
         let layout = &run.layout;
         let (stream, len_bytes) = (self.device.stream(), layout.output_len_bytes);
-        let output = DeviceMemory::new(&self.device, stream, "rows", len_bytes)?;
+        let output = DeviceMemory::new(self.device.budget(), stream, "rows", len_bytes)?;
         let rows = DeviceColumn {
             device: self.device.clone(),
             output,

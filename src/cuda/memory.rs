@@ -15,8 +15,8 @@ use cudarc::driver::{
     LaunchArgs, PushKernelArg, SyncOnDrop, ValidAsZeroBits, result, sys,
 };
 
-use super::device::Device;
 use super::error::GpuError;
+use super::lost;
 use super::managed::{self, Lent};
 
 /// A budget of device memory: the limit, the bytes in use and the peak.
@@ -209,31 +209,33 @@ pub(super) struct DeviceMemory {
 }
 
 impl DeviceMemory {
-    /// Allocates `len_bytes` for `what`, at least one. The memory is used on `stream`, or after an
+    /// Allocates `len_bytes` for `what`, at least one, within `budget`. The memory is used on `stream`, or after an
     /// event of `stream`.
     ///
     /// # Errors
     ///
     /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
     pub(super) fn new(
-        device: &Device,
+        budget: &Arc<MemoryBudget>,
         stream: &Arc<CudaStream>,
         what: &'static str,
         len_bytes: usize,
     ) -> Result<Self, GpuError> {
         let len_bytes = len_bytes.max(1);
-        let lease = device.budget().take(what, len_bytes as u64)?;
-        device.context().bind_to_thread().map_err(device.fault(what))?;
-        let taken = if device.context().has_async_alloc() {
+        let lease = budget.take(what, len_bytes as u64)?;
+        let context = stream.context();
+        let fault = lost::fault(context.ordinal(), what);
+        context.bind_to_thread().map_err(&fault)?;
+        let taken = if context.has_async_alloc() {
             // SAFETY: the stream is alive, and its context is current.
             unsafe { result::malloc_async(stream.cu_stream(), len_bytes) }
         } else {
             // SAFETY: the context is current.
             unsafe { result::malloc_sync(len_bytes) }
         };
-        let at = taken.map_err(|error| match device.fault(what)(error) {
+        let at = taken.map_err(|error| match fault(error) {
             GpuError::OutOfMemory { what, .. } => {
-                let available_bytes = device.free_bytes().unwrap_or(0);
+                let available_bytes = context.mem_get_info().map_or(0, |(free, _)| free as u64);
                 GpuError::OutOfMemory { what, requested_bytes: len_bytes as u64, available_bytes }
             }
             other => other,

@@ -78,7 +78,7 @@ impl Module {
     /// [`GpuError::Unsupported`] below compute capability 8.0, [`GpuError::Driver`].
     pub(super) fn load(device: &Device, source: Source) -> Result<Self, GpuError> {
         if let Some(module) = device.modules().get(source.name) {
-            return Ok(module.clone());
+            return Ok(Self { module: Arc::clone(module), ordinal: device.ordinal() });
         }
         let (major, minor) = device.compute_capability();
         let load = |code| device.context().load_module(code);
@@ -97,9 +97,8 @@ impl Module {
             _ => ptx(),
         };
         let module = module.map_err(device.fault("loading a kernel"))?;
-        let loaded = Self { module, ordinal: device.ordinal() };
-        device.modules().insert(source.name, loaded.clone());
-        Ok(loaded)
+        device.modules().insert(source.name, Arc::clone(&module));
+        Ok(Self { module, ordinal: device.ordinal() })
     }
 
     /// Returns the kernel of this name.

@@ -234,7 +234,7 @@ impl Slot {
             // Frees first and allocates then, in the order of the stream, so that both never
             // coexist.
             *memory = None;
-            *memory = Some(DeviceMemory::new(&self.device, &self.stream, what, len_bytes)?);
+            *memory = Some(DeviceMemory::new(self.device.budget(), &self.stream, what, len_bytes)?);
         }
         Ok(())
     }

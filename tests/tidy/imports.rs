@@ -14,41 +14,6 @@ use std::ops::Range;
 
 use super::{Source, assert_none, files, is_name_char, sources, test_only_files};
 
-/// Groups of files that import each other in a circle today. Entries are to be removed, never
-/// added. One that is no longer a circle fails the test too.
-const KNOWN_CIRCLES: &[&[&str]] = &[
-    &[
-        "src/cuda/corpus/edits_plan.rs",
-        "src/cuda/corpus/edits_tokens.rs",
-        "src/cuda/corpus/extract.rs",
-        "src/cuda/corpus/search.rs",
-        "src/cuda/corpus/text.rs",
-    ],
-    &["src/cuda/device.rs", "src/cuda/memory.rs", "src/cuda/module.rs"],
-    &["src/datafusion/gsst/device_matching.rs", "src/datafusion/gsst/file_scan.rs"],
-    &["src/datafusion/gsst/opener.rs", "src/datafusion/gsst/source.rs"],
-    &[
-        "src/datafusion/throughput/calibration/corpora.rs",
-        "src/datafusion/throughput/calibration/device.rs",
-    ],
-    &["src/tadoc/analytics/costs.rs", "src/tadoc/analytics/traversal.rs"],
-    &[
-        "src/tadoc/analytics/inverted_index.rs",
-        "src/tadoc/analytics/segment_terms.rs",
-        "src/tadoc/analytics/term_vector.rs",
-    ],
-    &["src/tadoc/analytics/sequences/digits.rs", "src/tadoc/analytics/sequences/entries.rs"],
-    &["src/tadoc/analytics/sequences/edges.rs", "src/tadoc/analytics/sequences/short.rs"],
-    &["src/tadoc/analytics/sequences/token_walk.rs", "src/tadoc/analytics/sequences/walk.rs"],
-    &["src/tadoc/build/blocks.rs", "src/tadoc/build/builder.rs"],
-    &["src/tadoc/edits/document.rs", "src/tadoc/edits/surroundings.rs"],
-    &["src/tadoc/edits/living_corpus.rs", "src/tadoc/edits/plan.rs"],
-    &["src/tadoc/query/batch/plan.rs", "src/tadoc/query/batch/words.rs"],
-    &["src/tadoc/query/language/parser.rs", "src/tadoc/query/language/query.rs"],
-    &["src/tadoc/query/search.rs", "src/tadoc/query/term_count.rs"],
-    &["src/tadoc/text/segments.rs", "src/tadoc/text/tokenizer.rs"],
-];
-
 /// Files of `src/datafusion/functions` that all functions may use.
 const SHARED_BY_FUNCTIONS: &[&str] = &[
     "strings",
@@ -295,26 +260,20 @@ fn crates() -> BTreeSet<String> {
 
 #[test]
 fn files_of_a_crate_import_each_other_without_circles() {
-    let mut known: BTreeSet<BTreeSet<&str>> =
-        KNOWN_CIRCLES.iter().map(|group| group.iter().copied().collect()).collect();
-    let joined = |group: &BTreeSet<&str>| group.iter().copied().collect::<Vec<_>>().join(", ");
     let mut findings = Vec::new();
     for folder in crates() {
         let sources = sources(&folder);
         for (group, chain) in circles(&Modules::new(&sources).edges()) {
-            let count = known.len();
-            known.retain(|known| *known != group);
-            if known.len() == count {
-                let others = match group.len() < chain.len() {
-                    true => String::new(),
-                    false => format!(" (in a group: {})", joined(&group)),
-                };
-                findings.push(format!("{}{others}", chain.join(" -> ")));
-            }
+            let others = match group.len() < chain.len() {
+                true => String::new(),
+                false => {
+                    let group: Vec<&str> = group.iter().copied().collect();
+                    format!(" (in a group: {})", group.join(", "))
+                }
+            };
+            findings.push(format!("{}{others}", chain.join(" -> ")));
         }
     }
-    let gone = |group| format!("no circle any more, remove it from the table: {}", joined(group));
-    findings.extend(known.iter().map(gone));
     assert_none("circles of imports: move what is shared to the file that owns its idea", findings);
 }
 

@@ -20,8 +20,9 @@ use crate::module::{CORPUS_EDITS, Module};
 use tadoc::edits::EditBatch;
 use tadoc::text::TokenizerProfile;
 
+use super::base_text::BaseText;
 use super::edits_plan::{BatchPlan, NewDocument, OperationRef, check_num_documents};
-use super::edits_tokens::{BaseText, Splices};
+use super::edits_tokens::Splices;
 use super::launch::{Argument, SpliceArrays, THREADS, address, grid_for, launch};
 use super::sort::Sorter;
 use super::sort_space::num_sums;

@@ -15,8 +15,8 @@ use rustc_hash::FxHashMap;
 use crate::error::GpuError;
 use tadoc::edits::{BatchOffsets, Edit, EditMode, Operation, Piece, PieceTree, Source};
 
+use super::base_text::BaseText;
 use super::check_limit;
-use super::edits_tokens::BaseText;
 
 /// A range of bytes of a document before the batch, with the text that replaces it.
 #[derive(Debug, Clone, PartialEq, Eq)]

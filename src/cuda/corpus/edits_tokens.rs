@@ -18,8 +18,8 @@ use rustc_hash::FxHashMap;
 use crate::error::GpuError;
 use tadoc::text::{TokenizerProfile, first_cut, for_each_token, last_cut};
 
+use super::base_text::{BaseText, PassageQuery, Passages, Terminal};
 use super::edits_plan::{Change, NewDocument};
-use super::{PassageQuery, Passages};
 
 /// Bytes on each side of a change in the first search for a cut, and the growth factor of the next
 /// window.
@@ -29,24 +29,6 @@ const WINDOW_GROWTH: u64 = 9;
 const MIN_DOCUMENTS: usize = 16;
 /// Mark on the numbers of terminals that only one task knows.
 const IS_NEW: u32 = 1 << 31;
-
-/// Class and bytes of a terminal.
-pub(super) type Terminal = (bool, Box<[u8]>);
-
-/// A text to be edited.
-pub(super) trait BaseText: Sync {
-    fn num_docs(&self) -> usize;
-
-    /// Returns the length of a document in bytes; an error if the document does not exist.
-    fn doc_len_bytes(&self, doc: u32) -> Result<u64, GpuError>;
-
-    fn read(&self, queries: &[PassageQuery]) -> Result<Passages, GpuError>;
-
-    /// Returns the id of the word or separator with exactly these bytes.
-    fn terminal_id(&self, is_word: bool, bytes: &[u8]) -> Option<u32>;
-
-    fn num_terminals(&self) -> u32;
-}
 
 /// The insertions into documents, in the form that `corpus_edits` takes.
 #[derive(Debug, Default)]

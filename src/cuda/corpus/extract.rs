@@ -8,6 +8,7 @@ use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
 use crate::module::{CORPUS_EXTRACT, Module};
 
+use super::base_text::{PassageQuery, Passages};
 use super::launch::{Argument, THREADS, address, launch};
 use super::transfer::{fill, to_host};
 use super::{CorpusText, check_limit};
@@ -25,17 +26,6 @@ pub struct CorpusPassages {
     chunk_bytes: u32,
 }
 
-/// A query for up to `len_bytes` bytes of a document, starting at `offset`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PassageQuery {
-    /// Number of the document, counted from the first of the segment.
-    pub doc: u32,
-    /// Start of the passage, in bytes of the document.
-    pub offset: u64,
-    /// Length of the passage in bytes. It is cut at the end of the document.
-    pub len_bytes: u64,
-}
-
 /// Queries on the device, with room for their passages.
 #[derive(Debug)]
 pub struct PassageBatch {
@@ -47,15 +37,19 @@ pub struct PassageBatch {
     host_starts: Vec<u64>,
 }
 
-/// Consecutive passages.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Passages {
-    starts: Vec<u64>,
-    text: Vec<u8>,
+impl CorpusText {
+    /// Builds the object that reads passages of documents.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Unsupported`], [`GpuError::Driver`].
+    pub fn passages(&self) -> Result<CorpusPassages, GpuError> {
+        CorpusPassages::new(self)
+    }
 }
 
 impl CorpusPassages {
-    pub(super) fn new(text: &CorpusText) -> Result<Self, GpuError> {
+    fn new(text: &CorpusText) -> Result<Self, GpuError> {
         let kernel = Module::load(text.device(), CORPUS_EXTRACT)?.kernel("corpus_extract_bytes")?;
         Ok(Self { text: text.clone(), kernel, chunk_bytes: DEFAULT_CHUNK_BYTES })
     }
@@ -177,41 +171,5 @@ impl PassageBatch {
         let len = self.text_len_bytes() as usize;
         let text = to_host(self.text.device(), &self.output, len)?;
         Ok(Passages { starts: self.host_starts.clone(), text })
-    }
-}
-
-impl Passages {
-    #[cfg(test)]
-    pub(super) fn joined<'a>(passages: impl Iterator<Item = &'a [u8]>) -> Self {
-        let (mut starts, mut text) = (vec![0], Vec::new());
-        for passage in passages {
-            text.extend_from_slice(passage);
-            starts.push(text.len() as u64);
-        }
-        Self { starts, text }
-    }
-
-    /// Returns the start of each passage and the end of the last, and the bytes of all.
-    pub fn into_parts(self) -> (Vec<u64>, Vec<u8>) {
-        (self.starts, self.text)
-    }
-
-    /// Returns the number of passages.
-    pub fn len(&self) -> usize {
-        self.starts.len() - 1
-    }
-
-    /// Returns true if there are no passages.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Returns the passage of the query at index `at` of the batch.
-    ///
-    /// # Panics
-    ///
-    /// Panics if `at` is not below [`len`](Self::len).
-    pub fn get(&self, at: usize) -> &[u8] {
-        &self.text[self.starts[at] as usize..self.starts[at + 1] as usize]
     }
 }

@@ -30,6 +30,7 @@
 //! caller adds their counts and counts the windows across the cut.
 
 mod answers;
+mod base_text;
 mod batch_answers;
 mod cache;
 mod edits;
@@ -53,9 +54,10 @@ mod tickets;
 mod transfer;
 mod weights;
 
+pub use base_text::{PassageQuery, Passages};
 pub use cache::{CopyKey, CorpusCopies};
 pub use edits::CorpusEdits;
-pub use extract::{CorpusPassages, PassageBatch, PassageQuery, Passages};
+pub use extract::{CorpusPassages, PassageBatch};
 pub use grammar::{DeviceRounds, RoundsWhenLarge};
 pub use index::CorpusIndex;
 pub use inverse::Occurrences;

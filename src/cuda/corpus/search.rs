@@ -18,7 +18,7 @@ use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
 use crate::module::{CORPUS_SEARCH, Module};
 
-use super::edits_tokens::BaseText;
+use super::base_text::BaseText;
 use super::launch::{Argument, THREADS, address, grid_for, launch};
 use super::sort::Sorter;
 use super::sort_space::{MAX_KEYS, Pairs, SortSpace, TILE_NUMBERS};
@@ -112,6 +112,17 @@ pub struct WordOffsets {
 struct Found {
     number: usize,
     keys_at: u64,
+}
+
+impl CorpusText {
+    /// Builds the object that counts and finds words in documents.
+    ///
+    /// # Errors
+    ///
+    /// The errors of [`passages`](Self::passages).
+    pub fn words(&self) -> Result<CorpusWords, GpuError> {
+        CorpusWords::new(self)
+    }
 }
 
 impl CorpusWords {

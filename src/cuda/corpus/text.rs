@@ -22,13 +22,10 @@ use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
 use tadoc::segment::{Measure, Segment};
 
-use super::edits_tokens::{BaseText, Terminal};
+use super::base_text::{BaseText, PassageQuery, Passages, Terminal};
 use super::launch::{Argument, TextArrays, address};
 use super::transfer::append;
-use super::{
-    CorpusIndex, CorpusPassages, CorpusWords, DeviceCorpus, GrammarArrays, PassageQuery, Passages,
-    check_limit,
-};
+use super::{CorpusIndex, DeviceCorpus, GrammarArrays, check_limit};
 
 /// The text of a segment on a device. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -155,24 +152,6 @@ impl CorpusText {
         append(device, &old.bytes, old.num_bytes, &new_bytes, &mut bytes)?;
         let num_terminals = (num_terminals + new.len()) as u32;
         Ok(TextDictionary { offsets, bytes, num_bytes, num_terminals, new_ids, new_classes })
-    }
-
-    /// Builds the object that reads passages of documents.
-    ///
-    /// # Errors
-    ///
-    /// [`GpuError::Unsupported`], [`GpuError::Driver`].
-    pub fn passages(&self) -> Result<CorpusPassages, GpuError> {
-        CorpusPassages::new(self)
-    }
-
-    /// Builds the object that counts and finds words in documents.
-    ///
-    /// # Errors
-    ///
-    /// The errors of [`passages`](Self::passages).
-    pub fn words(&self) -> Result<CorpusWords, GpuError> {
-        CorpusWords::new(self)
     }
 
     /// Returns the number of documents.

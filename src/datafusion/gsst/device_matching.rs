@@ -12,12 +12,9 @@
 
 use bytes::Bytes;
 
-use super::file_scan::{DeviceUse, Fetched, FileScan};
+use super::file_scan::{ColumnMatches, DeviceUse, Fetched, FileScan};
 use gsst::parquet::device::{ColumnScanner, DeviceResult, PendingRows};
 use gsst::parquet::{CodePredicate, StretchMatches};
-
-/// A GSST column, and the rows of each stretch that meet all predicates on it.
-pub(super) type ColumnMatches = (usize, Vec<StretchMatches>);
 
 /// A column on its way through a device, and which of its stretches are.
 struct Waiting {

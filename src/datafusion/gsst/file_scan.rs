@@ -32,13 +32,12 @@ use tokio::sync::mpsc::Sender;
 use super::conditions::evaluate;
 use super::counters::Counters;
 use super::device::{Reserved, way_out};
-use super::device_matching::ColumnMatches;
 use super::fetch::{FetchedRanges, Objects};
 use crate::errors::{contain_panics, datafusion_error, from_gsst, task_error};
 use crate::placement::DeviceSession;
 use gsst::arrow::TextType;
 use gsst::parquet::device::{ColumnScanner, DeviceError, DeviceFault, DeviceResult, PendingRows};
-use gsst::parquet::{GsstFooter, GsstParquetReader, ReadOptions};
+use gsst::parquet::{GsstFooter, GsstParquetReader, ReadOptions, StretchMatches};
 
 /// One file, or a part of it, as it is read.
 #[derive(Clone)]
@@ -82,6 +81,9 @@ impl DeviceUse {
 
 /// A column on its way through a device: its blocks, none where all rows of a stretch are null.
 type Waiting = (usize, TextType, Vec<Option<Bytes>>, Box<dyn PendingRows<ArrayRef>>);
+
+/// A GSST column, and the rows of each stretch that meet all predicates on it.
+pub(super) type ColumnMatches = (usize, Vec<StretchMatches>);
 
 /// Text of GSST columns, and rows that meet the predicates on some.
 type DeviceAnswers = (Vec<(usize, Vec<ArrayRef>)>, Vec<ColumnMatches>);

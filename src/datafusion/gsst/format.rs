@@ -29,9 +29,10 @@ use futures::{StreamExt, TryStreamExt};
 use object_store::{ObjectMeta, ObjectStore};
 
 use super::footers::{read_footer, statistics, table_schema};
+use super::opener::Settings;
 use super::read_buffers::ReadBuffers;
 use super::sink::GsstSink;
-use super::source::{GsstSource, Settings};
+use super::source::GsstSource;
 use crate::options::TadocOptions;
 use crate::placement::{DeviceSession, prepare};
 use crate::source::location::object_store;

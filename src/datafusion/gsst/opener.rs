@@ -16,6 +16,7 @@ use datafusion::datasource::physical_plan::{FileOpenFuture, FileOpener};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::simplifier::PhysicalExprSimplifier;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
@@ -33,10 +34,29 @@ use super::fetch::Objects;
 use super::file_scan::{DeviceUse, FileScan};
 use super::footers::{read_footer, read_schema};
 use super::pruning::possible_row_groups;
-use super::source::Settings;
-use crate::options::Device;
-use crate::placement::Placement;
+use super::read_buffers::ReadBuffers;
+use crate::options::{Device, TadocOptions};
+use crate::placement::{DeviceSession, Placement};
+use crate::throughput::Calibration;
 use gsst::parquet::ReadOptions;
+
+/// What a scan takes from its session and from the statistics of its table.
+#[derive(Clone, Default)]
+pub(super) struct Settings {
+    pub(super) options: TadocOptions,
+    pub(super) devices: Arc<DeviceSession>,
+    pub(super) calibration: Arc<Calibration>,
+    pub(super) runtime: Arc<RuntimeEnv>,
+    /// Length of the text of each column of the files that is a GSST column in all of them.
+    pub(super) text_len_bytes: Vec<Option<usize>>,
+    pub(super) num_rows: usize,
+    /// Rows of each column of the files that are null, where that is known.
+    pub(super) num_nulls: Vec<usize>,
+    /// Length of all files, where there are no statistics of them.
+    pub(super) stored_len_bytes: Option<u64>,
+    pub(super) num_cores: usize,
+    pub(super) buffers: Arc<ReadBuffers>,
+}
 
 /// Opens the files of one partition.
 #[derive(Clone)]

@@ -12,7 +12,6 @@ use datafusion::config::ConfigOptions;
 use datafusion::datasource::physical_plan::{FileOpener, FileScanConfig, FileSource};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
-use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_expr::conjunction;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::ProjectionExprs;
@@ -27,11 +26,8 @@ use object_store::ObjectStore;
 use super::conditions::code_predicates;
 use super::counters::Counters;
 use super::fetch::Objects;
-use super::opener::GsstOpener;
-use super::read_buffers::ReadBuffers;
-use crate::options::TadocOptions;
-use crate::placement::{ColumnWork, DeviceSession, Placement, place_columns, selectivity};
-use crate::throughput::Calibration;
+use super::opener::{GsstOpener, Settings};
+use crate::placement::{ColumnWork, Placement, place_columns, selectivity};
 use gsst::arrow::TextType;
 
 /// Reads Parquet files with GSST columns; see the module's description.
@@ -43,24 +39,6 @@ pub struct GsstSource {
     batch_size: usize,
     metrics: ExecutionPlanMetricsSet,
     settings: Settings,
-}
-
-/// What a scan takes from its session and from the statistics of its table.
-#[derive(Clone, Default)]
-pub(super) struct Settings {
-    pub(super) options: TadocOptions,
-    pub(super) devices: Arc<DeviceSession>,
-    pub(super) calibration: Arc<Calibration>,
-    pub(super) runtime: Arc<RuntimeEnv>,
-    /// Length of the text of each column of the files that is a GSST column in all of them.
-    pub(super) text_len_bytes: Vec<Option<usize>>,
-    pub(super) num_rows: usize,
-    /// Rows of each column of the files that are null, where that is known.
-    pub(super) num_nulls: Vec<usize>,
-    /// Length of all files, where there are no statistics of them.
-    pub(super) stored_len_bytes: Option<u64>,
-    pub(super) num_cores: usize,
-    pub(super) buffers: Arc<ReadBuffers>,
 }
 
 impl GsstSource {

@@ -28,7 +28,6 @@ use tadoc::error::{Error, Result};
 use tadoc::format::OpenLimits;
 use tadoc::segment::Corpus;
 
-use super::device::DeviceProbe;
 use super::text;
 
 /// Words of a sequence that is counted, and of a window of pairs.
@@ -38,7 +37,7 @@ const WINDOW: usize = 5;
 const TEXT_BYTES: usize = 4 << 20;
 /// Rows of text that make a document.
 const ROWS_OF_A_DOCUMENT: usize = 500;
-const NUM_RUNS: usize = 3;
+pub(super) const NUM_RUNS: usize = 3;
 /// After so long a task on the cores is not run again.
 const TIME: Duration = Duration::from_millis(150);
 const MEMORY_BYTES: u64 = 8 << 30;
@@ -249,8 +248,8 @@ pub struct CorpusTimes {
 /// What devices and cores are measured with.
 #[derive(Debug)]
 pub(super) struct ProbeCorpora {
-    large: Vec<u8>,
-    tiny: Vec<u8>,
+    pub(super) large: Vec<u8>,
+    pub(super) tiny: Vec<u8>,
     /// As large ones, of other text: together out of all caches.
     more: Vec<Vec<u8>>,
 }
@@ -305,11 +304,11 @@ fn written(documents: &[Vec<u8>]) -> Result<Vec<u8>> {
 }
 
 /// The corpus with nothing derived yet.
-fn fresh(file: &[u8]) -> Result<Corpus> {
+pub(super) fn fresh(file: &[u8]) -> Result<Corpus> {
     Ok(Corpus::from_bytes("calibration", file, &OpenLimits::default())?.1)
 }
 
-fn shape(corpus: &Corpus) -> SegmentShape {
+pub(super) fn shape(corpus: &Corpus) -> SegmentShape {
     corpus.segments().iter().map(|segment| SegmentShape::from(segment.as_ref())).sum()
 }
 
@@ -370,66 +369,6 @@ fn ratios(corpus: &Corpus, num_threads: usize) -> Result<[f64; NUM_CORPUS_TASKS]
         *ratio = least / task.one_core_s(shape);
     }
     Ok(ratios)
-}
-
-/// What a device needs.
-pub(super) struct DeviceTimes {
-    pub(super) task_s: f64,
-    pub(super) prepare_s: f64,
-    pub(super) row_s: f64,
-    /// Of each kind of task.
-    pub(super) unit_s: [f64; NUM_CORPUS_TASKS],
-}
-
-/// What a device needs: a task, an element that is prepared and a row, the most of all kinds, and a unit of
-/// each.
-/// `None` where it cannot count.
-pub(super) fn measure_device_corpora(
-    probe: &mut dyn DeviceProbe,
-    corpora: &ProbeCorpora,
-) -> Result<Option<DeviceTimes>> {
-    // A picosecond at least: files hold numbers above 0.
-    let [task_s, prepare_s, row_s] = [1e-12; 3];
-    let mut times = DeviceTimes { task_s, prepare_s, row_s, unit_s: [1e-12; NUM_CORPUS_TASKS] };
-    for (task, unit_s) in CorpusTask::MEASURED.into_iter().zip(&mut times.unit_s) {
-        let tiny = least_times(probe, &corpora.tiny, task)?;
-        let (Some((tiny, _)), Some((large, shape))) =
-            (tiny, least_times(probe, &corpora.large, task)?)
-        else {
-            return Ok(None);
-        };
-        let each = |seconds: f64, number: u64| seconds / number.max(1) as f64;
-        let kernels_s = (large.again_s - large.copy_s) - (tiny.again_s - tiny.copy_s);
-        *unit_s = unit_s.max(each(kernels_s, task.num_units(shape)));
-        times.row_s = times.row_s.max(each(large.copy_s - tiny.copy_s, large.num_rows as u64));
-        let prepare_s = each(large.first_s - large.again_s, shape.num_elements);
-        times.prepare_s = times.prepare_s.max(prepare_s);
-        times.task_s = times.task_s.max(tiny.first_s);
-    }
-    Ok(Some(times))
-}
-
-/// The fastest of a few runs over a corpus that the device has nothing of.
-fn least_times(
-    probe: &mut dyn DeviceProbe,
-    file: &[u8],
-    task: CorpusTask,
-) -> Result<Option<(CorpusTimes, SegmentShape)>> {
-    let mut least =
-        CorpusTimes { first_s: f64::MAX, again_s: f64::MAX, copy_s: f64::MAX, num_rows: 0 };
-    let mut shape_of = None;
-    for _ in 0..NUM_RUNS {
-        let corpus = fresh(file)?;
-        let Some(times) = probe.corpus_times(&corpus.segments()[0], task)? else {
-            return Ok(None);
-        };
-        least.first_s = least.first_s.min(times.first_s);
-        least.again_s = least.again_s.min(times.again_s);
-        least.copy_s = least.copy_s.min(times.copy_s);
-        least.num_rows = times.num_rows;
-        shape_of = Some(shape(&corpus));
-    }
-    Ok(shape_of.map(|shape| (least, shape)))
 }
 
 #[cfg(test)]

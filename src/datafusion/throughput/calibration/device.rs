@@ -5,10 +5,11 @@
 use std::sync::Arc;
 
 use gsst::Block;
+use tadoc::analytics::SegmentShape;
 use tadoc::error::Result;
 use tadoc::segment::Segment;
 
-use super::corpora::{CorpusTask, CorpusTimes, ProbeCorpora, measure_device_corpora};
+use super::corpora::{CorpusTask, CorpusTimes, NUM_RUNS, ProbeCorpora, fresh, shape};
 use super::{DeviceCalibration, NUM_CORPUS_TASKS};
 
 /// Where host memory of a copy comes from.
@@ -101,4 +102,64 @@ pub(super) fn measure_device(
         corpus_row_s: corpora.as_ref().map(|times| times.row_s),
         corpus_unit_s: corpus_unit_s.unwrap_or([None; NUM_CORPUS_TASKS]),
     })
+}
+
+/// What a device needs.
+struct DeviceTimes {
+    task_s: f64,
+    prepare_s: f64,
+    row_s: f64,
+    /// Of each kind of task.
+    unit_s: [f64; NUM_CORPUS_TASKS],
+}
+
+/// What a device needs: a task, an element that is prepared and a row, the most of all kinds, and a unit of
+/// each.
+/// `None` where it cannot count.
+fn measure_device_corpora(
+    probe: &mut dyn DeviceProbe,
+    corpora: &ProbeCorpora,
+) -> Result<Option<DeviceTimes>> {
+    // A picosecond at least: files hold numbers above 0.
+    let [task_s, prepare_s, row_s] = [1e-12; 3];
+    let mut times = DeviceTimes { task_s, prepare_s, row_s, unit_s: [1e-12; NUM_CORPUS_TASKS] };
+    for (task, unit_s) in CorpusTask::MEASURED.into_iter().zip(&mut times.unit_s) {
+        let tiny = least_times(probe, &corpora.tiny, task)?;
+        let (Some((tiny, _)), Some((large, shape))) =
+            (tiny, least_times(probe, &corpora.large, task)?)
+        else {
+            return Ok(None);
+        };
+        let each = |seconds: f64, number: u64| seconds / number.max(1) as f64;
+        let kernels_s = (large.again_s - large.copy_s) - (tiny.again_s - tiny.copy_s);
+        *unit_s = unit_s.max(each(kernels_s, task.num_units(shape)));
+        times.row_s = times.row_s.max(each(large.copy_s - tiny.copy_s, large.num_rows as u64));
+        let prepare_s = each(large.first_s - large.again_s, shape.num_elements);
+        times.prepare_s = times.prepare_s.max(prepare_s);
+        times.task_s = times.task_s.max(tiny.first_s);
+    }
+    Ok(Some(times))
+}
+
+/// The fastest of a few runs over a corpus that the device has nothing of.
+fn least_times(
+    probe: &mut dyn DeviceProbe,
+    file: &[u8],
+    task: CorpusTask,
+) -> Result<Option<(CorpusTimes, SegmentShape)>> {
+    let mut least =
+        CorpusTimes { first_s: f64::MAX, again_s: f64::MAX, copy_s: f64::MAX, num_rows: 0 };
+    let mut shape_of = None;
+    for _ in 0..NUM_RUNS {
+        let corpus = fresh(file)?;
+        let Some(times) = probe.corpus_times(&corpus.segments()[0], task)? else {
+            return Ok(None);
+        };
+        least.first_s = least.first_s.min(times.first_s);
+        least.again_s = least.again_s.min(times.again_s);
+        least.copy_s = least.copy_s.min(times.copy_s);
+        least.num_rows = times.num_rows;
+        shape_of = Some(shape(&corpus));
+    }
+    Ok(shape_of.map(|shape| (least, shape)))
 }

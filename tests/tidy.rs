@@ -1,6 +1,6 @@
-//! Tests of house rules: imports between modules, file headers, file sizes, leftovers, and a test
-//! and a place in the reference, `sql/README.md`, for each SQL function. The files of a crate import
-//! each other without circles ([`imports`]).
+//! Tests of house rules: imports between modules, file headers, file sizes, leftovers, a test and a
+//! place in the reference, `sql/README.md`, for each SQL function, and an example in each public
+//! module. The files of a crate import each other without circles ([`imports`]).
 //!
 //! The idea comes from rust-analyzer's `tidy.rs` and tigerbeetle's `tidy.zig`. A new edge between
 //! modules is a visible change of [`IMPORTS`]. The tests read text, not syntax trees. They first
@@ -114,6 +114,12 @@ const MAY_BE_UNSAFE: &[&str] = &[
 ];
 
 const MAX_LINES: usize = 700;
+
+/// Folders of the crates that other programs use.
+const LIBRARIES: &[&str] = &["src/tadoc", "src/gsst", "src/store", "src/cuda", "src/datafusion"];
+
+/// Least number of example programs.
+const MIN_EXAMPLES: usize = 10;
 
 /// A Rust file: its path below the package, its text, and its text without comments and literals.
 struct Source {
@@ -592,6 +598,77 @@ fn every_bench_is_declared_and_explained() {
         }
     }
     assert_none("benches and tests that do not fit Cargo.toml and benches/README.md", findings);
+}
+
+/// Returns true if the docs of a file have an example that rustdoc compiles. Blocks of other
+/// languages name theirs (`text`, `sql`).
+fn has_example(text: &str) -> bool {
+    let docs = text.lines().filter_map(|line| {
+        let line = line.trim_start();
+        line.strip_prefix("//!").or_else(|| line.strip_prefix("///"))
+    });
+    // Every other fence opens a block.
+    let opened = docs.filter_map(|line| line.trim_start().strip_prefix("```")).step_by(2);
+    opened.into_iter().any(|language| ["", "no_run", "rust"].contains(&language))
+}
+
+/// Names of the modules that a file declares for other programs.
+fn public_modules(code: &str) -> impl Iterator<Item = &str> {
+    let lines = code.lines().map(str::trim);
+    lines.filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'))
+}
+
+#[test]
+fn every_public_module_has_an_example() {
+    let mut findings = Vec::new();
+    for library in LIBRARIES {
+        let sources = sources(library);
+        let find = |path: &str| sources.iter().find(|source| source.path == path);
+        let mut left = vec![format!("{library}/lib.rs")];
+        while let Some(path) = left.pop() {
+            let source = find(&path).unwrap();
+            if !has_example(&source.text) {
+                findings.push(path.clone());
+            }
+            let folder = path.trim_end_matches(".rs").trim_end_matches("/lib");
+            let folder = folder.trim_end_matches("/mod");
+            for module in public_modules(&source.code) {
+                let file = format!("{folder}/{module}.rs");
+                let is_file = find(&file).is_some();
+                left.push(if is_file { file } else { format!("{folder}/{module}/mod.rs") });
+            }
+        }
+    }
+    assert_none("public modules without an example in their docs", findings);
+}
+
+#[test]
+fn every_example_program_is_declared() {
+    let is_example = |path: &String| path.split('/').rev().nth(1) == Some("examples");
+    let programs: Vec<String> = files("src", "rs").into_iter().filter(is_example).collect();
+    assert!(programs.len() >= MIN_EXAMPLES, "{programs:?}");
+    let is_declared = |path: &String| {
+        let (folder, file) = path.split_once("/examples/").unwrap();
+        let (manifest, target) = match folder {
+            "src/datafusion" => ("Cargo.toml".to_owned(), path.clone()),
+            _ => (format!("{folder}/Cargo.toml"), format!("examples/{file}")),
+        };
+        let name = file.trim_end_matches(".rs");
+        read(manifest).contains(&format!("[[example]]\nname = \"{name}\"\npath = \"{target}\""))
+    };
+    let findings = programs.into_iter().filter(|path| !is_declared(path)).collect();
+    assert_none("example programs that no Cargo.toml declares", findings);
+}
+
+#[test]
+fn examples_are_told_from_other_blocks() {
+    assert!(has_example("//! ```text\n//! ```\n//!\n//! ```\n//! f();\n//! ```\n"));
+    assert!(has_example("    /// ```no_run\n    /// f();\n    /// ```\n"));
+    assert!(!has_example(
+        "//! ```text\n//! a ─▶ b\n//! ```\n//! ```sql\n//! ```\nlet s = \"```\";"
+    ));
+    let code = "mod a;\npub mod b;\n    pub mod c;\npub mod d {}\npub(crate) mod e;";
+    assert_eq!(public_modules(code).collect::<Vec<_>>(), ["b", "c"]);
 }
 
 #[test]

@@ -11,6 +11,23 @@
 //! The CPU implementation is the reference, and answers if this one fails. Users need only the
 //! NVIDIA driver (535 or newer). This crate never falls back to the CPU by itself; the caller
 //! decides how to handle an error.
+//!
+//! ```
+//! use gsst::{Block, BlockOptions, write_block};
+//! use tadoc_cuda::{Device, GpuError, GsstDecoder};
+//!
+//! let block = Block::open(write_block(&[Some(b"to be")], &BlockOptions::default())?)?;
+//! let on_device = || -> Result<Vec<u8>, GpuError> {
+//!     let device = Device::open(0)?.with_max_bytes(1 << 30);
+//!     GsstDecoder::new(&device).decode(std::slice::from_ref(&block))
+//! };
+//! let text = on_device().unwrap_or_else(|error| {
+//!     println!("the CPU answers: {error}");
+//!     block.decode_all().text
+//! });
+//! assert_eq!(text, b"to be");
+//! # Ok::<(), gsst::Error>(())
+//! ```
 
 mod arrow_device;
 mod block_check;

@@ -40,6 +40,18 @@
 //!
 //! So a decoder always knows if a split begins inside an escape. Without escapes (always with 12
 //! bits) the upper 9 bits are 0. The 4 bytes for 4,096 units are 0.1 % of the codes.
+//!
+//! ```
+//! use gsst::layout::{ALIGNMENT_BYTES, HEADER_BYTES};
+//! use gsst::{BlockOptions, write_block};
+//!
+//! let block = write_block(&[Some(b"to be"), None], &BlockOptions::default())?;
+//! assert!(block.starts_with(b"GSST") && block.len() > HEADER_BYTES);
+//! assert_eq!(block.len() % ALIGNMENT_BYTES, 0);
+//! // The number of rows stands at offset 16.
+//! assert_eq!(block[16..20], 2u32.to_le_bytes());
+//! # Ok::<(), gsst::Error>(())
+//! ```
 
 use std::ops::Range;
 

@@ -14,6 +14,17 @@
 //! place in the text is stored, so that it decodes alone (Vonk, Hoozemans, Al-Ars: GSST, 2025).
 //! Each row has its own codes, so a single row decodes alone.
 //!
+//! ```
+//! use gsst::{Block, BlockOptions, Pattern, write_block};
+//!
+//! let rows = [Some(&b"to be"[..]), None, Some(b"or not to be")];
+//! let block = Block::open(write_block(&rows, &BlockOptions::default())?)?;
+//! let found = block.rows_like(&Pattern::like("%not%", None)).rows();
+//! assert_eq!(found, [2]);
+//! assert_eq!(block.decode_selected(&found)?.text, b"or not to be");
+//! # Ok::<(), gsst::Error>(())
+//! ```
+//!
 //! Reading order: [`symbol`](Symbol) and [`symbol_table`](SymbolTable), [`layout`] (the bytes of a
 //! block), `encode` and `decode`, [`block`](Block), `training` with `optimal` and `prefix_index`,
 //! [`pattern`](Pattern) and `matching` (predicates). The crate's core knows neither Arrow nor

@@ -15,6 +15,32 @@
 //! reader keeps one complete version for as long as it likes. A commit of edits alone writes one
 //! object. A commit of many documents writes their segment files first.
 //!
+//! ```
+//! use tadoc::edits::{Edit, EditBatch};
+//! use tadoc::read::{DEFAULT_MAX_OUTPUT_BYTES, document_bytes};
+//! use tadoc::segment::Corpus;
+//! use tadoc::text::TokenizerProfile;
+//! use tadoc_store::{Change, CommitKind, LivingStore, LocalFolder, StoreOptions, assemble};
+//!
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let notes = dir.path().join("notes");
+//! # futures::executor::block_on(async {
+//! let folder = LocalFolder::new(notes);
+//! let store =
+//!     LivingStore::create(folder, TokenizerProfile::Word, StoreOptions::default()).await?;
+//! let add = Edit::AddDocument { path: "a.txt".into(), content: b"to be".to_vec() };
+//! let batch = EditBatch { edits: vec![add], ..EditBatch::default() };
+//! let first = store.latest().await?;
+//! let version = store.commit(&first, &Change::edit(CommitKind::Insert, &batch)).await?;
+//!
+//! // No part of the version is a file: all of it lies in the edits.
+//! let edits = store.edits(version.edit_versions()).await?;
+//! let corpus = assemble(&version, Vec::<Corpus>::new(), &edits)?.snapshot()?;
+//! assert_eq!(document_bytes(&corpus, 0, DEFAULT_MAX_OUTPUT_BYTES)?, b"to be");
+//! # Ok::<(), tadoc::Error>(())
+//! # }).unwrap();
+//! ```
+//!
 //! Reading order: `names` (of commits and files), `version` (the value), `manifest` (its bytes),
 //! `staging`, `storage` (the operations of a place), `local`, `object` and `place` (folders that
 //! survive power loss, object stores, and the choice between them), `thread` and `retry` (helpers),

@@ -11,6 +11,22 @@
 //! another process may take it for abandoned and remove it. A writer that finds the name gone under
 //! its lock creates another file. On file systems without locks, abandoned files stay, because
 //! nobody can recognize them.
+//!
+//! ```
+//! use std::io::Write;
+//!
+//! use tadoc_store::staging::StagedFile;
+//!
+//! # let dir = tempfile::tempdir()?;
+//! let target = dir.path().join("notes.tadoc");
+//! let mut file = StagedFile::create(&target)?;
+//! file.write_all(b"all of it")?;
+//! assert!(!target.exists());
+//! file.file().sync_all()?;
+//! file.complete(false)?;
+//! assert_eq!(std::fs::read(&target)?, b"all of it");
+//! # Ok::<(), std::io::Error>(())
+//! ```
 
 use std::ffi::OsString;
 use std::fs::{self, File};

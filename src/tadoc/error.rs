@@ -3,6 +3,17 @@
 //! Every message says what was expected, what came, and what the user can do. Variants that concern
 //! bytes name the file, the section and the offset. The *type* is public API, the text is not.
 //! Errors of other libraries are boxed, so the crate names neither Arrow nor DataFusion nor CUDA.
+//!
+//! ```
+//! use tadoc::format::OpenLimits;
+//! use tadoc::{Corpus, Error};
+//!
+//! let opened = Corpus::from_bytes("notes.tadoc", b"no corpus", &OpenLimits::default());
+//! match opened {
+//!     Err(Error::Format { file, reason, .. }) => println!("{file} is no corpus: {reason}"),
+//!     _ => unreachable!(),
+//! }
+//! ```
 
 /// `Result` with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -59,6 +59,14 @@ pub fn mask_secrets(text: &str) -> String {
 }
 
 /// Secret values in the statements of a session.
+///
+/// ```
+/// use datafusion_tadoc::Secrets;
+///
+/// let mut secrets = Secrets::default();
+/// secrets.remember("CREATE EXTERNAL TABLE t … OPTIONS ('aws.secret_access_key' 'a1b2c3d4')");
+/// assert_eq!(secrets.mask("403: key a1b2c3d4 is not known"), "403: key *** is not known");
+/// ```
 #[derive(Debug, Default)]
 pub struct Secrets {
     values: BTreeSet<String>,

@@ -45,6 +45,7 @@ async fn main() -> Result<()> {
 /// Returns the place of the question and the reason for it, as `EXPLAIN` shows them.
 async fn place(ctx: &SessionContext) -> Result<String> {
     let plan = ctx.sql(&format!("EXPLAIN {QUESTION}")).await?.to_string().await?;
-    let place = plan.lines().find_map(|line| line.split_once("device="));
-    Ok(place.map_or("", |(_, place)| place.trim_end_matches(['|', ' '])).to_owned())
+    let (_, place) = plan.split_once("device=").unwrap_or_default();
+    let (place, _traversal) = place.split_once(", traversal=").unwrap_or_default();
+    Ok(place.to_owned())
 }

@@ -83,11 +83,24 @@ static FUNCTIONS: [&Definition; 21] = [
 ];
 
 /// Returns the signatures of all table functions, in the order of the reference.
+///
+/// ```
+/// for signature in datafusion_tadoc::signatures() {
+///     println!("{signature}");
+/// }
+/// ```
 pub fn signatures() -> impl Iterator<Item = &'static Signature> {
     FUNCTIONS.iter().map(|definition| &definition.signature)
 }
 
 /// Returns the signature of the table function `name`, in any case.
+///
+/// ```
+/// let signature = datafusion_tadoc::find_signature("Word_Count").ok_or("no such function")?;
+/// let columns: Vec<_> = signature.columns.iter().map(|column| column.name).collect();
+/// assert_eq!(columns, ["word", "count"]);
+/// # Ok::<(), &str>(())
+/// ```
 pub fn find_signature(name: &str) -> Option<&'static Signature> {
     signatures().find(|signature| signature.name.eq_ignore_ascii_case(name))
 }

@@ -23,6 +23,16 @@ const BESIDE_BYTES: u64 = 64 << 20;
 
 /// Returns the size, in bytes, of a memory pool that suffices for `plan`, even if its operators
 /// hold all rows of the corpora. Returns `None` if the plan reads no corpus.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> datafusion::error::Result<()> {
+/// # let ctx = datafusion::prelude::SessionContext::new();
+/// let plan = ctx.sql("SELECT 1").await?.create_physical_plan().await?;
+/// assert_eq!(datafusion_tadoc::enough_memory(&plan), None);
+/// # Ok(())
+/// # }
+/// ```
 pub fn enough_memory(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
     let mut segments: HashMap<String, MemoryWhenUsed> = HashMap::new();
     let (mut rows_bytes, mut num_scans) = (0u64, 0);

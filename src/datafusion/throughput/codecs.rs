@@ -18,6 +18,13 @@
 //!
 //! *Corpora.* A ratio belongs to its text. `l_comment` alone compresses better than whole lines
 //! (2.84 against 2.34 for GSST with 8 bits), so the two tables are not mixed.
+//!
+//! ```
+//! use datafusion_tadoc::throughput::codecs::{THESIS_SECTION_6_3, best_at};
+//!
+//! let best = |link_gb_per_s| best_at(&THESIS_SECTION_6_3, link_gb_per_s).map(|codec| codec.name);
+//! assert_eq!([best(0.5), best(22.0)], [Some("nvCOMP Zstd"), Some("GSST")]);
+//! ```
 
 use super::model::{crossing_gb_per_s, serial_gb_per_s};
 

@@ -11,6 +11,17 @@
 //! codecs       published and measured ratios and rates ──benches/figures.rs──▶ benches/figures/*.svg
 //! ```
 //!
+//! ```
+//! use datafusion_tadoc::throughput::{Calibration, Regime, rows};
+//!
+//! // All codecs behind a link of 22 GB/s, the fastest of each regime first.
+//! let rows = rows(22.0, &Calibration::default())?;
+//! let fastest = |regime| rows.iter().find(|row| row.regime == regime).ok_or("no such row");
+//! let (serial, overlapped) = (fastest(Regime::Serial)?, fastest(Regime::Overlapped)?);
+//! assert!(overlapped.predicted_gb_per_s > serial.predicted_gb_per_s);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! Reading order: `equations` (the thesis), `rates` and [`model`] (what a machine does, and what
 //! follows), [`choice`], [`codecs`], `rows`, [`calibration`].
 //! Source: Vonk, "GSST: High Throughput Parallel String Decompression on GPU" (TU Delft, 2024), chapter 3 and

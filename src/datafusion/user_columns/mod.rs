@@ -3,6 +3,24 @@
 //! Columns are matched by name. [`join_schemas`] finds their common types, and [`conform`] casts
 //! values to them. [`merge_columns`] does both for the files of a living corpus, including the
 //! values that edits set (`overlay`).
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use datafusion::arrow::array::{ArrayRef, AsArray, Int64Array};
+//! use datafusion::arrow::datatypes::{DataType, Field, Schema};
+//! use datafusion_tadoc::user_columns::{conform, join_schemas};
+//!
+//! // One file has numbers, the other one has text.
+//! let schema = |data_type| Schema::new(vec![Field::new("year", data_type, true)]);
+//! let joined = join_schemas(&schema(DataType::Int64), &schema(DataType::Utf8))?;
+//! assert_eq!(joined, schema(DataType::Utf8));
+//!
+//! let numbers: ArrayRef = Arc::new(Int64Array::from(vec![2024]));
+//! let texts = conform(&numbers, joined.field(0).data_type())?;
+//! assert_eq!(texts.as_string::<i32>().value(0), "2024");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 mod merge;
 mod overlay;

@@ -48,6 +48,31 @@
 //! there can change names, types and ordinary values without a trace, reserve 2 GiB for a page, or
 //! make the Parquet crate panic, which is caught and reported as an error. Places and checksums
 //! reveal a file that another program rewrote. Such a file has to be written again.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use arrow::array::{RecordBatch, StringArray};
+//! use bytes::Bytes;
+//! use gsst::Pattern;
+//! use gsst::parquet::{
+//!     CodePredicate, CodeTest, GsstParquetReader, GsstParquetWriter, ReadOptions,
+//! };
+//!
+//! let lines = StringArray::from(vec!["to be", "or not", "to be"]);
+//! let batch = RecordBatch::try_from_iter([("line", Arc::new(lines) as _)])?;
+//! let mut writer = GsstParquetWriter::new(Vec::new(), batch.schema(), Default::default())?;
+//! writer.write(&batch)?;
+//! let reader = GsstParquetReader::open(Bytes::from(writer.finish()?))?;
+//!
+//! // The condition is tested on codes. Only rows that meet it are decoded.
+//! let test = CodeTest::Like(Pattern::like("%not%", None));
+//! let predicates = vec![CodePredicate { field_idx: 0, test, is_negated: false }];
+//! let options = ReadOptions { predicates, ..ReadOptions::default() };
+//! let found = reader.read_row_group(0, &options)?.next().ok_or("no rows")??;
+//! assert_eq!(found, batch.slice(1, 1));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 use std::error::Error;
 use std::panic::AssertUnwindSafe;

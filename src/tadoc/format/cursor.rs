@@ -3,6 +3,18 @@
 //! All multi-byte integers are little-endian. Variable-length integers are LEB128 (7 bits in each
 //! byte, low bits first, at most 10 bytes). No allocation depends on a number from the bytes,
 //! except in [`Cursor::unpack`], which receives a limit from its caller.
+//!
+//! ```
+//! use tadoc::format::cursor::{Cursor, Place, push_varint};
+//!
+//! let mut bytes = vec![7];
+//! push_varint(&mut bytes, 300);
+//! let place = Place { file: "notes.tadoc", section: "grammar", offset: 64 };
+//! let mut cursor = Cursor::new(place, &bytes);
+//! assert_eq!((cursor.u8()?, cursor.varint()?), (7, 300));
+//! assert!(cursor.u8().unwrap_err().to_string().starts_with("notes.tadoc: section grammar"));
+//! # Ok::<(), tadoc::Error>(())
+//! ```
 
 use crate::error::{Error, Result};
 

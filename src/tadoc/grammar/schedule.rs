@@ -3,6 +3,13 @@
 //! They are numbers only, so that both make the same rules: thresholds, the end of the rounds, the
 //! choice of the sample, the shards in which pairs are numbered (which determine their ids), and
 //! the chunks that are joined.
+//!
+//! ```
+//! use tadoc::grammar::schedule::{next_threshold, thresholds_of_sample};
+//!
+//! assert_eq!(thresholds_of_sample(100), [50, 25, 12, 8]);
+//! assert_eq!(next_threshold(8), 4);
+//! ```
 
 /// Symbol that ends a document. It is never part of a pair.
 pub const BARRIER: u32 = u32::MAX;

@@ -12,6 +12,19 @@
 //!
 //! Without a file the built-in values of [`Calibration::default`] are used. They are on the low
 //! side for machines of 2026.
+//!
+//! ```
+//! use datafusion_tadoc::throughput::Calibration;
+//! use datafusion_tadoc::throughput::calibration::DeviceCalibration;
+//!
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let file = dir.path().join("calibration");
+//! let device = DeviceCalibration::of_known_device("NVIDIA H200");
+//! let calibration = Calibration { device, ..Calibration::default() };
+//! calibration.save_to(&file)?;
+//! assert_eq!(Calibration::load_from(&file)?, calibration);
+//! # Ok::<(), tadoc::Error>(())
+//! ```
 
 mod corpora;
 mod device;

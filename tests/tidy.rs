@@ -31,7 +31,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("error", &[]),
     ("ids", &[]),
     ("interrupt", &["error"]),
-    ("text", &["error"]),
+    ("text", &["error", "ids"]),
     ("grammar", &["error", "ids"]),
     ("segment", &["error", "ids", "text", "grammar"]),
     ("format", &["error", "ids", "text", "grammar", "segment"]),

@@ -47,7 +47,7 @@ proptest! {
             prop_assert_eq!(counts.vocabulary().row_of(word), Some(row));
             for (segment_idx, id) in counts.vocabulary().ids(row) {
                 let dictionary = &case.corpus.segments()[segment_idx].dictionary;
-                prop_assert_eq!(dictionary.word(id), word);
+                prop_assert_eq!(dictionary.word(id.into()), word);
             }
         }
         prop_assert_eq!(counts.vocabulary().row_of("nowhere"), None);

@@ -118,8 +118,8 @@ fn word_queries(segment: &Segment, random: &mut Random, num_queries: usize) -> V
         let num_words = segment.dictionary.num_words() as usize;
         let word = match random.below(12) {
             0 => "unheardof".to_owned(),
-            1 | 2 => segment.dictionary.word(0).to_owned(),
-            _ => segment.dictionary.word(random.below(num_words) as u32).to_owned(),
+            1 | 2 => segment.dictionary.word(0.into()).to_owned(),
+            _ => segment.dictionary.word((random.below(num_words) as u32).into()).to_owned(),
         };
         (doc, word)
     };

@@ -99,13 +99,13 @@ impl Vocabulary {
     #[inline]
     pub fn word(&self, row: usize) -> &str {
         if let Some(texts) = &self.texts {
-            return texts.word(row as u32);
+            return texts.word((row as u32).into());
         }
         let first = match &self.rows {
             Rows::OneSegment => WordRef { segment_idx: 0, word: row as u32 },
             Rows::Merged { offsets, ids } => ids[offsets[row] as usize],
         };
-        self.corpus.segments()[first.segment_idx as usize].dictionary.word(first.word)
+        self.corpus.segments()[first.segment_idx as usize].dictionary.word(first.word.into())
     }
 
     /// Returns the segments that have the word of `row` and its id there, ascending by segment. A

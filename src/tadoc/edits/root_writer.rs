@@ -155,7 +155,7 @@ impl<'a> RootWriter<'a> {
         }
         let dictionary = &self.segment.dictionary;
         let known = match is_word {
-            true => dictionary.word_id(bytes),
+            true => dictionary.word_id(bytes).map(u32::from),
             false => dictionary.separator_id(bytes),
         };
         let id = known.unwrap_or_else(|| {

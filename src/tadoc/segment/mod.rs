@@ -18,7 +18,7 @@
 //! let segment = &corpus.segments()[0];
 //! assert_eq!(segment.paths.get(0), Some("a.txt"));
 //! let be = segment.dictionary.word_id(b"be").unwrap();
-//! assert_eq!(segment.weights_or_derive()[be as usize], 2);
+//! assert_eq!(segment.weights_or_derive()[be.index()], 2);
 //! # Ok(())
 //! # }
 //! ```

@@ -22,6 +22,7 @@ use bytes::Bytes;
 use bytestring::ByteString;
 
 use crate::error::{Error, Result};
+use crate::ids::WordId;
 
 /// Words and separators of one segment in one arena, each class in byte order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -102,23 +103,23 @@ impl Dictionary {
         &self.bytes[self.offsets[id_idx] as usize..self.offsets[id_idx + 1] as usize]
     }
 
-    /// Returns the text of a word. For a separator it returns the text, or the empty string if it
-    /// is not UTF-8.
+    /// Returns the text of a word. For the id of a separator it returns the text, or the empty
+    /// string if it is not UTF-8.
     ///
     /// # Panics
     ///
     /// If `id` is not less than [`len`](Self::len).
-    pub fn word(&self, id: u32) -> &str {
-        let id_idx = id as usize;
+    pub fn word(&self, id: WordId) -> &str {
+        let id_idx = id.index();
         let range = self.offsets[id_idx] as usize..self.offsets[id_idx + 1] as usize;
         match self.words.get(range) {
             Some(word) => word,
-            None => std::str::from_utf8(self.get(id)).unwrap_or_default(),
+            None => std::str::from_utf8(self.get(id.into())).unwrap_or_default(),
         }
     }
 
     /// Returns the id of the word with exactly these bytes.
-    pub fn word_id(&self, word: &[u8]) -> Option<u32> {
+    pub fn word_id(&self, word: &[u8]) -> Option<WordId> {
         let head = head_of(word);
         // Words with this head begin behind the last smaller head, and end before the first larger
         // one.
@@ -131,7 +132,7 @@ impl Dictionary {
                 _ => rest.partition_point(|&other| other <= head),
             };
         let [start, end] = [before, end].map(|heads| (heads * WORDS_PER_HEAD) as u32);
-        self.find(start..end.min(self.num_words), word)
+        self.find(start..end.min(self.num_words), word).map(WordId::from)
     }
 
     /// Returns the id of the separator with exactly these bytes.
@@ -289,7 +290,7 @@ mod tests {
         let dictionary =
             build(&["a", "ab", "abc", "b", "é"], &[b"", b"\n", b" ", b"\xff"]).unwrap();
         assert_eq!(dictionary.len(), 9);
-        assert_eq!(dictionary.word_id(b"abc"), Some(2));
+        assert_eq!(dictionary.word_id(b"abc"), Some(2.into()));
         assert_eq!(dictionary.word_id(b" "), None);
         assert_eq!(dictionary.word_id(b""), None);
         assert_eq!(dictionary.separator_id(b""), Some(5));
@@ -299,7 +300,7 @@ mod tests {
         assert_eq!(dictionary.words_with_prefix(b""), 0..5);
         assert_eq!(dictionary.words_with_prefix(b"c"), 4..4);
         assert_eq!(dictionary.words_with_prefix(b"\xc3"), 4..5);
-        assert_eq!(dictionary.word(4), "é");
+        assert_eq!(dictionary.word(4.into()), "é");
         assert_eq!(dictionary.get(8), b"\xff");
         assert!(dictionary.is_word(4) && !dictionary.is_word(5));
         assert_eq!(dictionary.max_token_len(), 3);
@@ -352,10 +353,10 @@ mod tests {
             let words: Vec<&str> = words.iter().map(String::as_str).collect();
             let separators: Vec<&[u8]> = separators.iter().map(Vec::as_slice).collect();
             let dictionary = build(&words, &separators).unwrap();
-            let slow = words.iter().position(|word| *word == query).map(|id| id as u32);
+            let slow = words.iter().position(|word| *word == query).map(|id| WordId::from(id as u32));
             prop_assert_eq!(dictionary.word_id(query.as_bytes()), slow);
             for (id, word) in words.iter().enumerate() {
-                prop_assert_eq!(dictionary.word_id(word.as_bytes()), Some(id as u32));
+                prop_assert_eq!(dictionary.word_id(word.as_bytes()), Some((id as u32).into()));
             }
             for (at, separator) in separators.iter().enumerate() {
                 let id = (words.len() + at) as u32;
@@ -378,8 +379,8 @@ mod tests {
                 for id in 0..dictionary.len() {
                     let token = dictionary.get(id).to_vec();
                     if dictionary.is_word(id) {
-                        prop_assert_eq!(dictionary.word(id).as_bytes(), &token[..]);
-                        prop_assert_eq!(dictionary.word_id(&token), Some(id));
+                        prop_assert_eq!(dictionary.word(id.into()).as_bytes(), &token[..]);
+                        prop_assert_eq!(dictionary.word_id(&token), Some(id.into()));
                     } else {
                         prop_assert_eq!(dictionary.separator_id(&token), Some(id));
                     }

@@ -16,7 +16,7 @@
 //! # fn main() -> tadoc::Result<()> {
 //! let block = tokenize_block(TokenizerProfile::Word, b"to be, or", &[9])?;
 //! // Words: be, or, to. Separator: a comma and a blank. The blank behind "to" is implied.
-//! assert_eq!(block.dictionary.word_id(b"to"), Some(2));
+//! assert_eq!(block.dictionary.word_id(b"to"), Some(2.into()));
 //! assert_eq!(block.tokens, [2, 0, 3, 1]);
 //! # Ok(())
 //! # }

@@ -75,7 +75,7 @@ fn plain_documents(corpus: &Corpus) -> Vec<Plain> {
                     bytes.push(b' ');
                 }
                 if is_word {
-                    words.push((dictionary.word(token).to_owned(), bytes.len() as u64));
+                    words.push((dictionary.word(token.into()).to_owned(), bytes.len() as u64));
                 }
                 bytes.extend_from_slice(dictionary.get(token));
                 is_after_word = is_word;

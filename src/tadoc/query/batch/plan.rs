@@ -8,6 +8,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
+use crate::ids::WordId;
 use crate::segment::{Corpus, Segment};
 use crate::text::{TokenizerProfile, for_each_token};
 
@@ -43,9 +44,13 @@ struct Part {
     start: u64,
 }
 
-/// Position of a part in the order by word or by document; the last number is the index of the
-/// part.
-pub(in crate::query) type Key = (u32, u32, u32, u32);
+/// Position of a part in the order by word: segment, word, document and index of the part.
+pub(in crate::query) type WordKey = (u32, WordId, u32, u32);
+/// Position of a part in the order by document: segment, document, word and index of the part.
+pub(in crate::query) type DocKey = (u32, u32, WordId, u32);
+/// Position of a part before its word is looked up: segment, index of the word among the distinct
+/// words of the batch, document and index of the part.
+type PartKey = (u32, u32, u32, u32);
 
 /// Question that a batch asks about all words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,9 +73,10 @@ pub(in crate::query) struct WordPlan<'a> {
     answered: Vec<u32>,
     /// Counts that were looked up, by part; 0 for other parts. Empty if there are none.
     known_counts: Vec<u64>,
-    /// Keys (segment, word, document, part); in `by_doc`, (segment, document, word, part).
-    pub(in crate::query) by_word: Vec<Key>,
-    pub(in crate::query) by_doc: Vec<Key>,
+    /// Parts that are climbed to from their word.
+    pub(in crate::query) by_word: Vec<WordKey>,
+    /// Parts whose document is read.
+    pub(in crate::query) by_doc: Vec<DocKey>,
 }
 
 /// Checks that `word` is one word; anything else would never be found.
@@ -114,7 +120,7 @@ impl<'a> WordPlan<'a> {
         };
         let words = plan.number_parts(queries)?;
         let key = |(part, part_idx): (&Part, u32)| (part.segment, part.word, part.doc, part_idx);
-        let mut keys: Vec<Key> = plan.parts.iter().zip(0..).map(key).collect();
+        let mut keys: Vec<PartKey> = plan.parts.iter().zip(0..).map(key).collect();
         keys.par_sort_unstable();
         plan.answered = vec![0; plan.parts.len()];
         keys.dedup_by(|next, kept| {
@@ -126,16 +132,17 @@ impl<'a> WordPlan<'a> {
         if let Some(first) = keys.first() {
             plan.answered[first.3 as usize] = first.3;
         }
-        let groups: Vec<&[Key]> = keys.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)).collect();
-        let id_of = |group: &&[Key]| {
+        let groups: Vec<&[PartKey]> = keys.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)).collect();
+        let id_of = |group: &&[PartKey]| {
             let (segment, word, ..) = group[0];
             let dictionary = &corpus.segments()[segment as usize].dictionary;
             dictionary.word_id(words[word as usize].as_bytes())
         };
-        let ids: Vec<Option<u32>> = groups.par_iter().with_min_len(MIN_GROUPS).map(id_of).collect();
+        let ids: Vec<Option<WordId>> =
+            groups.par_iter().with_min_len(MIN_GROUPS).map(id_of).collect();
         let found = groups.into_iter().zip(ids).filter_map(|(group, id)| Some((group, id?)));
         for (group, id) in found {
-            let with_id = |&(segment, _, doc, part_idx): &Key| (segment, id, doc, part_idx);
+            let with_id = |&(segment, _, doc, part_idx): &PartKey| (segment, id, doc, part_idx);
             plan.by_word.extend(group.iter().map(with_id));
         }
         plan.note_effort();
@@ -248,7 +255,7 @@ impl<'a> WordPlan<'a> {
     /// Removes the parts that segments which keep the words of documents can answer: counts, or
     /// that a word does not occur.
     fn look_up(&mut self, task: WordTask) {
-        let is_same_segment = |a: &Key, b: &Key| a.0 == b.0;
+        let is_same_segment = |a: &WordKey, b: &WordKey| a.0 == b.0;
         let mut left = Vec::new();
         for keys in self.by_word.chunk_by(is_same_segment) {
             let segment = self.segment(keys[0].0);
@@ -259,7 +266,7 @@ impl<'a> WordPlan<'a> {
                 continue;
             };
             let keys = keys.par_iter().with_min_len(MIN_LOOK_UPS);
-            let counts: Vec<(Key, u64)> =
+            let counts: Vec<(WordKey, u64)> =
                 keys.map(|&key| (key, doc_words.count(key.2 as usize, key.1))).collect();
             if task == WordTask::Find {
                 left.extend(counts.iter().filter(|(_, count)| *count > 0).map(|(key, _)| key));
@@ -275,13 +282,13 @@ impl<'a> WordPlan<'a> {
 
     /// Moves parts that are cheaper to read from `by_word` to `by_doc`.
     fn choose(&mut self) {
-        let is_same_word = |a: &Key, b: &Key| (a.0, a.1) == (b.0, b.1);
-        let mut shares = Vec::with_capacity(self.by_word.len());
+        let is_same_word = |a: &WordKey, b: &WordKey| (a.0, a.1) == (b.0, b.1);
+        let mut shares: Vec<(DocKey, u64)> = Vec::with_capacity(self.by_word.len());
         for group in self.by_word.chunk_by(is_same_word) {
             let (segment, word, ..) = group[0];
             let share = self.places(segment, word) * BYTES_PER_PLACE / group.len() as u64;
             let with_share =
-                |&(segment, word, doc, part_idx): &Key| ((segment, doc, word, part_idx), share);
+                |&(segment, word, doc, part_idx): &WordKey| ((segment, doc, word, part_idx), share);
             shares.extend(group.iter().map(with_share));
         }
         shares.par_sort_unstable();
@@ -300,9 +307,9 @@ impl<'a> WordPlan<'a> {
     }
 
     /// Returns the number of places of one climb from `word`.
-    fn places(&self, segment: u32, word: u32) -> u64 {
+    fn places(&self, segment: u32, word: WordId) -> u64 {
         let segment = self.segment(segment);
-        segment.weights_or_derive()[word as usize].min(segment.dag.grammar().symbols.len() as u64)
+        segment.weights_or_derive()[word.index()].min(segment.dag.grammar().symbols.len() as u64)
     }
 
     /// Returns the cost of reading `doc`, in bytes of text.

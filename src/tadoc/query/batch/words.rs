@@ -24,7 +24,7 @@ use crate::error::Result;
 use crate::segment::{Corpus, Segment};
 
 use crate::query::batch::offset_lists::OffsetLists;
-use crate::query::batch::plan::{Key, MIN_GROUPS, WordPlan, WordQuery, WordTask};
+use crate::query::batch::plan::{DocKey, MIN_GROUPS, WordKey, WordPlan, WordQuery, WordTask};
 use crate::query::matching::climb::climb;
 use crate::query::matching::doc_set::DocSet;
 use crate::query::matching::occurrences::Item;
@@ -88,14 +88,14 @@ impl WordPlan<'_> {
 
     /// Returns the answers of the parts whose word occurs in their segment, in no order.
     fn answers(&self, asking: &Asking) -> Result<Vec<(u32, Answer)>> {
-        let is_same_group = |a: &Key, b: &Key| (a.0, a.1) == (b.0, b.1);
-        let words: Vec<&[Key]> = self.by_word.chunk_by(is_same_group).collect();
-        let docs: Vec<&[Key]> = self.by_doc.chunk_by(is_same_group).collect();
-        let segment = |group: &[Key]| &*self.corpus.segments()[group[0].0 as usize];
+        let words = self.by_word.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1));
+        let docs = self.by_doc.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1));
+        let (words, docs): (Vec<&[WordKey]>, Vec<&[DocKey]>) = (words.collect(), docs.collect());
+        let segment = |segment_idx: u32| &*self.corpus.segments()[segment_idx as usize];
         let by_word = words.par_iter().with_min_len(MIN_GROUPS);
-        let by_word = by_word.map(|group| asking.answer_word(segment(group), group));
+        let by_word = by_word.map(|group| asking.answer_word(segment(group[0].0), group));
         let by_doc = docs.par_iter().with_min_len(MIN_GROUPS);
-        let by_doc = by_doc.map(|group| asking.answer_doc(segment(group), group));
+        let by_doc = by_doc.map(|group| asking.answer_doc(segment(group[0].0), group));
         let answers: Result<Vec<Vec<_>>> = by_word.chain(by_doc).collect();
         Ok(answers?.into_iter().flatten().collect())
     }
@@ -121,13 +121,13 @@ impl Asking {
     }
 
     /// Answers the documents of `group`, all of which ask for one word.
-    fn answer_word(&self, segment: &Segment, group: &[Key]) -> Result<Vec<(u32, Answer)>> {
+    fn answer_word(&self, segment: &Segment, group: &[WordKey]) -> Result<Vec<(u32, Answer)>> {
         let word = group[0].1;
         let mut answers = vec![Answer::default(); group.len()];
-        let num_occurrences = segment.weights_or_derive()[word as usize];
+        let num_occurrences = segment.weights_or_derive()[word.index()];
         let way = Question::BatchWord { num_occurrences }.way(None, []);
         if let Way::Climb { max_places } = way {
-            let range = |key: &Key| segment.dag.doc_range(key.2 as usize);
+            let range = |key: &WordKey| segment.dag.doc_range(key.2 as usize);
             let ranges: Vec<Range<usize>> = group.iter().map(range).collect();
             let mut places_left = max_places;
             let note = |idx: usize, offset| self.note(&mut answers[idx], offset);
@@ -137,7 +137,7 @@ impl Asking {
             };
             if is_whole {
                 answers.iter_mut().for_each(|answer| answer.offsets.sort_unstable());
-                return self.numbered(group, answers);
+                return self.numbered(group.iter().map(|key| key.3), answers);
             }
             answers.fill(Answer::default());
         }
@@ -145,14 +145,14 @@ impl Asking {
         for key in group {
             docs.insert(key.2 as usize);
         }
-        let words = [WordSet::from_ids(&[word])];
+        let words = [WordSet::from_ids(&[word.into()])];
         let item = Item::new(segment, &words, SearchOptions::default().canceller());
         let place = |doc: u32| group.partition_point(|key| key.2 < doc);
         if self.max_hits.is_none() {
             for (doc, count) in item.count_by_doc(Some(&docs))? {
                 answers[place(doc)].count = count;
             }
-            return self.numbered(group, answers);
+            return self.numbered(group.iter().map(|key| key.3), answers);
         }
         let mut idx = 0;
         for (doc, found) in item.stream(Some(&Arc::new(docs)))? {
@@ -164,18 +164,18 @@ impl Asking {
                 self.check()?;
             }
         }
-        self.numbered(group, answers)
+        self.numbered(group.iter().map(|key| key.3), answers)
     }
 
     /// Answers the words of `group`, all of which are asked of one document.
-    fn answer_doc(&self, segment: &Segment, group: &[Key]) -> Result<Vec<(u32, Answer)>> {
-        let words: Vec<u32> = group.iter().map(|key| key.2).collect();
+    fn answer_doc(&self, segment: &Segment, group: &[DocKey]) -> Result<Vec<(u32, Answer)>> {
+        let words: Vec<u32> = group.iter().map(|key| key.2.into()).collect();
         let mut answers = vec![Answer::default(); group.len()];
         let mut interrupt = SearchOptions::default().canceller().interrupt();
         scan_doc_words(segment, group[0].1 as usize, &words, &mut interrupt, |idx, offset| {
             self.note(&mut answers[idx], offset);
         })?;
-        self.numbered(group, answers)
+        self.numbered(group.iter().map(|key| key.3), answers)
     }
 
     /// Adds an occurrence. Offsets beyond the limit are counted but not kept.
@@ -197,13 +197,17 @@ impl Asking {
         check_num_hits(self.num_hits.load(Ordering::Relaxed), max_hits)
     }
 
-    /// Returns the answers with the index of the part of each.
-    fn numbered(&self, group: &[Key], answers: Vec<Answer>) -> Result<Vec<(u32, Answer)>> {
+    /// Returns the answers with the index of the part of each, `part_idxs`.
+    fn numbered(
+        &self,
+        part_idxs: impl Iterator<Item = u32>,
+        answers: Vec<Answer>,
+    ) -> Result<Vec<(u32, Answer)>> {
         if self.max_hits.is_some() {
             let rest = answers.iter().map(|answer| answer.count % HITS_PER_CHECK).sum();
             self.num_hits.fetch_add(rest, Ordering::Relaxed);
             self.check()?;
         }
-        Ok(group.iter().map(|key| key.3).zip(answers).collect())
+        Ok(part_idxs.zip(answers).collect())
     }
 }

@@ -90,12 +90,12 @@ impl WordPattern {
         match (&self.kind, self.fold) {
             (Kind::Exact(word), Fold::None) => {
                 let id = dictionary.word_id(word.as_bytes());
-                id.map_or(WordSet::default(), |id| WordSet::from_range(id..id + 1))
+                id.map_or(WordSet::default(), |id| WordSet::from_ids(&[id.into()]))
             }
             (Kind::Wildcard(wildcard), Fold::None) => wildcard.find(dictionary),
             (Kind::Regex(regex), _) => regex.find(dictionary),
             (Kind::Exact(_) | Kind::Wildcard(_), Fold::Case) => {
-                let fits = |id| self.matches(dictionary.word(id));
+                let fits = |id: u32| self.matches(dictionary.word(id.into()));
                 WordSet::from_ids(&filtered(0..dictionary.num_words(), fits))
             }
         }

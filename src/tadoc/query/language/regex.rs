@@ -114,7 +114,9 @@ impl WordRegex {
             tested = rest.end;
             // Each task has its own copy. Tasks would wait for each other's scratch memory
             // otherwise.
-            let test = |regex: &mut Regex, id| regex.is_match(dictionary.word(id)).then_some(id);
+            let test = |regex: &mut Regex, id: u32| {
+                regex.is_match(dictionary.word(id.into())).then_some(id)
+            };
             let words = rest.into_par_iter().with_min_len(WORDS_PER_TASK);
             ids.par_extend(words.map_init(|| self.regex.clone(), test).flatten_iter());
         }

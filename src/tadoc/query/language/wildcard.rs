@@ -87,7 +87,7 @@ impl Wildcard {
             return WordSet::from_range(ids);
         }
         let needle = self.longest_literal();
-        let fits = |id: u32| self.matches(dictionary.word(id));
+        let fits = |id: u32| self.matches(dictionary.word(id.into()));
         if needle.len() <= prefix.len() {
             return WordSet::from_ids(&filtered(ids, fits));
         }

@@ -214,7 +214,9 @@ impl Run {
             false => dictionary.num_words()..dictionary.len(),
         };
         match (self.is_open, self.is_word) {
-            ((false, false), true) => dictionary.word_id(&self.bytes).into_iter().collect(),
+            ((false, false), true) => {
+                dictionary.word_id(&self.bytes).map(u32::from).into_iter().collect()
+            }
             ((false, false), false) => dictionary.separator_id(&self.bytes).into_iter().collect(),
             ((false, true), true) => dictionary.words_with_prefix(&self.bytes).collect(),
             ((false, true), false) => {

@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use crate::ids::RuleId;
+use crate::ids::{RuleId, WordId};
 use crate::segment::{Measure, Segment};
 
 /// Number of places that are climbed through in the time of one look-up of a word in a document.
@@ -22,7 +22,7 @@ type Step = (u32, u64);
 pub(crate) fn climb<const OFFSETS: bool>(
     segment: &Segment,
     ranges: &[Range<usize>],
-    word: u32,
+    word: WordId,
     places_left: &mut usize,
     mut found: impl FnMut(usize, u64),
 ) -> bool {
@@ -34,7 +34,7 @@ pub(crate) fn climb<const OFFSETS: bool>(
     };
     let places_before = *places_left;
     let mut pending: Vec<Step> = Vec::new();
-    let mut next = Some((word, 0u64));
+    let mut next = Some((u32::from(word), 0u64));
     while let Some((element, offset)) = next {
         let places = inverse.of(element);
         match places_left.checked_sub(places.len()) {

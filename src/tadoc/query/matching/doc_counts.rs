@@ -221,7 +221,7 @@ mod tests {
                         counter.add(segment.inverse_or_derive().of(word));
                         counter.finish(&mut options.canceller().interrupt()).unwrap()
                     };
-                    let text = segment.dictionary.word(word);
+                    let text = segment.dictionary.word(word.into());
                     let occurs = |doc: &[usize]| {
                         let words = doc.iter().flat_map(|&word| words[word].split([' ', ',']));
                         words.filter(|&other| other == text).count() as u64

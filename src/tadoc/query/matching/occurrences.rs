@@ -104,7 +104,7 @@ impl<'a> Item<'a> {
         let (places, byte_lens) = if let [words] = self.words {
             let only = words.only();
             let direct = match only {
-                Some(word) => Cow::Borrowed(self.segment.inverse_or_derive().of(word)),
+                Some(word) => Cow::Borrowed(self.segment.inverse_or_derive().of(word.into())),
                 None => Cow::Owned(words.places(self.segment)),
             };
             builder.add_rules(direct.iter().map(|place| place.rule_id));

@@ -23,7 +23,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::ids::RuleId;
+use crate::ids::{RuleId, WordId};
 use crate::segment::{Dag, EdgeWords, Measure, Occurrence, Segment};
 
 use crate::interrupt::Interrupt;
@@ -81,7 +81,7 @@ impl<'a> Phrase<'a> {
     pub fn anchors(&self) -> Cow<'a, [Occurrence]> {
         let anchor = &self.words[self.anchor];
         match anchor.only() {
-            Some(word) => Cow::Borrowed(self.segment.inverse_or_derive().of(word)),
+            Some(word) => Cow::Borrowed(self.segment.inverse_or_derive().of(word.into())),
             None => Cow::Owned(anchor.places(self.segment)),
         }
     }
@@ -235,7 +235,7 @@ impl<'a> Phrase<'a> {
 /// A word of a right-hand side: its id and its range in the expansion of the rule or document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::query) struct WordSpan {
-    pub word: u32,
+    pub word: WordId,
     pub byte_offset: u64,
     pub byte_len: u64,
 }
@@ -257,7 +257,11 @@ pub(in crate::query) fn word_span(
         match dag.rule_of(element) {
             Some(rule_id) => range = dag.rule_range(rule_id),
             None => {
-                return WordSpan { word: element, byte_offset, byte_len: dag.len_bytes(element) };
+                return WordSpan {
+                    word: element.into(),
+                    byte_offset,
+                    byte_len: dag.len_bytes(element),
+                };
             }
         }
     }

@@ -10,6 +10,7 @@
 
 use std::ops::Range;
 
+use crate::ids::WordId;
 use crate::segment::{Occurrence, Segment};
 
 /// Number of ranges above which a set becomes a bitmap.
@@ -64,9 +65,9 @@ impl WordSet {
     }
 
     /// Returns the word, if the set has exactly one.
-    pub fn only(&self) -> Option<u32> {
+    pub fn only(&self) -> Option<WordId> {
         match &self.ranges[..] {
-            [range] if range.len() == 1 => Some(range.start),
+            [range] if range.len() == 1 => Some(range.start.into()),
             _ => None,
         }
     }
@@ -126,7 +127,7 @@ mod tests {
             prop_assert_eq!(set.ids().collect::<Vec<_>>(), ids.iter().copied().collect::<Vec<_>>());
             prop_assert!((0..1400).chain([u32::MAX]).all(|id| set.contains(id) == ids.contains(&id)));
             prop_assert_eq!(set.is_empty(), ids.is_empty());
-            let only = ids.first().copied().filter(|_| ids.len() == 1);
+            let only = ids.first().copied().filter(|_| ids.len() == 1).map(WordId::from);
             prop_assert_eq!(set.only(), only);
         }
 

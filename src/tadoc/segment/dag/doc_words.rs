@@ -23,7 +23,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::ids::RuleId;
+use crate::ids::{RuleId, WordId};
 use crate::segment::Dag;
 use crate::segment::dag::expansion::{Expansion, MAX_WORDS, RuleTexts, num_words_at};
 use crate::segment::dag::threads::map_chunks;
@@ -119,9 +119,9 @@ impl DocWords {
     /// # Panics
     /// If the segment has no document `doc`.
     #[inline]
-    pub fn count(&self, doc: usize, word: u32) -> u64 {
+    pub fn count(&self, doc: usize, word: WordId) -> u64 {
         let (words, counts) = self.of(doc);
-        words.binary_search(&word).map_or(0, |at| u64::from(counts[at]))
+        words.binary_search(&word.into()).map_or(0, |at| u64::from(counts[at]))
     }
 
     /// Returns the union of the signature bits of `words`, for [`has_none_of`](Self::has_none_of).
@@ -300,7 +300,7 @@ mod tests {
             assert_eq!(found, expected);
             for word in 0..dag.num_words() {
                 let count = expected.iter().find(|(other, _)| *other == word).map_or(0, |at| at.1);
-                assert_eq!(doc_words.count(doc, word), u64::from(count));
+                assert_eq!(doc_words.count(doc, word.into()), u64::from(count));
             }
         }
         assert_eq!(doc_words.num_docs(), dag.grammar().num_docs());

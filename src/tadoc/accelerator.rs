@@ -9,6 +9,33 @@
 //! The core defines the trait and knows no device. The crate `tadoc-cuda` implements it. A device
 //! gives the rows that the cores give; the functions of
 //! [`analytics`](crate::analytics) that join rows of segments check their shape.
+//!
+//! ```
+//! use std::error::Error;
+//! use std::sync::atomic::{AtomicU64, Ordering};
+//! use std::time::Duration;
+//!
+//! use tadoc::accelerator::{RowAccount, Step};
+//!
+//! /// Allows this many bytes of rows.
+//! struct Budget(AtomicU64);
+//!
+//! impl RowAccount for Budget {
+//!     fn reserve(&self, _: usize, len_bytes: usize) -> Result<(), Box<dyn Error + Send + Sync>> {
+//!         let take = |left: u64| left.checked_sub(len_bytes as u64);
+//!         let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take);
+//!         taken.map(|_| ()).map_err(|left| format!("{left} bytes are left").into())
+//!     }
+//!
+//!     fn add_time(&self, _: Step, _: Duration) {}
+//!
+//!     fn add_upload(&self, _: u64) {}
+//! }
+//!
+//! let budget = Budget(AtomicU64::new(100));
+//! assert!(budget.reserve(4, 64).is_ok());
+//! assert_eq!(budget.reserve(4, 64).unwrap_err().to_string(), "36 bytes are left");
+//! ```
 
 use std::error::Error as StdError;
 use std::fmt;

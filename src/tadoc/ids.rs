@@ -1,5 +1,14 @@
 //! Ids as types of their own, so that the id of a rule is not taken for that of an element, nor a
 //! word for a document.
+//!
+//! ```
+//! use tadoc::ids::{RuleId, WordId};
+//!
+//! let word = WordId::from(7);
+//! let counts = [0; 8];
+//! assert_eq!((counts[word.index()], word.to_string()), (0, "7".to_owned()));
+//! assert_eq!(u32::from(RuleId::from(3)), 3);
+//! ```
 
 use std::fmt;
 

@@ -8,6 +8,29 @@
 //! The codec defines the traits and knows no device. The crate `tadoc-cuda` implements them. A
 //! device gives the arrays that the cores give. The arrays of a run are slices of one buffer of the
 //! host, which [`RowMemory`] accounts for as long as one of them lives.
+//!
+//! ```
+//! use std::error::Error;
+//!
+//! use gsst::parquet::device::{DeviceError, DeviceFault, RowMemory};
+//!
+//! /// Allows runs of this many bytes.
+//! struct Limit(usize);
+//!
+//! impl RowMemory for Limit {
+//!     fn try_resize(&self, len_bytes: usize) -> Result<(), Box<dyn Error + Send + Sync>> {
+//!         if len_bytes <= self.0 { Ok(()) } else { Err("the run is too large".into()) }
+//!     }
+//! }
+//!
+//! assert!(Limit(1 << 20).try_resize(1000).is_ok());
+//! let full = Limit(10).try_resize(1000).unwrap_err();
+//! let error = DeviceError {
+//!     fault: DeviceFault::HostMemory,
+//!     error: gsst::Error::external("rows of a device", full),
+//! };
+//! assert_eq!(error.to_string(), "rows of a device: the run is too large");
+//! ```
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -41,7 +64,6 @@ pub struct DeviceError {
     /// Kind of the failure.
     pub fault: DeviceFault,
     /// The cause.
-    #[source]
     pub error: crate::Error,
 }
 

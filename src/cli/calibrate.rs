@@ -23,7 +23,7 @@ pub struct Arguments {
     #[arg(value_name = "PATH")]
     storage: Option<PathBuf>,
 
-    /// Print the rates and store nothing
+    /// Print the rates as JSON and store nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -37,10 +37,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
         Ok(probe) => measure(storage, Some(&mut **probe), say),
         Err(_) => measure(storage, None, say),
     }?;
-    let mut out = io::stdout().lock();
-    out.write_all(calibration.to_text().as_bytes())?;
+    io::stdout().lock().write_all(calibration.to_text()?.as_bytes())?;
     if let Err(reason) = probe {
-        writeln!(out, "# no device was measured: {reason}")?;
+        note(format_args!("no device was measured: {reason}"));
     }
     if arguments.dry_run {
         return Ok(());

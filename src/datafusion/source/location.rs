@@ -26,9 +26,9 @@ use datafusion::datasource::object_store::ObjectStoreUrl;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use futures::TryStreamExt;
+use globset::{GlobBuilder, GlobMatcher};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
-use regex::Regex;
 use url::Url;
 
 use crate::errors::mask_secrets;
@@ -232,7 +232,7 @@ pub(crate) struct Place {
     /// Path on the local disk, if the place is on it.
     pub(crate) disk: Option<PathBuf>,
     /// Pattern for the rest of a path.
-    pub(crate) glob: Option<Regex>,
+    pub(crate) glob: Option<GlobMatcher>,
     /// Text that the user wrote before the part that a listing adds, including the last slash.
     shown_prefix: String,
 }
@@ -243,7 +243,7 @@ impl Place {
         let is_literal = !is_url && disk_path(location).exists();
         let split = if is_literal { None } else { split_glob(location) };
         let (base, glob) = match split {
-            Some((base, pattern)) => (base, Some(glob_regex(pattern)?)),
+            Some((base, pattern)) => (base, Some(parse_glob(pattern)?)),
             None => (location, None),
         };
         let (url, path, disk) = if is_url { parse_url(base)? } else { parse_local(base)? };
@@ -347,34 +347,27 @@ fn split_glob(location: &str) -> Option<(&str, &str)> {
     Some(location.split_at(cut))
 }
 
-/// Translates a glob: `*` and `?` stay inside a segment, `**` crosses segments, `[abc]` and
-/// `[!abc]` are classes, and the rest is literal.
-fn glob_regex(pattern: &str) -> Result<Regex> {
-    let mut regex = String::from("^");
-    let mut rest = pattern;
-    while let Some(c) = rest.chars().next() {
-        let class_end = rest.get(2..).and_then(|tail| tail.find(']')).map(|end| end + 2);
-        let len = match (c, class_end) {
-            _ if rest.starts_with("**/") => push(&mut regex, "(?:.*/)?", 3),
-            _ if rest.starts_with("**") => push(&mut regex, ".*", 2),
-            ('*', _) => push(&mut regex, "[^/]*", 1),
-            ('?', _) => push(&mut regex, "[^/]", 1),
-            ('[', Some(end)) => {
-                let class = rest[1..end].replace('\\', "\\\\").replace('[', "\\[");
-                let class = class.strip_prefix('!').map(|c| format!("^{c}")).unwrap_or(class);
-                push(&mut regex, &format!("[{class}]"), end + 1)
-            }
-            _ => push(&mut regex, &regex::escape(c.encode_utf8(&mut [0; 4])), c.len_utf8()),
-        };
-        rest = &rest[len..];
-    }
-    regex.push('$');
-    Regex::new(&regex).map_err(|_| plan_datafusion_err!("{pattern}: not a glob pattern"))
+/// Parses a glob: `*` and `?` stay inside a segment, `**` crosses segments, `[abc]` and `[!abc]` are
+/// classes, and the rest is literal, braces too.
+fn parse_glob(pattern: &str) -> Result<GlobMatcher> {
+    let escaped = with_literal_braces(pattern);
+    let mut glob = GlobBuilder::new(&escaped);
+    let glob = glob.literal_separator(true).backslash_escape(false).build();
+    let glob = glob.map_err(|error| plan_datafusion_err!("{pattern}: {}", error.kind()))?;
+    Ok(glob.compile_matcher())
 }
 
-fn push(regex: &mut String, part: &str, len_bytes: usize) -> usize {
-    regex.push_str(part);
-    len_bytes
+/// Returns `pattern` with a class in place of each brace, which would otherwise group alternatives.
+fn with_literal_braces(pattern: &str) -> String {
+    let (mut escaped, mut is_in_class) = (String::with_capacity(pattern.len()), false);
+    for c in pattern.chars() {
+        match c {
+            '{' | '}' if !is_in_class => escaped.extend(['[', c, ']']),
+            _ => escaped.push(c),
+        }
+        is_in_class = (is_in_class || c == '[') && c != ']';
+    }
+    escaped
 }
 
 fn parse_url(text: &str) -> Result<(Url, Path, Option<PathBuf>)> {
@@ -419,7 +412,7 @@ mod tests {
     use super::*;
 
     fn matches(pattern: &str, path: &str) -> bool {
-        glob_regex(pattern).unwrap().is_match(path)
+        parse_glob(pattern).unwrap().is_match(path)
     }
 
     #[test]
@@ -428,7 +421,15 @@ mod tests {
         assert!(matches("**/*.txt", "a.txt") && matches("**/*.txt", "b/c/a.txt"));
         assert!(matches("a?c", "abc") && !matches("a?c", "a/c"));
         assert!(matches("[a-c]x", "bx") && !matches("[!a-c]x", "bx") && matches("[!a-c]x", "dx"));
-        assert!(matches("a+(b", "a+(b") && matches("[", "["));
+        assert!(
+            matches("a+(b", "a+(b")
+                && matches("[{a]}*", "a}c")
+                && matches("{a,b}*", "{a,b}c")
+                && matches("a\\b*", "a\\bc")
+        );
+        assert!(matches("a/**", "a/b/c") && matches("a/**/c", "a/c"));
+        let error = parse_glob("x[").unwrap_err().to_string();
+        assert!(error.contains("x[: unclosed character class"), "{error}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Rates of links count stored bytes, all others bytes of text; GB are 10^9 bytes. Where the
 //! numbers come from is the business of [`calibration`](super::calibration).
 
+use serde::{Deserialize, Serialize};
 use tadoc::error::{Error, Result};
 
 /// What a machine does in a second, for codes of one width.
@@ -19,7 +20,8 @@ pub struct Rates {
 }
 
 /// What cores do in a second, in bytes of text.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CpuRates {
     /// Checking blocks for decoding on the cores: checksum, codes, splits, lengths.
     pub check: CoreRate,
@@ -34,7 +36,8 @@ pub struct CpuRates {
 }
 
 /// A rate of the CPU: cores help until something they share is used up.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CoreRate {
     /// One core alone.
     pub per_core_gb_per_s: f64,

@@ -1,63 +1,52 @@
-//! The file a calibration is kept in.
+//! The file that keeps a calibration.
 //!
 //! ```text
-//! # datafusion-tadoc: rates of this machine, measured by `tadoc calibrate`; …
-//! version = 1
-//! machine = build-7, Intel(R) Xeon(R) Platinum 8480C
-//! date = 2026-11-20
-//! cores = 16
-//! storage = 2.41 GB/s
-//! storage_source = page cache
-//! cpu_8bit_ratio = 2.31
-//! cpu_8bit_check_one_core = 1.9 GB/s           check, staging, decode, match, encode;
-//! …                                            one_core, all_cores; the same for cpu_12bit
-//! corpus_one_core = 0.93                       sequences; the same for all_cores, and, not in files of
-//! …                                            before, for corpus_terms, _index, _pairs, _ranked and
-//! …                                            all_cores_large, with corpus_elements
-//! device = NVIDIA H200                         this and what follows only where one was measured
-//! device_launch = 0.0000061 s
+//! {
+//!   "version": 2,
+//!   "calibration": {
+//!     "machine": "build-7, Intel(R) Xeon(R) Platinum 8480C",
+//!     "date": "2026-11-20",
+//!     "num_cores": 16,
+//!     "storage": { "gb_per_s": 2.41, "source": "page_cache" },
+//!     "eight": { "ratio": 2.31, "cpu": { "check": { "per_core_gb_per_s": 1.9, … }, … } },
+//!     …
+//!     "device": { "name": "NVIDIA H200", "launch_s": 0.0000061, … }
+//!   }
+//! }
 //! ```
 //!
-//! One key and value in a line, numbers with their unit; empty lines and lines that start with `#`
-//! are skipped. A key may stand once. Numbers that are not there and keys that are not known are
-//! errors, so a slip of the pen is not silently ignored; deleting the file brings the built-in
-//! values back. Lines with keys of older builds are skipped. The file is replaced as a whole:
-//! readers see the old one or the new one.
+//! The file is JSON. Its keys are the fields of [`Calibration`], and `null` stands for a number that
+//! was not measured. GB are 10^9 bytes of text; storage and links count stored bytes. A missing or
+//! unknown key is an error, so that a typing error does not pass unnoticed. Without the file the
+//! built-in values apply. The file is replaced as a whole: readers see the old one or the new one.
+//!
+//! Version 1 had lines of the form `key = value unit`. Builds since then do not read it.
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read, Write as _};
 use std::path::{Path, PathBuf};
 
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 use tadoc::error::{Error, Result};
 
-use super::storage::StorageSource;
-use super::{Calibration, DeviceCalibration};
+use super::{Calibration, CoreTimes, DeviceCalibration};
+use crate::throughput::model::CpuRates;
 
-const VERSION: &str = "1";
-/// Far more than a calibration has; nothing larger is read.
+const VERSION: u64 = 2;
+/// Limit of a file's size, far above the size of a calibration. Larger files are refused.
 const MAX_FILE_BYTES: u64 = 64 << 10;
-const HEADER: &str = "\
-# datafusion-tadoc: rates of this machine, measured by `tadoc calibrate`; used to choose between
-# CPU and GPU. Delete it to use built-in values. GB are 10^9 bytes of text, of storage and links as
-# stored.
-";
-const GB_PER_S: &str = "GB/s";
-pub(super) const SECONDS: &str = "s";
-const NO_UNIT: &str = "";
-/// Keys of older builds, which measured batches of questions to a corpus, too.
-const OLD_KEYS: [&str; 8] = [
-    "corpus_passage",
-    "corpus_passage_byte",
-    "corpus_word_byte",
-    "device_corpus_batch",
-    "device_corpus_question",
-    "device_corpus_passage_byte",
-    "device_corpus_word_byte",
-    "device_corpus_text",
-];
+/// Longest part of a line that an error shows, in characters.
+const MAX_SHOWN_CHARS: usize = 80;
+
+/// The whole content of a file.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content<C> {
+    version: u64,
+    calibration: C,
+}
 
 /// Where the calibration of this user is kept: `TADOC_CALIBRATION`, else the file `calibration` in
 /// the folder `tadoc` of the user's configuration. `None` where no variable says where that is.
@@ -101,35 +90,6 @@ fn path_in(
     Some(folder?.join("tadoc").join(name))
 }
 
-/// A number of a calibration, where it is kept and what it is called.
-pub(super) struct Number<'a> {
-    pub(super) key: String,
-    pub(super) unit: &'static str,
-    pub(super) slot: Slot<'a>,
-}
-
-/// Numbers that have to be there, and such that need not.
-pub(super) enum Slot<'a> {
-    Required(&'a mut f64),
-    Optional(&'a mut Option<f64>),
-}
-
-impl Slot<'_> {
-    pub(super) fn value_mut(&mut self) -> Option<&mut f64> {
-        match self {
-            Slot::Required(value) => Some(value),
-            Slot::Optional(value) => value.as_mut(),
-        }
-    }
-}
-
-/// A line of a file that has been read.
-struct Line<'a> {
-    number: usize,
-    offset: u64,
-    value: &'a str,
-}
-
 impl Calibration {
     /// What is kept at [`path`], or the built-in values where there is nothing.
     ///
@@ -156,12 +116,15 @@ impl Calibration {
         file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
         let name = path.display().to_string();
         if bytes.len() as u64 > MAX_FILE_BYTES {
-            let reason = format!("it has more than {MAX_FILE_BYTES} bytes");
+            let reason = format!("got more than {MAX_FILE_BYTES} bytes, expected a calibration");
             return Err(fault(&name, MAX_FILE_BYTES, reason));
         }
         match std::str::from_utf8(&bytes) {
             Ok(text) => Self::from_text(&name, text),
-            Err(error) => Err(fault(&name, error.valid_up_to() as u64, "it is not UTF-8".into())),
+            Err(error) => {
+                let reason = "got bytes that are not UTF-8, expected JSON".to_owned();
+                Err(fault(&name, error.valid_up_to() as u64, reason))
+            }
         }
     }
 
@@ -169,17 +132,18 @@ impl Calibration {
     ///
     /// # Errors
     ///
-    /// [`Error::Io`]; then the file is as it was.
+    /// [`Error::Io`]; those of [`Calibration::to_text`]. The file is as it was then.
     pub fn save_to(&self, path: &Path) -> Result<()> {
         let failed =
             |error| Error::io(format!("writing the calibration {}", path.display()), error);
+        let text = self.to_text()?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
         fs::create_dir_all(folder).map_err(failed)?;
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(format!(".{}.new", std::process::id()));
         let new = folder.join(name);
-        let written = write_and_sync(&new, self.to_text().as_bytes());
+        let written = write_and_sync(&new, text.as_bytes());
         let replaced = written.and_then(|()| fs::rename(&new, path));
         if replaced.is_err() {
             // Best effort; the first error is the one to report.
@@ -193,123 +157,80 @@ impl Calibration {
         Ok(())
     }
 
-    /// The file's text.
-    pub fn to_text(&self) -> String {
-        let mut copy = self.clone();
-        let mut text = HEADER.to_owned();
-        let mut put = |key: &str, value: &str| {
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "{key} = {}", one_line(value));
-        };
-        put("version", VERSION);
-        put("machine", &self.machine);
-        put("date", &self.date);
-        put("cores", &self.num_cores.to_string());
-        put("storage_source", &self.storage.source.to_string());
-        if let Some(device) = &self.device {
-            put("device", &device.name);
-        }
-        for mut number in copy.numbers() {
-            if let Some(value) = number.slot.value_mut() {
-                put(&number.key, format!("{value} {}", number.unit).trim_end());
-            }
-        }
-        text
-    }
-
-    /// The calibration that `text`, which came from `file`, describes.
+    /// Returns the file's text.
     ///
     /// # Errors
     ///
-    /// [`Error::Version`]; [`Error::Format`] with file and line where something is missing,
-    /// unknown, twice there, or not a number above 0 with its unit.
-    pub fn from_text(file: &str, text: &str) -> Result<Self> {
-        let mut lines = lines(file, text)?;
-        let missing = |key: &str| {
-            let reason = format!("{key} is missing; run `tadoc calibrate` again");
-            fault(file, text.len() as u64, reason)
-        };
-        let mut take = |key: &str| lines.remove(key).ok_or_else(|| missing(key));
-        let version = take("version")?;
-        if version.value != VERSION {
-            let (got, expected) = (version.value.to_owned(), VERSION.to_owned());
-            return Err(Error::Version { file: file.to_owned(), expected, got });
-        }
-        let mut calibration = Self {
-            machine: take("machine")?.value.to_owned(),
-            date: take("date")?.value.to_owned(),
-            ..Self::default()
-        };
-        let cores = take("cores")?;
-        calibration.num_cores = match cores.value.parse() {
-            Ok(num_cores) if num_cores > 0 => num_cores,
-            _ => return Err(cores.fault(file, "a number of cores")),
-        };
-        let source = take("storage_source")?;
-        let is_it = |known: &StorageSource| known.to_string() == source.value;
-        calibration.storage.source = StorageSource::ALL
-            .into_iter()
-            .find(is_it)
-            .ok_or_else(|| source.fault(file, "`storage`, `page cache` or another of its names"))?;
-        if let Some(device) = lines.remove("device") {
-            let name = device.value.to_owned();
-            calibration.device = Some(DeviceCalibration { name, ..DeviceCalibration::default() });
-        }
-        for number in calibration.numbers() {
-            let line = lines.remove(&number.key[..]);
-            let value = line.map(|line| line.number(file, number.unit)).transpose()?;
-            match (number.slot, value) {
-                (Slot::Required(slot), Some(value)) => *slot = value,
-                (Slot::Required(_), None) => return Err(missing(&number.key)),
-                (Slot::Optional(slot), value) => *slot = value,
-            }
-        }
-        lines.retain(|key, _| !OLD_KEYS.contains(key));
-        match lines.into_iter().min_by_key(|(_, line)| line.number) {
-            Some((key, line)) => {
-                let reason = format!("line {}: unknown key {key}", line.number);
-                Err(fault(file, line.offset, reason))
-            }
-            None => Ok(calibration),
-        }
+    /// [`Error::External`] if JSON cannot express the calibration. That happens to none today.
+    pub fn to_text(&self) -> Result<String> {
+        let text = serde_json::to_string_pretty(&Content { version: VERSION, calibration: self })
+            .map_err(|error| Error::external("writing a calibration as JSON", error))?;
+        Ok(text + "\n")
     }
 
-    /// All numbers but the count of cores, in the order of the file.
-    pub(super) fn numbers(&mut self) -> Vec<Number<'_>> {
-        let required = |key: String, unit, value| Number { key, unit, slot: Slot::Required(value) };
-        let mut numbers =
-            vec![required("storage".to_owned(), GB_PER_S, &mut self.storage.gb_per_s)];
-        for (width, rates) in [("8bit", &mut self.eight), ("12bit", &mut self.twelve)] {
-            numbers.push(required(format!("cpu_{width}_ratio"), NO_UNIT, &mut rates.ratio));
-            let cpu = &mut rates.cpu;
+    /// Reads the calibration from `text`. Errors name `file` as its origin.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Version`]; [`Error::Format`] that names the line or the key if the text is not JSON,
+    /// a key is missing, unknown or there twice, or a number is not above 0.
+    pub fn from_text(file: &str, text: &str) -> Result<Self> {
+        if has_older_form(text) {
+            let reason = "got the older form `key = value unit`, expected JSON".to_owned();
+            return Err(fault(file, 0, reason));
+        }
+        let refused = |error| json_fault(file, text, &error);
+        // The version comes first, because another version may have other keys.
+        let content: Content<IgnoredAny> = serde_json::from_str(text).map_err(refused)?;
+        if content.version != VERSION {
+            let (got, expected) = (content.version.to_string(), VERSION.to_string());
+            return Err(Error::Version { file: file.to_owned(), expected, got });
+        }
+        let content: Content<Self> = serde_json::from_str(text).map_err(refused)?;
+        let mut calibration = content.calibration;
+        if calibration.num_cores == 0 {
+            let reason = "num_cores: got 0, expected a number of cores".to_owned();
+            return Err(fault(file, 0, reason));
+        }
+        for (key, number) in calibration.numbers() {
+            if !number.is_finite() || *number <= 0.0 {
+                let reason = format!("{key}: got {number}, expected a number above 0");
+                return Err(fault(file, 0, reason));
+            }
+        }
+        Ok(calibration)
+    }
+
+    /// Returns all measured numbers with their keys, except the count of cores.
+    pub(super) fn numbers(&mut self) -> Vec<(String, &mut f64)> {
+        let mut numbers = vec![("storage.gb_per_s".to_owned(), &mut self.storage.gb_per_s)];
+        for (width, rates) in [("eight", &mut self.eight), ("twelve", &mut self.twelve)] {
+            numbers.push((format!("{width}.ratio"), &mut rates.ratio));
+            let CpuRates { check, staging, decode, matching, encode } = &mut rates.cpu;
             for (task, rate) in [
-                ("check", &mut cpu.check),
-                ("staging", &mut cpu.staging),
-                ("decode", &mut cpu.decode),
-                ("match", &mut cpu.matching),
-                ("encode", &mut cpu.encode),
+                ("check", check),
+                ("staging", staging),
+                ("decode", decode),
+                ("matching", matching),
+                ("encode", encode),
             ] {
-                let key = |cores: &str| format!("cpu_{width}_{task}_{cores}");
-                numbers.push(required(key("one_core"), GB_PER_S, &mut rate.per_core_gb_per_s));
-                numbers.push(required(key("all_cores"), GB_PER_S, &mut rate.all_cores_gb_per_s));
+                let key = |cores: &str| format!("{width}.cpu.{task}.{cores}_gb_per_s");
+                numbers.push((key("per_core"), &mut rate.per_core_gb_per_s));
+                numbers.push((key("all_cores"), &mut rate.all_cores_gb_per_s));
             }
         }
-        for (task, times) in
-            ["", "_terms", "_index", "_pairs", "_ranked"].iter().zip(&mut self.corpora)
-        {
-            for (cores, slot) in [
-                ("one_core", &mut times.one_core),
-                ("all_cores", &mut times.all_cores),
-                ("all_cores_large", &mut times.large),
-            ] {
-                let key = format!("corpus{task}_{cores}");
-                numbers.push(Number { key, unit: NO_UNIT, slot: Slot::Optional(slot) });
+        for (place, times) in self.corpora.iter_mut().enumerate() {
+            let CoreTimes { one_core, all_cores, large } = times;
+            for (cores, time) in
+                [("one_core", one_core), ("all_cores", all_cores), ("large", large)]
+            {
+                let key = || format!("corpora[{place}].{cores}");
+                numbers.extend(time.as_mut().map(|time| (key(), time)));
             }
         }
-        let [smaller, larger] = &mut self.corpus_elements;
-        for (key, slot) in [("corpus_elements", smaller), ("corpus_elements_large", larger)] {
-            let (key, unit) = (key.to_owned(), NO_UNIT);
-            numbers.push(Number { key, unit, slot: Slot::Optional(slot) });
+        for (place, elements) in self.corpus_elements.iter_mut().enumerate() {
+            let key = || format!("corpus_elements[{place}]");
+            numbers.extend(elements.as_mut().map(|elements| (key(), elements)));
         }
         numbers.extend(self.device.iter_mut().flat_map(DeviceCalibration::numbers));
         numbers
@@ -317,76 +238,64 @@ impl Calibration {
 }
 
 impl DeviceCalibration {
-    fn numbers(&mut self) -> Vec<Number<'_>> {
-        let number = |key: &str, unit, slot| Number { key: format!("device_{key}"), unit, slot };
-        let rate = |key: &str, slot| number(key, GB_PER_S, slot);
-        let mut numbers = vec![
-            rate("h2d_pinned", Slot::Optional(&mut self.h2d_pinned_gb_per_s)),
-            rate("h2d_pageable", Slot::Required(&mut self.h2d_pageable_gb_per_s)),
-            rate("d2h_pinned", Slot::Optional(&mut self.d2h_pinned_gb_per_s)),
-            rate("d2h_pageable", Slot::Required(&mut self.d2h_pageable_gb_per_s)),
-            rate("decode_8bit", Slot::Required(&mut self.decode_8bit_gb_per_s)),
-            rate("decode_12bit", Slot::Required(&mut self.decode_12bit_gb_per_s)),
-            rate("match", Slot::Optional(&mut self.matching_gb_per_s)),
-            rate("memory", Slot::Required(&mut self.memory_gb_per_s)),
-            number("launch", SECONDS, Slot::Required(&mut self.launch_s)),
-            number("startup", SECONDS, Slot::Required(&mut self.startup_s)),
-            number("corpus_task", SECONDS, Slot::Optional(&mut self.corpus_task_s)),
-            number("corpus_prepare", SECONDS, Slot::Optional(&mut self.corpus_prepare_s)),
-            number("corpus_row", SECONDS, Slot::Optional(&mut self.corpus_row_s)),
+    fn numbers(&mut self) -> Vec<(String, &mut f64)> {
+        let Self {
+            name: _,
+            h2d_pinned_gb_per_s,
+            h2d_pageable_gb_per_s,
+            d2h_pinned_gb_per_s,
+            d2h_pageable_gb_per_s,
+            decode_8bit_gb_per_s,
+            decode_12bit_gb_per_s,
+            matching_gb_per_s,
+            memory_gb_per_s,
+            launch_s,
+            startup_s,
+            corpus_task_s,
+            corpus_prepare_s,
+            corpus_row_s,
+            corpus_unit_s,
+        } = self;
+        let numbers = [
+            ("h2d_pinned_gb_per_s", h2d_pinned_gb_per_s.as_mut()),
+            ("h2d_pageable_gb_per_s", Some(h2d_pageable_gb_per_s)),
+            ("d2h_pinned_gb_per_s", d2h_pinned_gb_per_s.as_mut()),
+            ("d2h_pageable_gb_per_s", Some(d2h_pageable_gb_per_s)),
+            ("decode_8bit_gb_per_s", Some(decode_8bit_gb_per_s)),
+            ("decode_12bit_gb_per_s", Some(decode_12bit_gb_per_s)),
+            ("matching_gb_per_s", matching_gb_per_s.as_mut()),
+            ("memory_gb_per_s", Some(memory_gb_per_s)),
+            ("launch_s", Some(launch_s)),
+            ("startup_s", Some(startup_s)),
+            ("corpus_task_s", corpus_task_s.as_mut()),
+            ("corpus_prepare_s", corpus_prepare_s.as_mut()),
+            ("corpus_row_s", corpus_row_s.as_mut()),
         ];
-        let units = ["window", "term", "posting", "pair", "ranked"];
-        numbers.extend(
-            units.iter().zip(&mut self.corpus_unit_s).map(|(unit, slot)| {
-                number(&format!("corpus_{unit}"), SECONDS, Slot::Optional(slot))
-            }),
-        );
-        numbers
+        let numbers = numbers.into_iter().map(|(key, number)| (format!("device.{key}"), number));
+        let units = corpus_unit_s
+            .iter_mut()
+            .enumerate()
+            .map(|(place, number)| (format!("device.corpus_unit_s[{place}]"), number.as_mut()));
+        numbers.chain(units).filter_map(|(key, number)| Some((key, number?))).collect()
     }
 }
 
-impl Line<'_> {
-    fn fault(&self, file: &str, expected: &str) -> Error {
-        let reason = format!("line {}: got `{}`, expected {expected}", self.number, self.value);
-        fault(file, self.offset, reason)
-    }
-
-    /// A number above 0 with its unit.
-    fn number(&self, file: &str, unit: &'static str) -> Result<f64> {
-        let (number, got_unit) = self.value.split_once(' ').unwrap_or((self.value, ""));
-        match number.parse::<f64>() {
-            Ok(value) if got_unit.trim() == unit && value > 0.0 && value.is_finite() => Ok(value),
-            _ => {
-                let expected = format!("a number above 0 in {unit}");
-                Err(self.fault(file, expected.trim_end_matches(" in ")))
-            }
-        }
-    }
+/// Returns true if `text` is a calibration of version 1: lines `key = value unit`, one of them with
+/// the version.
+fn has_older_form(text: &str) -> bool {
+    let has_version =
+        |line: &str| line.split_once('=').is_some_and(|(key, _)| key.trim() == "version");
+    !text.trim_start().starts_with('{') && text.lines().any(has_version)
 }
 
-/// Lines of a file by key.
-fn lines<'a>(file: &str, text: &'a str) -> Result<BTreeMap<&'a str, Line<'a>>> {
-    let (mut lines, mut offset) = (BTreeMap::new(), 0);
-    for (i, whole) in text.split_inclusive('\n').enumerate() {
-        let at = offset;
-        offset += whole.len() as u64;
-        let line = whole.trim();
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        let number = i + 1;
-        let Some((key, value)) = line.split_once('=') else {
-            let reason = format!("line {number}: got `{line}`, expected key = value");
-            return Err(fault(file, at, reason));
-        };
-        let line = Line { number, offset: at, value: value.trim() };
-        if let Some(before) = lines.insert(key.trim(), line) {
-            let reason =
-                format!("line {number}: {} stands in line {} already", key.trim(), before.number);
-            return Err(fault(file, at, reason));
-        }
-    }
-    Ok(lines)
+/// Returns the error for text that `serde_json` refuses, with the line that it stopped at.
+fn json_fault(file: &str, text: &str, error: &serde_json::Error) -> Error {
+    let num_before = error.line().saturating_sub(1);
+    let before_bytes: usize = text.split_inclusive('\n').take(num_before).map(str::len).sum();
+    let line = text.lines().nth(num_before).unwrap_or_default().trim();
+    let shown: String = line.chars().take(MAX_SHOWN_CHARS).collect();
+    let offset = (before_bytes + error.column()) as u64;
+    fault(file, offset, format!("got `{shown}`, expected a calibration in JSON: {error}"))
 }
 
 fn write_and_sync(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
@@ -395,13 +304,9 @@ fn write_and_sync(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     file.sync_all()
 }
 
-/// Names of machines and devices come from outside; what would end the line becomes a blank.
-fn one_line(text: &str) -> String {
-    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    text.trim().to_owned()
-}
-
+/// Returns the error for a file that is no calibration. It names the way out.
 fn fault(file: &str, offset: u64, reason: String) -> Error {
+    let reason = format!("{reason}; run `tadoc calibrate` again");
     Error::Format { file: file.to_owned(), section: "calibration", offset, reason }
 }
 

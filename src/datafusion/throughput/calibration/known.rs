@@ -41,7 +41,7 @@ const KNOWN: [(&str, f64, f64); 14] = [
 
 impl DeviceCalibration {
     /// The built-in rates of the device that the driver calls `name`, such as `NVIDIA H200`.
-    pub fn of_known_device(name: &str) -> Option<Self> {
+    pub fn for_known_device(name: &str) -> Option<Self> {
         let is_in_name = |word: &str| name.split(|c: char| !c.is_alphanumeric()).any(|w| w == word);
         let (_, link, memory) = KNOWN.into_iter().find(|(word, _, _)| is_in_name(word))?;
         Some(Self { name: name.to_owned(), ..Self::scaled(link, memory) })
@@ -78,7 +78,7 @@ impl DeviceCalibration {
 /// of the cache. `None` where neither knows it.
 pub fn expected_device() -> Option<DeviceCalibration> {
     let installed = installed_device(Path::new("/proc/driver/nvidia/gpus"));
-    let known = installed.as_deref().and_then(DeviceCalibration::of_known_device);
+    let known = installed.as_deref().and_then(DeviceCalibration::for_known_device);
     known.or_else(|| cached(&cache_path()?, installed.as_deref()))
 }
 
@@ -88,7 +88,7 @@ pub fn device_rates<E>(
     name: &str,
     measure: impl FnOnce() -> Result<DeviceCalibration, E>,
 ) -> Option<DeviceCalibration> {
-    let known = DeviceCalibration::of_known_device(name);
+    let known = DeviceCalibration::for_known_device(name);
     known.or_else(|| cached_or_measured(cache_path().as_deref(), name, measure))
 }
 
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn names_of_the_driver_are_known() {
         let link = |name: &str| {
-            DeviceCalibration::of_known_device(name).map(|device| {
+            DeviceCalibration::for_known_device(name).map(|device| {
                 assert_eq!(device.name, name);
                 (device.h2d_pinned_gb_per_s.unwrap(), device.memory_gb_per_s)
             })
@@ -160,9 +160,10 @@ mod tests {
     #[test]
     fn known_rates_are_rates() {
         for (name, ..) in KNOWN {
-            let device = DeviceCalibration::of_known_device(name);
+            let device = DeviceCalibration::for_known_device(name);
             let calibration = Calibration { device: device.clone(), ..Calibration::default() };
-            let read = Calibration::from_text("known", &calibration.to_text()).unwrap();
+            let text = calibration.to_text().unwrap();
+            let read = Calibration::from_text("known", &text).unwrap();
             assert_eq!(read.device, device);
         }
     }
@@ -194,7 +195,7 @@ mod tests {
         assert_eq!((rates("another").unwrap().name.as_str(), num_measured.get()), ("another", 2));
         // What is damaged, or of another machine, is written anew.
         let text = fs::read_to_string(&path).unwrap();
-        let of_another = text.replace("machine = ", "machine = not ");
+        let of_another = text.replace("\"machine\": \"", "\"machine\": \"not ");
         for damaged in ["", "version = 9", "\u{0}\u{ff}", &text[..text.len() / 2], &of_another] {
             fs::write(&path, damaged).unwrap();
             assert_eq!(cached(&path, None), None, "{damaged}");

@@ -111,10 +111,8 @@ pub fn measure(
         let blocks = probe_blocks(&rows, [block_eight, block_twelve], corpora)?;
         calibration.device = Some(measure_device(probe, &blocks)?);
     }
-    for mut number in calibration.numbers() {
-        if let Some(value) = number.slot.value_mut() {
-            *value = rounded(*value);
-        }
+    for (_, number) in calibration.numbers() {
+        *number = rounded(*number);
     }
     Ok(calibration)
 }
@@ -348,7 +346,7 @@ mod tests {
         assert!((2.9e-9..3.1e-9).contains(&rates.prepare_s), "{rates:?}");
         assert!((4.9e-9..5.1e-9).contains(&rates.row_s), "{rates:?}");
         assert!(rates.task_s > 1e-3 && rates.startup_s == 0.25);
-        let read = Calibration::from_text("test", &calibration.to_text()).unwrap();
+        let read = Calibration::from_text("test", &calibration.to_text().unwrap()).unwrap();
         assert_eq!(read, calibration);
     }
 

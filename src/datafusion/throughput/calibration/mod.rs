@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! measure    storage, cores, device ──▶ Calibration        6 to 8 s
-//! file       Calibration ◀──▶ key = value unit, one line each
+//! file       Calibration ◀──▶ JSON, one number in a line
 //!            $TADOC_CALIBRATION, or $XDG_CONFIG_HOME/tadoc/calibration,
 //!            ~/.config/tadoc/calibration, %APPDATA%\tadoc\calibration
 //! device     what a device has to answer; gpu_probe has the answers of `gpu`
@@ -19,7 +19,7 @@
 //!
 //! # let dir = tempfile::tempdir().unwrap();
 //! # let file = dir.path().join("calibration");
-//! let device = DeviceCalibration::of_known_device("NVIDIA H200");
+//! let device = DeviceCalibration::for_known_device("NVIDIA H200");
 //! let calibration = Calibration { device, ..Calibration::default() };
 //! calibration.save_to(&file)?;
 //! assert_eq!(Calibration::load_from(&file)?, calibration);
@@ -39,6 +39,7 @@ mod text;
 use std::sync::LazyLock;
 
 use gsst::CodeWidth;
+use serde::{Deserialize, Serialize};
 
 use super::model::{CoreRate, CpuRates, DeviceRates, Rates};
 
@@ -52,7 +53,8 @@ pub use measure::{Step, measure, measure_only_device};
 pub use storage::{StorageRate, StorageSource, measure_storage};
 
 /// Rates of a machine.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Calibration {
     /// The machine's name and processor.
     pub machine: String,
@@ -76,7 +78,8 @@ pub struct Calibration {
 
 /// Rates of one width on the cores, in GB of text per second, and the ratio of the text that was
 /// used.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct WidthRates {
     /// Text : stored bytes of the generated text.
     pub ratio: f64,
@@ -85,7 +88,8 @@ pub struct WidthRates {
 }
 
 /// What a task over a corpus takes, as a multiple of the built-in time; `None`: not measured.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct CoreTimes {
     /// One core.
     pub one_core: Option<f64>,
@@ -96,7 +100,8 @@ pub struct CoreTimes {
 }
 
 /// Rates of a device.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct DeviceCalibration {
     /// Its name.
     pub name: String,
@@ -124,7 +129,7 @@ pub struct DeviceCalibration {
     pub corpus_task_s: Option<f64>,
     /// What is made of an element of a grammar before the first task, in seconds.
     pub corpus_prepare_s: Option<f64>,
-    /// A row of an answer that comes to the host, in seconds. In files of before, units have their rows.
+    /// A row of an answer that comes to the host, in seconds; `None`: units have their rows.
     pub corpus_row_s: Option<f64>,
     /// A window of a sequence, a word, or a pair that is counted, in seconds, in the order of
     /// [`CorpusTask::MEASURED`].

@@ -11,9 +11,10 @@ use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
-use std::{fmt, thread};
 
+use serde::{Deserialize, Serialize};
 use tadoc::error::{Error, Result};
 
 const BUFFER_BYTES: u64 = 4 << 20;
@@ -23,7 +24,8 @@ const MAX_TIME: Duration = Duration::from_secs(1);
 const MIN_BYTES: u64 = 1 << 20;
 
 /// A rate of reading.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct StorageRate {
     /// GB per second.
     pub gb_per_s: f64,
@@ -32,7 +34,8 @@ pub struct StorageRate {
 }
 
 /// Where bytes came from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum StorageSource {
     /// At least nine tenths from storage.
     Storage,
@@ -47,9 +50,6 @@ pub enum StorageSource {
 }
 
 impl StorageSource {
-    pub(super) const ALL: [Self; 5] =
-        [Self::Storage, Self::PageCache, Self::Both, Self::Unknown, Self::BuiltIn];
-
     fn of(read_bytes: u64, fetched_bytes: Option<u64>) -> Self {
         match fetched_bytes {
             None => Self::Unknown,
@@ -57,18 +57,6 @@ impl StorageSource {
             Some(fetched) if fetched <= read_bytes / 10 => Self::PageCache,
             Some(_) => Self::Both,
         }
-    }
-}
-
-impl fmt::Display for StorageSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Self::Storage => "storage",
-            Self::PageCache => "page cache",
-            Self::Both => "storage and page cache",
-            Self::Unknown => "storage or page cache",
-            Self::BuiltIn => "built in",
-        })
     }
 }
 

@@ -1,7 +1,11 @@
-//! Tests of the calibration's file: round trip, faults with file and line, places, replacement.
+//! Tests of the calibration's file: round trip, faults with file and key, places, replacement.
+
+use std::collections::BTreeSet;
 
 use proptest::prelude::*;
+use proptest::sample::Index;
 
+use super::super::corpora::NUM_CORPUS_TASKS;
 use super::*;
 
 fn with_device() -> Calibration {
@@ -15,86 +19,145 @@ fn with_device() -> Calibration {
     Calibration { device: Some(device), ..Calibration::default() }
 }
 
+/// Returns a calibration that has every number, each with digits that need the last bit.
+fn with_everything() -> Calibration {
+    let third = Some(1.0 / 3.0);
+    let device = DeviceCalibration {
+        name: "NVIDIA \"H200\"\n".to_owned(),
+        h2d_pinned_gb_per_s: third,
+        d2h_pinned_gb_per_s: third,
+        matching_gb_per_s: third,
+        launch_s: 6.123_456_789_012_345e-6,
+        corpus_task_s: third,
+        corpus_prepare_s: third,
+        corpus_row_s: third,
+        corpus_unit_s: [third; NUM_CORPUS_TASKS],
+        ..DeviceCalibration::default()
+    };
+    Calibration {
+        corpora: [CoreTimes { one_core: third, all_cores: third, large: third }; NUM_CORPUS_TASKS],
+        corpus_elements: [Some(1e3), Some(1e21)],
+        device: Some(device),
+        ..Calibration::default()
+    }
+}
+
+fn text_of(calibration: &Calibration) -> String {
+    calibration.to_text().unwrap()
+}
+
+/// Returns the reason without the way out, which every reason has.
 fn reason(text: &str) -> String {
     match Calibration::from_text("some/file", text) {
-        Err(Error::Format { file, section: "calibration", reason, .. }) if file == "some/file" => {
-            reason
+        Err(Error::Format { file, section: "calibration", reason, offset }) => {
+            assert_eq!(file, "some/file");
+            assert!(offset <= text.len() as u64, "{offset}");
+            reason.strip_suffix("; run `tadoc calibrate` again").unwrap().to_owned()
         }
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn what_is_written_is_read() {
-    for calibration in [Calibration::default(), with_device()] {
-        let text = calibration.to_text();
+fn reading_returns_the_calibration_that_was_written() {
+    for calibration in [Calibration::default(), with_device(), with_everything()] {
+        let text = text_of(&calibration);
         assert_eq!(Calibration::from_text("f", &text).unwrap(), calibration, "{text}");
         let windows = text.replace('\n', "\r\n");
         assert_eq!(Calibration::from_text("f", &windows).unwrap(), calibration);
     }
-    assert!(with_device().to_text().contains("\ndevice_launch = 0.0000061 s\n"));
-    assert!(!with_device().to_text().contains("d2h_pinned"));
 }
 
 #[test]
-fn names_cannot_break_a_line() {
-    let machine = "  a = b\nversion = 9\u{7}# c ".to_owned();
-    let text = Calibration { machine, ..Calibration::default() }.to_text();
-    let read = Calibration::from_text("f", &text).unwrap();
-    assert_eq!(read.machine, "a = b version = 9 # c");
+fn numbers_that_were_not_measured_may_be_left_out() {
+    let text = text_of(&with_device());
+    let left_out = text.replacen("\"d2h_pinned_gb_per_s\": null,", "", 1);
+    assert_ne!(left_out, text);
+    assert_eq!(Calibration::from_text("f", &left_out).unwrap(), with_device());
 }
 
 #[test]
-fn faults_name_file_and_line() {
-    let text = with_device().to_text();
-    let changed = |from: &str, to: &str| reason(&text.replacen(from, to, 1));
-    let missing = "storage is missing; run `tadoc calibrate` again";
-    assert_eq!(changed("\nstorage = 0.5 GB/s", ""), missing);
-    assert_eq!(
-        changed("storage = 0.5 GB/s", "storage = 0.5 MB/s"),
-        "line 10: got `0.5 MB/s`, expected a number above 0 in GB/s"
-    );
-    for wrong in ["-1 GB/s", "0 GB/s", "NaN GB/s", "inf GB/s", "GB/s", "", "1 GB/s GB/s"] {
-        let reason = changed("storage = 0.5 GB/s", &format!("storage = {wrong}"));
-        assert!(reason.starts_with(&format!("line 10: got `{wrong}`, expected")), "{reason}");
+fn each_number_must_be_above_0() {
+    let mut calibration = with_everything();
+    let num_numbers = calibration.numbers().len();
+    assert_eq!(num_numbers, 1 + 2 * 11 + 3 * NUM_CORPUS_TASKS + 2 + 13 + NUM_CORPUS_TASKS);
+    let mut keys = BTreeSet::new();
+    for place in 0..num_numbers {
+        for wrong in [0.0, -0.0, -1.5, -f64::MAX] {
+            let mut calibration = with_everything();
+            let (key, number) = calibration.numbers().swap_remove(place);
+            *number = wrong;
+            let reason = reason(&text_of(&calibration));
+            assert_eq!(reason, format!("{key}: got {wrong}, expected a number above 0"));
+            keys.insert(key);
+        }
     }
-    assert_eq!(
-        changed("cpu_8bit_ratio = 2.25", "cpu_8bit_ratio = 2.25 GB/s"),
-        "line 11: got `2.25 GB/s`, expected a number above 0"
+    assert_eq!(keys.len(), num_numbers);
+}
+
+#[test]
+fn numbers_must_be_finite() {
+    let text = text_of(&with_device());
+    for wrong in ["NaN", "inf", "-inf", "1e999", "\"0.5\"", "null", "[]", "0.5 GB"] {
+        let reason =
+            reason(&text.replacen("\"gb_per_s\": 0.5", &format!("\"gb_per_s\": {wrong}"), 1));
+        let start = format!("got `\"gb_per_s\": {wrong},`, expected a calibration in JSON: ");
+        assert!(reason.starts_with(&start) && reason.contains("at line 8 "), "{reason}");
+    }
+}
+
+#[test]
+fn counts_must_be_above_0() {
+    let num_cores = format!("\"num_cores\": {}", Calibration::default().num_cores);
+    let text = text_of(&Calibration::default());
+    let changed = |to: &str| reason(&text.replacen(&num_cores, &format!("\"num_cores\": {to}"), 1));
+    assert_eq!(changed("0"), "num_cores: got 0, expected a number of cores");
+    for wrong in ["-1", "1.5", "1e30", "99999999999999999999999"] {
+        assert!(changed(wrong).starts_with(&format!("got `\"num_cores\": {wrong},`")));
+    }
+}
+
+#[test]
+fn faults_name_key_and_line() {
+    let text = text_of(&with_device());
+    let changed = |from: &str, to: &str| {
+        let changed = text.replacen(from, to, 1);
+        assert_ne!(changed, text, "{from}");
+        reason(&changed)
+    };
+    let holds = |reason: String, parts: &[&str]| {
+        assert!(parts.iter().all(|part| reason.contains(part)), "{reason}");
+    };
+    holds(changed("\"gb_per_s\": 0.5,", ""), &["missing field `gb_per_s`", "at line "]);
+    holds(changed("launch_s", "lunch_s"), &["unknown field `lunch_s`", "at line "]);
+    holds(changed("\"name\"", "\"launch_s\": 1, \"name\""), &["duplicate field `launch_s`"]);
+    holds(
+        changed("\"built_in\"", "\"tape\""),
+        &["`\"source\": \"tape\"`", "unknown variant `tape`"],
     );
-    assert!(changed("device_launch", "device_lunch").starts_with("device_launch is missing"));
-    assert_eq!(reason(&format!("{text}x = 1\n")), "line 41: unknown key x");
-    assert_eq!(reason(&format!("{text}date = 1\n")), "line 41: date stands in line 6 already");
-    assert_eq!(reason("what"), "line 1: got `what`, expected key = value");
-    assert!(reason(&text.replacen("cores = ", "cores = -", 1)).ends_with("a number of cores"));
-    assert!(changed("= built in\ndevice", "= tape\ndevice").starts_with("line 8: got `tape`"));
-    let error = Calibration::from_text("f", &text.replacen("version = 1", "version = 2", 1));
-    assert!(matches!(error, Err(Error::Version { .. })), "{error:?}");
-}
-
-/// Builds until November 2026 measured batches of questions, too.
-#[test]
-fn files_of_older_builds_are_read() {
-    let text = with_device().to_text();
-    let cores = "corpus_passage = 0.0000008412 s\ncorpus_passage_byte = 0.0000000003 s\n\
-                 corpus_word_byte = 0.0000000007021 s\n";
-    let device = "device_corpus_batch = 0.0001003 s\ndevice_corpus_question = 0.0000000655 s\n\
-                  device_corpus_passage_byte = 0.000000001 s\n\
-                  device_corpus_word_byte = 0.0000000011 s\ndevice_corpus_text = 0.000000002 s\n";
-    let old = text.replacen("device_h2d", &format!("{cores}device_h2d"), 1) + device;
-    let read = Calibration::from_text("f", &old).unwrap();
-    assert_eq!(read, with_device());
-    assert_eq!(read.to_text(), text);
-    // Their values are no longer looked at; a key may still stand once.
-    assert!(Calibration::from_text("f", &old.replace("0.0001003 s", "fast")).is_ok());
-    let twice = reason(&format!("{old}corpus_passage = 1 s\n"));
-    assert!(twice.contains("corpus_passage stands in line"), "{twice}");
+    holds(changed("\"calibration\"", "\"calibrations\""), &["unknown field `calibrations`"]);
+    holds(reason("what"), &["got `what`", "at line 1 "]);
+    holds(reason(""), &["got ``", "EOF while parsing"]);
+    holds(reason(&format!("{text}x")), &["got `x`", "trailing characters"]);
+    holds(reason(&"[".repeat(10_000)), &[&format!("got `{}`", "[".repeat(MAX_SHOWN_CHARS))]);
+    let cut = reason(&text[..text.len() / 2]);
+    holds(cut, &["EOF while parsing"]);
 }
 
 #[test]
-fn device_numbers_need_a_device() {
-    let text = with_device().to_text().replacen("\ndevice = NVIDIA H200", "", 1);
-    assert!(reason(&text).contains("unknown key device_"), "{}", reason(&text));
+fn other_versions_are_refused() {
+    let later = "{\"version\": 3, \"calibration\": [1, {\"speed\": \"high\"}]}";
+    let error = Calibration::from_text("f", later).unwrap_err();
+    assert!(matches!(&error, Error::Version { got, .. } if got == "3"), "{error:?}");
+}
+
+#[test]
+fn the_older_form_is_refused_and_named() {
+    let lines = "version = 1\nmachine = any\ndate = 2026-11-20\ncores = 16\nstorage = 2.41 GB/s\n";
+    for text in [lines.to_owned(), format!("# a comment {{\n\n{lines}"), "version=1\r\n".to_owned()]
+    {
+        assert_eq!(reason(&text), "got the older form `key = value unit`, expected JSON");
+    }
 }
 
 #[test]
@@ -128,7 +191,7 @@ fn huge_and_binary_files_are_refused() {
         fs::write(&path, bytes).unwrap();
         let error = Calibration::load_from(&path).unwrap_err();
         assert!(matches!(error, Error::Format { .. }), "{error}");
-        assert!(error.to_string().contains("calibration"), "{error}");
+        assert!(error.to_string().contains("run `tadoc calibrate` again"), "{error}");
     }
 }
 
@@ -163,13 +226,22 @@ proptest! {
     }
 
     #[test]
-    fn a_damaged_file_is_read_or_refused(at in 0..1200_usize, byte: u8) {
-        let mut bytes = with_device().to_text().into_bytes();
-        if let Some(place) = bytes.get_mut(at) {
-            *place = byte;
-        }
-        if let Ok(text) = String::from_utf8(bytes) {
-            let _ = Calibration::from_text("f", &text);
+    fn any_bytes_are_refused(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("calibration");
+        fs::write(&path, bytes).unwrap();
+        prop_assert!(Calibration::load_from(&path).is_err());
+    }
+
+    #[test]
+    fn a_damaged_file_is_read_or_refused(place: Index, byte: u8) {
+        let mut bytes = text_of(&with_everything()).into_bytes();
+        let place = place.index(bytes.len());
+        bytes[place] = byte;
+        let Ok(text) = String::from_utf8(bytes) else { return Ok(()) };
+        if let Ok(mut read) = Calibration::from_text("f", &text) {
+            prop_assert!(read.num_cores > 0);
+            prop_assert!(read.numbers().iter().all(|(_, number)| **number > 0.0));
         }
     }
 }

@@ -53,7 +53,7 @@ pub(super) const CHECKS: [(BlockCheck, &str); 12] = [
 
 impl BlockCheck {
     /// Returns the check for a number that a kernel reported.
-    pub(super) fn of(number: u32) -> Self {
+    pub(super) fn from_number(number: u32) -> Self {
         let place = (number as usize).checked_sub(1);
         place.and_then(|at| CHECKS.get(at)).map_or(Self::Unknown, |(check, _)| *check)
     }

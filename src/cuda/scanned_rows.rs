@@ -43,10 +43,10 @@ pub(super) fn verdict(word: u64) -> Result<(), GpuError> {
     let (block, check, place) = (word >> 32, word as u32 >> 26, word as u32 % (1 << 26));
     match (word, block) {
         (NO_ERROR, _) => Ok(()),
-        (_, NO_BLOCK) => Err(GpuError::NotText { check: BlockCheck::of(check), place }),
+        (_, NO_BLOCK) => Err(GpuError::NotText { check: BlockCheck::from_number(check), place }),
         (_, block) => {
             let block_idx = block as usize;
-            Err(GpuError::Malformed { block_idx, check: BlockCheck::of(check), place })
+            Err(GpuError::Malformed { block_idx, check: BlockCheck::from_number(check), place })
         }
     }
 }

@@ -1,14 +1,14 @@
-//! The devices of a session: opened once, with the copies of corpora and the scanners of columns.
+//! The devices of a session, with copies of segments and scanners of GSST columns.
 //!
 //! ```text
 //! CudaSession ── Opening ──▶ seats, one for each device
 //!   seat       scanner     blocks of GSST columns          (columns)
 //!              copies      of segments, behind a lock      (corpora)
-//!   homes      segment ──▶ its seat, the same for as long as it is loaded
+//!   homes      segment ──▶ its seat, which stays the same while the segment is loaded
 //! ```
 //!
-//! A session limits the memory of its devices. The driver shares the context of a device among the
-//! sessions of a process, so opening the second one is quick. If a device has too little memory for
+//! A session opens its devices once and limits their memory. The sessions of a process share the
+//! context of a device, so the second session opens quickly. If a device has too little memory for
 //! a request, the session drops what it keeps there for other requests, and tries again.
 
 mod column_arrays;
@@ -28,11 +28,11 @@ use corpora::Homes;
 use gsst::CodeWidth;
 use tadoc::accelerator::DeviceState;
 
-/// Called with the first device when it is open.
+/// Function that gets the first device when the devices are open.
 type AfterOpening = dyn Fn(&Device) + Send + Sync;
 
-/// The devices of a session. Implements [`Accelerator`](tadoc::accelerator::Accelerator) for corpora
-/// and [`ColumnDevice`](gsst::parquet::device::ColumnDevice) for GSST columns.
+/// The devices of a session. Implements [`Accelerator`](tadoc::accelerator::Accelerator) for
+/// corpora and [`ColumnDevice`](gsst::parquet::device::ColumnDevice) for GSST columns.
 ///
 /// ```
 /// use tadoc::accelerator::{Accelerator, DeviceState};
@@ -57,7 +57,7 @@ pub(super) struct Seat {
     device: Device,
     scanner: GsstScanner,
     copies: Mutex<CorpusCopies>,
-    /// Keys of the copies when the lock was released last. Readable without the lock.
+    /// Keys of the copies at the last release of their lock. Can be read without that lock.
     kept: Mutex<Vec<CopyKey>>,
 }
 
@@ -132,13 +132,14 @@ impl Seat {
         if let Ok(mut copies) = self.copies.try_lock() {
             copies.clear();
             *lock(&self.kept) = copies.keys();
-            // Memory comes back when earlier work is done. Its faults are found by its own caller.
+            // The memory is free when earlier work is done. The caller of that work gets its
+            // faults.
             let _ = self.device.synchronize();
         }
     }
 
-    /// Returns the result of `work`. If the device has too little memory, releases this seat's other
-    /// contents and tries again.
+    /// Returns the result of `work`. If the device has too little memory, releases this seat's
+    /// other contents and tries again.
     fn retried<T>(&self, work: impl Fn() -> Result<T, GpuError>) -> Result<T, GpuError> {
         work().or_else(|error| match error {
             GpuError::OutOfMemory { .. } => {
@@ -166,7 +167,7 @@ fn open_all() -> Result<Vec<Arc<Seat>>, GpuError> {
     Ok(seats)
 }
 
-/// Loads the kernels of all scanners at the same time. The first run reports a failure.
+/// Loads the kernels of all scanners in parallel. A failure is reported by the first run.
 fn load_kernels(seats: &[Arc<Seat>]) {
     std::thread::scope(|scope| {
         for seat in seats {

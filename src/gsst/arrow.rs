@@ -72,7 +72,7 @@ impl TextType {
     ];
 
     /// Returns the text type of `data_type`, if it is one.
-    pub fn of(data_type: &DataType) -> Option<Self> {
+    pub fn from_data_type(data_type: &DataType) -> Option<Self> {
         Self::ALL.into_iter().find(|text_type| text_type.data_type() == *data_type)
     }
 
@@ -105,7 +105,7 @@ impl TextType {
 ///
 /// [`Error::InvalidArgument`] if the array has another type.
 pub fn rows(array: &dyn Array) -> Result<Vec<Option<&[u8]>>> {
-    Ok(match TextType::of(array.data_type()) {
+    Ok(match TextType::from_data_type(array.data_type()) {
         Some(TextType::Utf8) => bytes_of(array.as_string::<i32>().iter()),
         Some(TextType::LargeUtf8) => bytes_of(array.as_string::<i64>().iter()),
         Some(TextType::Utf8View) => bytes_of(array.as_string_view().iter()),

@@ -149,6 +149,6 @@ fn masks_become_arrays() {
     let block = Block::open(&blocks[0][..]).unwrap();
     let mask = block.rows_like(&Pattern::starts_with(b"ab"));
     assert_eq!(mask_array(&mask).values().iter().collect::<Vec<_>>(), [true, false, true]);
-    assert_eq!(TextType::of(&DataType::Int8), None);
+    assert_eq!(TextType::from_data_type(&DataType::Int8), None);
     assert_eq!(TextType::LargeUtf8.as_view(), TextType::Utf8View);
 }

@@ -65,7 +65,7 @@ impl Symbol {
     }
 
     /// Returns the symbol of one byte.
-    pub(super) fn of_byte(byte: u8) -> Self {
+    pub(super) fn from_byte(byte: u8) -> Self {
         Self { bytes: [byte, 0, 0, 0, 0, 0, 0, 0], len_bytes: 1 }
     }
 

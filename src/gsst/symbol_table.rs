@@ -87,7 +87,7 @@ impl SymbolTable {
     }
 
     /// Creates a table from symbols that are known to fit `width`.
-    pub(super) fn of_trained(width: CodeWidth, symbols: Vec<Symbol>) -> Self {
+    pub(super) fn from_trained(width: CodeWidth, symbols: Vec<Symbol>) -> Self {
         debug_assert!(symbols.len() <= width.max_symbols());
         Self { width, symbols }
     }
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn too_many_symbols_are_refused() {
-        let symbols = vec![Symbol::of_byte(b'a'); 256];
+        let symbols = vec![Symbol::from_byte(b'a'); 256];
         assert!(matches!(
             SymbolTable::new(CodeWidth::Eight, symbols.clone()),
             Err(Error::InvalidArgument { .. })

@@ -141,7 +141,7 @@ struct Best {
 
 impl<'a> Trainer<'a> {
     fn new(sample: &'a Sample, width: CodeWidth, parse: Parse) -> Self {
-        let symbols: Vec<Symbol> = (0..=u8::MAX).map(Symbol::of_byte).collect();
+        let symbols: Vec<Symbol> = (0..=u8::MAX).map(Symbol::from_byte).collect();
         Self {
             sample,
             byte_units: sample.occurs().map(|occurs| if occurs { 1 } else { 2 }),
@@ -373,7 +373,7 @@ impl<'a> Trainer<'a> {
         let with_code = self.symbols.iter().zip(self.byte_units).filter(|(_, units)| *units == 1);
         symbols.extend(with_code.map(|(symbol, _)| symbol));
         symbols.sort_unstable_by_key(order);
-        SymbolTable::of_trained(width, symbols)
+        SymbolTable::from_trained(width, symbols)
     }
 }
 

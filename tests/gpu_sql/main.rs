@@ -156,7 +156,7 @@ async fn check_little_memory(scene: &Scene, sql: &str) {
     scene.run("SET tadoc.gpu_memory_bytes = '4GiB'").await;
     let ample = scene.check(sql).await;
     assert_eq!((ample.fallbacks, scene.check(sql).await.upload_bytes), (0, 0), "{sql}");
-    let (mut is_swapped, mut is_refused, mut came_ahead) = (false, false, false);
+    let (mut is_swapped, mut is_refused) = (false, false);
     for kib in (2..=16).rev().map(|bits| 1 << bits) {
         scene.run(&format!("SET tadoc.gpu_memory_bytes = '{kib}KiB'")).await;
         scene.check(sql).await;
@@ -165,15 +165,13 @@ async fn check_little_memory(scene: &Scene, sql: &str) {
             // Data on the device is dropped, and needed data is uploaded again.
             assert_eq!(again.rows, ample.rows, "{sql}");
             is_swapped |= again.upload_bytes > 0;
-            came_ahead |= again.ahead_bytes > 0;
-            assert!(again.ahead_bytes <= again.upload_bytes, "{sql}: {again:?}");
         } else {
             // Memory has no room for one segment: the CPU counts, and the metrics say so.
             assert_eq!((again.fallbacks, again.rows), (1, 0), "{sql}");
             is_refused = true;
         }
     }
-    assert!(is_swapped && is_refused && came_ahead, "{sql}");
+    assert!(is_swapped && is_refused, "{sql}");
     scene.run("SET tadoc.gpu_memory_bytes = '4GiB'").await;
     assert_eq!(scene.check(sql).await.fallbacks, 0);
 }

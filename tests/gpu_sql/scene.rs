@@ -31,18 +31,16 @@ pub struct Scene {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done {
     pub upload_bytes: usize,
-    /// The share of these bytes that was copied while the device worked on the segment before.
-    pub ahead_bytes: usize,
     pub rows: usize,
     pub fallbacks: usize,
 }
 
-pub const NOTHING: Done = Done { upload_bytes: 0, ahead_bytes: 0, rows: 0, fallbacks: 0 };
+pub const NOTHING: Done = Done { upload_bytes: 0, rows: 0, fallbacks: 0 };
 
 impl Done {
     /// Returns the work of the same query if all needed data is on the device.
     pub fn resident(self) -> Self {
-        Self { upload_bytes: 0, ahead_bytes: 0, ..self }
+        Self { upload_bytes: 0, ..self }
     }
 }
 
@@ -109,7 +107,6 @@ impl Scene {
         let of = |name| sum_of(plan, name);
         let done = Done {
             upload_bytes: of("device_upload_bytes"),
-            ahead_bytes: of("device_ahead_bytes"),
             rows: of("device_rows"),
             fallbacks: of("device_fallbacks"),
         };

@@ -66,7 +66,7 @@ struct Run {
 
 impl Columns {
     /// Creates columns whose cells are texts that may hold numbers, dates or booleans.
-    pub fn of_texts() -> Self {
+    pub fn from_texts() -> Self {
         Self { narrow: Some(Guesses::default()), ..Self::default() }
     }
 
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn texts_become_numbers_only_where_nothing_is_lost() {
-        let mut columns = Columns::of_texts();
+        let mut columns = Columns::from_texts();
         let column = |values: Vec<&str>| -> ArrayRef { Arc::new(StringArray::from(values)) };
         let rows = batch(vec![
             ("year", column(vec!["1999", "-2000"])),

@@ -184,7 +184,7 @@ pub fn read(
 ) -> Outcome<Read> {
     let mut sink = Gather { batch: Batch::default(), packed: Packed::default(), sink };
     let mut columns = match documents {
-        Documents::Csv(_) => Columns::of_texts(),
+        Documents::Csv(_) => Columns::from_texts(),
         _ => Columns::default(),
     };
     for input in inputs {

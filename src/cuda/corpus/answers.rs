@@ -18,28 +18,28 @@ const PAIRS: u64 = 1 << 32;
 
 impl CopyKey {
     /// Returns the key of the object that counts words.
-    pub fn of_weights(segment: &Arc<Segment>) -> Self {
-        Self::of::<CorpusWeights>(segment, 0)
+    pub fn for_weights(segment: &Arc<Segment>) -> Self {
+        Self::new::<CorpusWeights>(segment, 0)
     }
 
     /// Returns the key of the object that counts sequences of `n` words.
-    pub fn of_sequences(segment: &Arc<Segment>, n: usize) -> Self {
-        Self::of::<CorpusSequences>(segment, n as u64)
+    pub fn for_sequences(segment: &Arc<Segment>, n: usize) -> Self {
+        Self::new::<CorpusSequences>(segment, n as u64)
     }
 
     /// Returns the key of the object that finds words of documents and documents of words.
-    pub fn of_terms(segment: &Arc<Segment>) -> Self {
-        Self::of::<CorpusTerms>(segment, 0)
+    pub fn for_terms(segment: &Arc<Segment>) -> Self {
+        Self::new::<CorpusTerms>(segment, 0)
     }
 
     /// Returns the key of the object that counts pairs in windows of `window` words.
-    pub fn of_pairs(segment: &Arc<Segment>, window: usize) -> Self {
-        Self::of::<CorpusSequences>(segment, PAIRS | window as u64)
+    pub fn for_pairs(segment: &Arc<Segment>, window: usize) -> Self {
+        Self::new::<CorpusSequences>(segment, PAIRS | window as u64)
     }
 
     /// Returns the key of the object that ranks documents of sequences of `n` words.
-    pub fn of_ranked(segment: &Arc<Segment>, n: usize) -> Self {
-        Self::of::<CorpusRanked>(segment, n as u64)
+    pub fn for_ranked(segment: &Arc<Segment>, n: usize) -> Self {
+        Self::new::<CorpusRanked>(segment, n as u64)
     }
 }
 

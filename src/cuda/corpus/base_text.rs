@@ -1,6 +1,7 @@
-//! Passages of documents on the host, and the text that edits read.
+//! Passages of documents in host memory, and the trait of the text that edits read.
 //!
-//! [`CorpusText`](super::CorpusText) is such a text on a device. Tests have one on the host.
+//! [`CorpusText`](super::CorpusText) implements the trait on a device. Tests implement it on the
+//! host.
 
 use crate::error::GpuError;
 
@@ -15,7 +16,7 @@ pub struct PassageQuery {
     pub len_bytes: u64,
 }
 
-/// Consecutive passages.
+/// Passages, one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passages {
     pub(super) starts: Vec<u64>,
@@ -33,7 +34,8 @@ impl Passages {
         Self { starts, text }
     }
 
-    /// Returns the start of each passage and the end of the last, and the bytes of all.
+    /// Returns the start of each passage and the end of the last one, and the bytes of all
+    /// passages.
     pub fn into_parts(self) -> (Vec<u64>, Vec<u8>) {
         (self.starts, self.text)
     }
@@ -58,14 +60,18 @@ impl Passages {
     }
 }
 
-/// Class and bytes of a terminal.
+/// A word or separator: true for a word, and its bytes.
 pub(super) type Terminal = (bool, Box<[u8]>);
 
-/// A text to be edited.
+/// A base text that edits read.
 pub(super) trait BaseText: Sync {
     fn num_docs(&self) -> usize;
 
-    /// Returns the length of a document in bytes; an error if the document does not exist.
+    /// Returns the length of a document in bytes.
+    ///
+    /// # Errors
+    ///
+    /// An error if the document does not exist.
     fn doc_len_bytes(&self, doc: u32) -> Result<u64, GpuError>;
 
     fn read(&self, queries: &[PassageQuery]) -> Result<Passages, GpuError>;

@@ -85,7 +85,7 @@ pub struct CopyKey {
 
 impl CopyKey {
     /// Returns the key of part `P` of `segment` for `number`.
-    pub fn of<P: Any>(segment: &Arc<Segment>, number: u64) -> Self {
+    pub fn new<P: Any>(segment: &Arc<Segment>, number: u64) -> Self {
         Self { segment: Arc::as_ptr(segment).addr(), part: TypeId::of::<P>(), number }
     }
 }
@@ -145,7 +145,7 @@ impl CorpusCopies {
         number: u64,
         make: impl Fn(&DeviceCorpus) -> Result<P, GpuError>,
     ) -> Result<P, GpuError> {
-        let kept = self.kept.take(&CopyKey::of::<P>(segment, number));
+        let kept = self.kept.take(&CopyKey::new::<P>(segment, number));
         if let Some(part) = kept.and_then(|kept| kept.downcast::<P>().ok()) {
             return Ok(*part);
         }
@@ -159,7 +159,7 @@ impl CorpusCopies {
 
     /// Puts `part` into the cache: a part from [`take`](Self::take), or a new one.
     pub fn put<P: Any + Send>(&mut self, segment: &Arc<Segment>, number: u64, part: P) {
-        self.kept.put(CopyKey::of::<P>(segment, number), Box::new(part));
+        self.kept.put(CopyKey::new::<P>(segment, number), Box::new(part));
     }
 
     /// Returns the result of `work`. If the device has too little memory for it, evicts copies and
@@ -194,7 +194,7 @@ impl CorpusCopies {
     }
 
     fn corpus(&mut self, segment: &Arc<Segment>) -> Result<DeviceCorpus, GpuError> {
-        let key = CopyKey::of::<DeviceCorpus>(segment, 0);
+        let key = CopyKey::new::<DeviceCorpus>(segment, 0);
         let kept = self.kept.take(&key).and_then(|kept| kept.downcast::<DeviceCorpus>().ok());
         let corpus = match kept {
             Some(corpus) => *corpus,

@@ -1,8 +1,8 @@
-//! Rows that a device decoded, as Arrow arrays of views over the memory they were copied to.
+//! Arrow arrays of the rows that a device decoded. They are views of the memory of the copied rows.
 //!
 //! The device has checked the properties that Arrow would check again, row by row: views point into
-//! the text, and if UTF-8 is demanded, the text is valid and rows start at its characters
-//! (`kernels/gsst_rows.cu`). Checking it again on the host takes longer than all work of the device.
+//! the text, and if UTF-8 is demanded, the text is valid and rows start at characters
+//! (`kernels/gsst_rows.cu`). A second check on the host takes longer than all work of the device.
 //! `tests/gpu/parity.rs` and the suite `gpu_sql` compare such arrays with checked ones of the CPU.
 
 #![allow(unsafe_code, reason = "arrays of rows that were checked on the device")]
@@ -22,7 +22,7 @@ use gsst::parquet::StretchMatches;
 use gsst::parquet::device::RowMemory;
 use gsst::{Error, Result};
 
-/// Memory that Arrow holds, with its account.
+/// Host memory of Arrow arrays, with its account.
 struct Held {
     buffer: Arc<HostBuffer>,
     _account: Box<dyn RowMemory>,
@@ -34,7 +34,7 @@ impl AsRef<[u8]> for Held {
     }
 }
 
-/// Returns the rows of each block of a run. The last array to be dropped closes `account`.
+/// Returns the rows of each block of a run. `account` lives until the last array is dropped.
 ///
 /// # Errors
 ///
@@ -71,10 +71,10 @@ pub(super) fn stretch_arrays(
     Ok(rows.block_rows().iter().map(stretch).collect())
 }
 
-/// Returns the rows of each block that match, with their text if it came back. The last array to be
-/// dropped closes `account`.
+/// Returns the rows of each block that match, with their text if the device returned it. `account`
+/// lives until the last array is dropped.
 ///
-/// The UTF-8 of the few selected rows is checked here, as the CPU checks that of rows it selects.
+/// The text of the few selected rows is checked to be UTF-8 here, as on the CPU.
 ///
 /// # Errors
 ///
@@ -106,7 +106,7 @@ pub(super) fn block_matches(
     Ok(matched.block_rows().iter().map(of_block).collect())
 }
 
-/// Returns the text of all rows that match, as views over the memory it was copied to.
+/// Returns the text of all rows that match, as views of the memory in `held`.
 fn matched_texts(
     held: Held,
     offsets: Range<usize>,
@@ -137,8 +137,9 @@ fn array(
     text_type: TextType,
 ) -> ArrayRef {
     if text_type.is_utf8() {
-        // SAFETY: the rows were decoded with `must_be_utf8`, so the device has found the text to be
-        // UTF-8 and all rows to start at characters; it made the views from its own offsets.
+        // SAFETY: the rows were decoded with `must_be_utf8`. So the device has checked that the
+        // text is UTF-8 and that all rows start at characters. It made the views from its own
+        // offsets.
         Arc::new(unsafe { StringViewArray::new_unchecked(views, vec![text], nulls) })
     } else {
         // SAFETY: the device made the views from its own offsets.

@@ -1,8 +1,8 @@
 //! GSST columns on the devices of a session, as Arrow arrays.
 //!
-//! Partition `p` uses device `p` modulo the number of those that did not fail. A result is one buffer
-//! of pinned host memory. The arrays of all stretches are slices of it, so no text is copied on the
-//! host. The account counts the buffer for as long as one of them lives.
+//! Partition `p` uses device `p` modulo the number of devices that did not fail. A result is one
+//! buffer of pinned host memory. The arrays of all stretches are slices of it, so no text is copied
+//! on the host. The account counts the buffer until the last slice is dropped.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ impl ColumnDevice for CudaSession {
     }
 }
 
-/// The scanner at a seat.
+/// The scanner of a seat.
 #[derive(Debug)]
 struct SeatScanner(Arc<Seat>);
 
@@ -68,7 +68,7 @@ impl ColumnScanner for SeatScanner {
     fn matcher(&self, predicates: &[&CodePredicate]) -> DeviceResult<Box<dyn ColumnMatcher>> {
         let Self(seat) = self;
         let mut predicates = predicates.to_vec();
-        // The first test runs over all rows, so it must not be a negation.
+        // The first test scans all rows, so it should not be a negation.
         predicates.sort_by_key(|predicate| predicate.is_negated);
         let tests = predicates.into_iter().map(|predicate| {
             let test = match &predicate.test {
@@ -85,7 +85,7 @@ impl ColumnScanner for SeatScanner {
     }
 }
 
-/// Predicates on a column at a seat.
+/// Predicates on a column, tested by the scanner of a seat.
 struct SeatMatcher {
     seat: Arc<Seat>,
     tests: Vec<RowPredicate>,
@@ -107,7 +107,7 @@ impl ColumnMatcher for SeatMatcher {
     }
 }
 
-/// Rows on their way, decoded in full.
+/// Rows that the device decodes in full.
 struct PendingArrays {
     rows: scanned_rows::PendingRows,
     text_type: TextType,
@@ -117,13 +117,13 @@ struct PendingArrays {
 impl PendingRows<ArrayRef> for PendingArrays {
     fn wait(self: Box<Self>) -> DeviceResult<Vec<ArrayRef>> {
         let rows = self.rows.wait()?;
-        // Staging is free again, but the buffer may be larger than the rows.
+        // The staging memory is free again, but the buffer may be larger than the rows.
         resize(self.memory.as_ref(), rows.buffer().capacity_bytes())?;
         Ok(stretch_arrays(rows, self.text_type, self.memory)?)
     }
 }
 
-/// Matching rows on their way.
+/// Rows that the device matches with predicates.
 struct PendingStretches {
     rows: PendingMatches,
     text_type: TextType,

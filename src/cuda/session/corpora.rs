@@ -1,9 +1,9 @@
 //! Tasks over corpora on the devices of a session.
 //!
 //! ```text
-//! segment ──▶ its home: the next device in turn
-//! device  ──▶ a lock around the copies of its segments, one segment at a time
-//! found rows  ──▶ the account reserves memory ──▶ to the host
+//! segment     ──▶ its seat: devices take turns
+//! device      ──▶ a lock around the copies of its segments, one segment at a time
+//! found rows  ──▶ the account reserves memory ──▶ copy to the host
 //! ```
 //!
 //! Several devices work at the same time, each on its own segments.
@@ -35,7 +35,7 @@ type GpuResult<T> = std::result::Result<T, GpuError>;
 pub(super) struct Homes {
     seats: BTreeMap<usize, usize>,
     next: usize,
-    /// Segments that are not loaded any more, with their seats.
+    /// Seats and addresses of segments whose copies at these seats are no longer needed.
     gone: Vec<(usize, usize)>,
 }
 
@@ -60,7 +60,7 @@ impl Homes {
         }
     }
 
-    /// Takes the segments at seat `seat` that are gone.
+    /// Takes the addresses of the segments whose copies at seat `seat` are no longer needed.
     fn take_gone(&mut self, seat: usize) -> Vec<usize> {
         self.gone.extract_if(.., |(of, _)| *of == seat).map(|(_, address)| address).collect()
     }
@@ -68,7 +68,7 @@ impl Homes {
 
 /// Rows that a device found in a segment, in its memory.
 trait Found {
-    /// The same rows in host memory.
+    /// Type of the rows in host memory.
     type Rows: Send;
 
     fn num_rows(&self) -> usize;
@@ -169,10 +169,10 @@ impl Accelerator for CudaSession {
     fn missing_elements(&self, task: SegmentTask, segments: &[Arc<Segment>]) -> u64 {
         let is_missing = |segment: &&Arc<Segment>| {
             let key = match task {
-                SegmentTask::Terms => CopyKey::of_terms(segment),
-                SegmentTask::Sequences(num_words) => CopyKey::of_sequences(segment, num_words),
-                SegmentTask::Pairs(window) => CopyKey::of_pairs(segment, window),
-                SegmentTask::Ranked(num_words) => CopyKey::of_ranked(segment, num_words),
+                SegmentTask::Terms => CopyKey::for_terms(segment),
+                SegmentTask::Sequences(num_words) => CopyKey::for_sequences(segment, num_words),
+                SegmentTask::Pairs(window) => CopyKey::for_pairs(segment, window),
+                SegmentTask::Ranked(num_words) => CopyKey::for_ranked(segment, num_words),
             };
             let has_copy =
                 |seat: &Arc<Seat>| seat.device.check().is_ok() && lock(&seat.kept).contains(&key);
@@ -228,7 +228,7 @@ impl Accelerator for CudaSession {
 }
 
 impl CudaSession {
-    /// Returns the rows that `find` finds in each segment.
+    /// Returns the rows that `find` finds in each segment, in host memory.
     fn rows<F: Found>(
         &self,
         work: SegmentWork<'_>,
@@ -253,8 +253,8 @@ impl CudaSession {
         .collect()
     }
 
-    /// Returns the result of `work` for each of `segments`, in order. Each device takes at most
-    /// `max_bytes` from now on. The first error ends the work of its device.
+    /// Returns the result of `work` for each of `segments`, in order. Limits the memory of each
+    /// device to `max_bytes` from now on. A device stops at its first error.
     fn for_each_segment<P: Send>(
         &self,
         segments: &[Arc<Segment>],
@@ -281,7 +281,7 @@ impl CudaSession {
         };
         let parts: GpuResult<Vec<Vec<(usize, P)>>> = if by_seat.len() > 1 {
             thread::scope(|scope| {
-                // The threads run at the same time because all handles are collected first.
+                // All threads start before the first one is joined.
                 let threads: Vec<_> =
                     by_seat.into_iter().map(|one| scope.spawn(|| at_seat(one))).collect();
                 let join = |thread: thread::ScopedJoinHandle<'_, _>| {
@@ -324,7 +324,7 @@ impl CudaSession {
     }
 }
 
-/// Returns the rows that `find` finds, after all work for them is done. Adds the times to `account`.
+/// Returns the rows that `find` finds, when the device has finished. Adds the times to `account`.
 fn timed<F>(
     account: &dyn RowAccount,
     copies: &mut CorpusCopies,
@@ -343,7 +343,7 @@ fn address(segment: &Arc<Segment>) -> usize {
     Arc::as_ptr(segment).addr()
 }
 
-/// Rounds at a seat.
+/// The rounds of grammars on the device of a seat.
 #[derive(Debug)]
 struct SeatRounds {
     rounds: DeviceRounds,
@@ -366,7 +366,7 @@ mod tests {
         let seats: Vec<_> = (10..15).map(|address| homes.seat(address, &[0, 1, 2])).collect();
         assert_eq!(seats, [0, 1, 2, 0, 1]);
         assert_eq!((homes.seat(12, &[0, 1, 2]), homes.seat(10, &[0, 1, 2])), (2, 0));
-        // Seat 2 is lost: its segment moves, and its copies there are dropped.
+        // Seat 2 is lost. Its segment moves, and the copies of the segment at seat 2 are dropped.
         assert_eq!(homes.seat(12, &[0, 1]), 1);
         assert_eq!(homes.take_gone(2), [12]);
         homes.forget(10);

@@ -1,4 +1,4 @@
-//! Where each part of a filter is evaluated.
+//! The parts of a filter, split by the data on which they are evaluated.
 //!
 //! ```text
 //! l_quantity > 9 AND l_comment LIKE '%fox%' AND length(l_comment) > 20
@@ -6,10 +6,10 @@
 //!    ordinary columns only, first                  the rest, last
 //! ```
 //!
-//! On codes go `=`, `<>`, `IN`, `LIKE`, `starts_with`, `ends_with` and `contains` of a GSST column
-//! with literals, their negations, and `OR`s of equalities. They mean what DataFusion's own
-//! expressions mean: bytes are compared, `\` escapes in `LIKE`, and a null row passes none of
-//! them, whether negated or not. Everything else is evaluated by those expressions themselves.
+//! These conditions are evaluated on codes: `=`, `<>`, `IN`, `LIKE`, `starts_with`, `ends_with` and
+//! `contains` of a GSST column with literals, their negations, and `OR`s of equalities. They have
+//! the meaning of DataFusion's expressions: bytes are compared, `\` escapes in `LIKE`, and a null
+//! row passes no condition, negated or not. DataFusion's expressions evaluate all other conditions.
 
 use std::sync::Arc;
 
@@ -31,17 +31,17 @@ use datafusion::scalar::ScalarValue;
 use gsst::Pattern;
 use gsst::parquet::{CodePredicate, CodeTest, GsstFooter, RowFilter};
 
-/// A filter on the fields of one file, by where its parts are evaluated.
+/// The parts of a filter on the fields of one file.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Conditions {
     pub(super) row_filter: Option<RowFilter>,
     pub(super) code_predicates: Vec<CodePredicate>,
-    /// On decoded rows.
+    /// Part that is evaluated on decoded rows.
     pub(super) rest: Option<Arc<dyn PhysicalExpr>>,
 }
 
 impl Conditions {
-    /// Those of `predicate` on the file of `footer`, which is read in `schema`.
+    /// Splits `predicate`. `footer` is that of the file, which is read with `schema`.
     pub(super) fn new(
         predicate: &Arc<dyn PhysicalExpr>,
         footer: &GsstFooter,
@@ -68,7 +68,8 @@ impl Conditions {
     }
 }
 
-/// The parts of `filter` that are conditions on codes of columns that `is_text` names.
+/// Returns the parts of `filter` that are conditions on codes. `is_text` returns true for the index
+/// of a GSST column.
 pub(super) fn code_predicates(
     filter: &Arc<dyn PhysicalExpr>,
     is_text: impl Fn(usize) -> bool,
@@ -89,7 +90,8 @@ fn row_filter_of(filter: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Result<RowF
     Ok(RowFilter { fields, test: Arc::new(test) })
 }
 
-/// Which rows of `batch` pass; null is no.
+/// Evaluates `filter` for the rows of `batch`. A row passes if its value is true; null does not
+/// pass.
 pub(super) fn evaluate(
     filter: &Arc<dyn PhysicalExpr>,
     batch: &RecordBatch,
@@ -98,7 +100,8 @@ pub(super) fn evaluate(
     Ok(as_boolean_array(&values)?.clone())
 }
 
-/// The condition on one column's codes that `expr` is, if it is one.
+/// Returns `expr` as a condition on the codes of one column, or `None` if it is not such a
+/// condition.
 fn code_predicate(expr: &Arc<dyn PhysicalExpr>) -> Option<CodePredicate> {
     if let Some(not) = expr.downcast_ref::<NotExpr>() {
         let inner = code_predicate(not.arg())?;
@@ -164,7 +167,7 @@ fn column(expr: &Arc<dyn PhysicalExpr>) -> Option<&Column> {
     expr.downcast_ref::<Column>()
 }
 
-/// The bytes of a literal of text that is not null.
+/// Returns the bytes of a literal, or `None` if it is null or not text.
 fn literal(expr: &Arc<dyn PhysicalExpr>) -> Option<Vec<u8>> {
     match expr.downcast_ref::<Literal>()?.value() {
         ScalarValue::Utf8(text) | ScalarValue::LargeUtf8(text) | ScalarValue::Utf8View(text) => {

@@ -1,4 +1,4 @@
-//! What `EXPLAIN ANALYZE` shows of a partition of a scan, over all of its files.
+//! The metrics of a partition of a scan that `EXPLAIN ANALYZE` shows, summed over its files.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
@@ -7,7 +7,7 @@ use datafusion::physical_plan::metrics::{
     Count, ExecutionPlanMetricsSet, Gauge, MetricBuilder, Time,
 };
 
-/// What is counted of a partition.
+/// Metrics of a partition.
 #[derive(Clone)]
 pub(super) struct Counters {
     pub(super) bytes_scanned: Count,
@@ -51,17 +51,17 @@ impl Counters {
         }
     }
 
-    /// Notes what the model expects of all partitions together.
+    /// Notes the rate that the model predicts for all partitions together.
     pub(super) fn predict(&self, rate_gb_per_s: f64) {
         self.predicted_mb_per_s.set((rate_gb_per_s * 1000.0) as usize);
     }
 
-    /// Notes that the first file is being opened: from now on text is expected.
+    /// Starts the clock of the measured rate when the first file is opened.
     pub(super) fn start(&self) {
         self.started.get_or_init(Instant::now);
     }
 
-    /// Counts text that has come, and how fast all of it came.
+    /// Counts decoded text, and updates the measured rate of all text so far.
     pub(super) fn count_text(&self, len_bytes: u64) {
         self.text_bytes_decoded.add(len_bytes as usize);
         let Some(started) = self.started.get() else { return };

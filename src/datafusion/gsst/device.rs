@@ -1,5 +1,4 @@
-//! Helpers of scans that ask a device: its share of the session's memory, and the ways out of its
-//! failures.
+//! Helpers of scans that use a device: its memory in the session's pool, and advice for its faults.
 
 use std::error::Error as StdError;
 
@@ -7,7 +6,7 @@ use datafusion::execution::memory_pool::MemoryReservation;
 
 use gsst::parquet::device::{DeviceError, DeviceFault, RowMemory};
 
-/// Memory of a run in the session's pool.
+/// Reservation of the memory of a run in the session's pool.
 pub(super) struct Reserved(pub(super) MemoryReservation);
 
 impl RowMemory for Reserved {
@@ -16,8 +15,7 @@ impl RowMemory for Reserved {
     }
 }
 
-/// Returns what a user can do about a failure of a device that is demanded. `None` for damaged
-/// blocks.
+/// Returns advice for the user if a device that is demanded fails, or `None` for damaged blocks.
 pub(super) fn way_out(error: &DeviceError) -> Option<&'static str> {
     match error.fault {
         DeviceFault::Data => None,

@@ -1,14 +1,15 @@
-//! Filters on text that a device answers: which rows of a row group pass, and their text.
+//! Filters on text on a device: the rows of a row group that pass, and their text.
 //!
 //! ```text
-//! predicates on one column  ─▶ one run of its blocks ─▶ rows that meet all of them, text if projected
-//! several columns           ─▶ a run each; the reader keeps rows that are in all
+//! predicates on one column  ─▶ one run over its blocks ─▶ rows that meet all predicates, and their
+//!                                                         text if the column is projected
+//! several columns           ─▶ one run for each; the reader keeps the rows that are in all results
 //! ordinary columns, rest    ─▶ the CPU, for the rows that are left
 //! ```
 //!
-//! Stretches that statistics rule out are not sent. Other GSST columns of the projection are decoded
-//! by the CPU, the selected rows only. A predicate that is beyond a device (more than 256 states)
-//! leaves its column to the CPU: the log says why, and `device_fallbacks` counts it.
+//! Stretches that statistics rule out are not sent. The CPU decodes the selected rows of the other
+//! GSST columns of the projection. If a device cannot test a predicate (more than 256 states), the
+//! CPU tests its column: the log has the reason, and `device_fallbacks` counts it.
 
 use bytes::Bytes;
 
@@ -16,7 +17,7 @@ use super::file_scan::{ColumnMatches, DeviceUse, Fetched, FileScan};
 use gsst::parquet::device::{ColumnScanner, DeviceResult, PendingRows};
 use gsst::parquet::{CodePredicate, StretchMatches};
 
-/// A column on its way through a device, and which of its stretches are.
+/// A column that a device works on. `is_sent` is true for each stretch that was sent.
 struct Waiting {
     column_idx: usize,
     is_sent: Vec<bool>,
@@ -24,7 +25,7 @@ struct Waiting {
 }
 
 impl FileScan {
-    /// The rows that meet the predicates on each GSST column, as far as a device can tell.
+    /// Returns, for each GSST column whose predicates a device can test, the rows that meet them.
     pub(super) fn matches_from(
         &self,
         device: &DeviceUse,
@@ -48,7 +49,8 @@ impl FileScan {
         waiting.into_iter().map(|column| self.wait_for(column)).collect()
     }
 
-    /// Gives the blocks of a column to the device; `None` where it cannot test them.
+    /// Sends the blocks of a column to the device. Returns `None` if the device cannot test the
+    /// predicates.
     fn submit(
         &self,
         scanner: &dyn ColumnScanner,
@@ -97,7 +99,7 @@ impl FileScan {
         predicates.filter(|predicate| predicate.field_idx == field_idx).collect()
     }
 
-    /// Which stretches of a row group may have rows that meet all predicates.
+    /// Returns true for each stretch of a row group that may have rows that meet all predicates.
     fn possible_stretches(&self, row_group_idx: usize) -> Vec<bool> {
         let gsst = self.footer.gsst();
         let Some(row_group) = gsst.row_groups().get(row_group_idx) else { return Vec::new() };

@@ -1,9 +1,9 @@
-//! Byte ranges of a file, fetched before they are read.
+//! Byte ranges of a file, fetched to memory before they are read.
 //!
-//! The Parquet crate and ours read from anything that gives ranges. Here that is memory: the ranges
-//! of one row group come from the store in one asynchronous call, which puts neighbours together,
-//! and blocking code decodes them without waiting for anything. Local files are read into memory
-//! that was used before ([`ReadBuffers`]).
+//! The crates `parquet` and `gsst` read from any source of byte ranges. Here the source is memory.
+//! One asynchronous call of the store fetches the ranges of a row group and joins neighbouring
+//! ranges. Blocking code then decodes them and never waits for input. Local files are read into
+//! reused memory ([`ReadBuffers`]).
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -22,24 +22,24 @@ use object_store::{GetResultPayload, ObjectStore, ObjectStoreExt};
 use super::read_buffers::ReadBuffers;
 use crate::errors::task_error;
 
-/// Some ranges of a file.
+/// Fetched ranges of a file.
 #[derive(Debug)]
 pub(super) struct FetchedRanges {
     file_len_bytes: u64,
-    /// Starts and bytes, ascending.
+    /// Start and bytes of each range, ascending.
     ranges: Vec<(u64, Bytes)>,
 }
 
-/// Where the objects of a table are.
+/// Store of the objects of a table.
 #[derive(Clone)]
 pub(super) struct Objects {
     pub(super) store: Arc<dyn ObjectStore>,
-    /// Memory for what is read, where objects are local files.
+    /// Buffers for the bytes of objects that are local files.
     pub(super) local: Option<Arc<ReadBuffers>>,
 }
 
 impl FetchedRanges {
-    /// Fetches `ranges`, ascending, of the object at `location`.
+    /// Fetches `ranges` of the object at `location`. They must ascend.
     pub(super) async fn fetch(
         objects: &Objects,
         location: &Path,
@@ -62,7 +62,7 @@ impl FetchedRanges {
         Ok(Self { file_len_bytes, ranges })
     }
 
-    /// What there is from `start` to the end of its range.
+    /// Returns the bytes from `start` to the end of its range.
     fn from(&self, start: u64) -> ParquetResult<Bytes> {
         let after = self.ranges.partition_point(|(range_start, _)| *range_start <= start);
         let range = self.ranges[..after].last();
@@ -99,7 +99,7 @@ impl ChunkReader for FetchedRanges {
     }
 }
 
-/// The file that an object is, if its store says so.
+/// Returns the local file behind an object, if the store has one.
 async fn local_file(store: &Arc<dyn ObjectStore>, location: &Path) -> Result<Option<File>> {
     match store.get(location).await?.payload {
         GetResultPayload::File(file, _) => Ok(Some(file)),
@@ -107,7 +107,7 @@ async fn local_file(store: &Arc<dyn ObjectStore>, location: &Path) -> Result<Opt
     }
 }
 
-/// Ranges of a file, one behind the other in one buffer.
+/// Reads ranges of a file into one buffer, one after the other.
 fn read(file: &File, buffers: &Arc<ReadBuffers>, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
     let len_bytes = |range: &Range<u64>| (range.end - range.start) as usize;
     let fill = |mut rest: &mut [u8]| -> std::io::Result<()> {
@@ -148,7 +148,7 @@ mod tests {
         ranges.get_read(55).unwrap().read_to_end(&mut rest).unwrap();
         assert_eq!(rest, file[55..60]);
         assert!(ranges.get_read(30).is_err());
-        // Some stores give what there is of a range that ends behind the file.
+        // Some stores return the existing bytes of a range that ends behind the file.
         let behind = FetchedRanges::fetch(objects, &location, 100, &[0..1, 90..101]).await;
         assert!(behind.is_err() || behind.unwrap().get_bytes(90, 11).is_err());
     }
@@ -162,7 +162,7 @@ mod tests {
         let buffers = Some(Arc::new(ReadBuffers::default()));
         check(&Objects { store: Arc::clone(&local), local: buffers.clone() }).await;
         check(&Objects { store: local, local: None }).await;
-        // A store that has no files, whatever its URL says.
+        // A store without local files, although it has buffers for them.
         check(&Objects { store: Arc::clone(&memory), local: buffers }).await;
         check(&Objects { store: memory, local: None }).await;
     }

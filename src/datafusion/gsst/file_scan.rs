@@ -1,17 +1,17 @@
-//! Reading a file, or a part of it: row group after row group.
+//! The scan of a file, or of a part of it, one row group after the other.
 //!
 //! ```text
-//! row group    fetch ─▶ (device) ─▶ decode (blocking) ─▶ rest of the filter ─▶ projection ─▶ batches
-//! the next              └ fetched, and decoded on the device, meanwhile
+//! row group    fetch ─▶ (device) ─▶ decode (blocking) ─▶ rest of filter ─▶ projection ─▶ batches
+//! next row group        └ is fetched, and decoded on the device, at the same time
 //! ```
 //!
-//! Bytes of at most two row groups are held, inside the session's memory pool; where the pool has
-//! no room for the second, it is fetched later.
+//! At most two row groups are in memory, reserved in the session's memory pool. If the pool has no
+//! room for the second, it is fetched later.
 //!
-//! On a device the text of the next row group is decoded, or its rows that pass are found
-//! (`device_matching`), while the rows of one go out; the pool counts what comes back for as long as it
-//! lives. What the device fails at, or the pool has no room for, the CPU does: the log says why,
-//! `device_fallbacks` counts it, and where a device was demanded it is an error.
+//! While the rows of one row group are sent, a device decodes the text of the next one, or finds
+//! the rows of it that pass (`device_matching`). The pool counts the memory of these rows until it
+//! is free. If the device fails, or the pool has no room, the CPU does the work: the log has the
+//! reason, and `device_fallbacks` counts it. If a device was demanded, this is an error.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -39,14 +39,14 @@ use gsst::arrow::TextType;
 use gsst::parquet::device::{ColumnScanner, DeviceError, DeviceFault, DeviceResult, PendingRows};
 use gsst::parquet::{GsstFooter, GsstParquetReader, ReadOptions, StretchMatches};
 
-/// One file, or a part of it, as it is read.
+/// The scan of one file, or of a part of it.
 #[derive(Clone)]
 pub(super) struct FileScan {
     pub(super) objects: Objects,
     pub(super) object: ObjectMeta,
     pub(super) footer: GsstFooter,
     pub(super) row_groups: Vec<usize>,
-    /// Fields whose bytes are fetched.
+    /// Indexes of the fields whose bytes are fetched.
     pub(super) ranges_of: Vec<usize>,
     pub(super) options: ReadOptions,
     /// The part of the filter that needs decoded rows.
@@ -57,7 +57,7 @@ pub(super) struct FileScan {
     pub(super) counters: Counters,
 }
 
-/// Which device decodes.
+/// The use of a device by a scan.
 #[derive(Debug, Clone)]
 pub(super) struct DeviceUse {
     pub(super) devices: Arc<DeviceSession>,
@@ -79,35 +79,37 @@ impl DeviceUse {
     }
 }
 
-/// A column on its way through a device: its blocks, none where all rows of a stretch are null.
+/// A column that a device decodes: index, type, and the block of each stretch. A stretch of null
+/// rows has no block.
 type Waiting = (usize, TextType, Vec<Option<Bytes>>, Box<dyn PendingRows<ArrayRef>>);
 
-/// A GSST column, and the rows of each stretch that meet all predicates on it.
+/// The index of a GSST column, and the rows of each stretch that meet all predicates on it.
 pub(super) type ColumnMatches = (usize, Vec<StretchMatches>);
 
-/// Text of GSST columns, and rows that meet the predicates on some.
+/// Texts of GSST columns, and the rows that meet the predicates on GSST columns.
 type DeviceAnswers = (Vec<(usize, Vec<ArrayRef>)>, Vec<ColumnMatches>);
 
-/// Where the bytes of a row group are, and the memory that was asked for them.
+/// Byte ranges of a row group that are to be fetched, and the reservation of their memory.
 struct Wanted {
     row_group_idx: usize,
     ranges: Vec<Range<u64>>,
     held: MemoryReservation,
 }
 
-/// The bytes of a row group, and the memory that was asked for them.
+/// Bytes of a row group, and the reservation of their memory.
 pub(super) struct Fetched {
     pub(super) row_group_idx: usize,
     ranges: FetchedRanges,
-    /// Text of GSST columns that a device has decoded, an array for each stretch.
+    /// Texts of GSST columns that a device has decoded, with an array for each stretch.
     texts: Vec<(usize, Vec<ArrayRef>)>,
-    /// Rows that meet the predicates on GSST columns, found by a device.
+    /// Rows that meet the predicates on GSST columns, as found by a device.
     matches: Vec<ColumnMatches>,
     _held: MemoryReservation,
 }
 
 impl Fetched {
-    /// For each stretch the block of a GSST column; none where all its rows are null.
+    /// Returns the block of a GSST column for each stretch, or `None` if all rows of the stretch
+    /// are null.
     pub(super) fn blocks(
         &self,
         footer: &GsstFooter,
@@ -127,12 +129,12 @@ impl Fetched {
 }
 
 impl FileScan {
-    /// The schema of its batches.
+    /// Returns the schema of the batches.
     pub(super) fn output_schema(&self) -> SchemaRef {
         Arc::clone(self.projector.output_schema())
     }
 
-    /// Reads row group after row group, the next one's bytes while one is decoded.
+    /// Reads all row groups. While one is decoded, the bytes of the next one are fetched.
     pub(super) async fn run(self, batches: Sender<Result<RecordBatch>>) -> Result<()> {
         let mut row_groups = self.row_groups.clone().into_iter();
         let mut next: Option<SpawnedTask<Result<Fetched>>> = None;
@@ -147,7 +149,7 @@ impl FileScan {
                     None => return Ok(()),
                 },
             };
-            // Without room for two row groups the next one waits.
+            // Without room for two row groups, the next one is fetched later.
             if let Some(&row_group_idx) = row_groups.as_slice().first()
                 && let Ok(wanted) = self.hold(row_group_idx)
             {
@@ -166,7 +168,8 @@ impl FileScan {
         }
     }
 
-    /// Counts the text of a row group's GSST columns that are read, and how fast it comes.
+    /// Counts the text of those GSST columns of a row group that are read, and updates the measured
+    /// rate.
     fn count_text(&self, row_group_idx: usize) {
         let gsst = self.footer.gsst();
         let columns = (0..gsst.columns().len())
@@ -175,7 +178,7 @@ impl FileScan {
         self.counters.count_text(columns.map(of_column).sum());
     }
 
-    /// What a row group takes, once its memory is granted.
+    /// Reserves the memory of a row group, and returns the ranges to fetch.
     fn hold(&self, row_group_idx: usize) -> Result<Wanted> {
         let ranges = self.footer.ranges(row_group_idx, &self.ranges_of);
         let len_bytes: u64 = ranges.iter().map(|range| range.end - range.start).sum();
@@ -209,8 +212,8 @@ impl FileScan {
         decoding.join().await.map_err(task_error)?
     }
 
-    /// What a device finds of a row group: rows that pass, or else the text of the projected GSST
-    /// columns; nothing where the CPU has to do it.
+    /// Returns a device's results for a row group: the rows that pass, or the text of the projected
+    /// GSST columns. They are empty if the CPU does the work.
     fn answers_of_device(&self, device: &DeviceUse, fetched: &Fetched) -> Result<DeviceAnswers> {
         match self.ask_device(device, fetched) {
             Ok(answers) => {
@@ -239,7 +242,7 @@ impl FileScan {
             true => Vec::new(),
             false => self.matches_from(device, fetched)?,
         };
-        // With a filter that the device cannot take, few of the rows it decodes would be wanted.
+        // If the device cannot test the filter, most rows that it decodes would be thrown away.
         let is_for_cpu = !self.options.predicates.is_empty() && !device.is_demanded;
         match matches.is_empty() && !is_for_cpu {
             true => Ok((self.texts_from(device, fetched)?, matches)),
@@ -279,17 +282,17 @@ impl FileScan {
         pending.into_iter().map(texts).collect()
     }
 
-    /// Returns an empty account of a run in the session's pool.
+    /// Returns an empty reservation in the session's pool for a run.
     pub(super) fn held(&self) -> Box<Reserved> {
         Box::new(Reserved(self.reservation.new_empty()))
     }
 
-    /// An error with the name of the file.
+    /// Returns `error` with the name of the file.
     fn in_file(&self, error: tadoc::Error) -> DataFusionError {
         datafusion_error(error).context(format!("reading {}", self.object.location))
     }
 
-    /// Decodes a row group and sends its rows; false says that nobody wants more.
+    /// Decodes a row group and sends its rows. Returns false if the reader has left.
     fn decode(&self, fetched: Fetched, batches: &Sender<Result<RecordBatch>>) -> Result<bool> {
         self.counters.row_groups_read.add(1);
         let in_file = |error| self.in_file(from_gsst(error));

@@ -1,5 +1,5 @@
-//! Footers of the files of a table: read once, kept in the session's cache, and what planning
-//! takes from them.
+//! Footers of the files of a table, with their schemas and statistics for planning. A footer is
+//! read once and kept in the session's cache.
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use object_store::{ObjectMeta, ObjectStore};
 use crate::errors::{contain_panics, contain_panics_of, datafusion_error, from_gsst};
 use gsst::parquet::{Bound, GsstFooter, TextStatistics};
 
-/// Bytes read from the end of a file at first: most footers are shorter.
+/// Number of bytes that are first read from the end of a file. Most footers are shorter.
 const FOOTER_HINT_BYTES: usize = 64 << 10;
 
-/// Reads the footer of a file, unless the session knows it.
+/// Returns the footer of a file. Reads it unless it is in the session's cache.
 pub(super) async fn read_footer(
     store: &Arc<dyn ObjectStore>,
     object: &ObjectMeta,
@@ -35,12 +35,14 @@ pub(super) async fn read_footer(
     footer.flatten().map_err(|error| datafusion_error(error).context(what()))
 }
 
-/// The schema of a table that reads the file: text is views, as in tables `STORED AS PARQUET`.
+/// Returns the schema of a table that reads the file. Text has view types, as in tables `STORED AS
+/// PARQUET`.
 pub(super) fn table_schema(footer: &GsstFooter) -> Schema {
     transform_schema_to_view(footer.schema())
 }
 
-/// The schema in which the file is read: GSST columns come as views, others as they are stored.
+/// Returns the schema with which the file is read. GSST columns have view types, other columns have
+/// their stored types.
 pub(super) fn read_schema(footer: &GsstFooter) -> SchemaRef {
     let mut fields = footer.schema().fields().to_vec();
     for column in footer.gsst().columns() {
@@ -51,11 +53,11 @@ pub(super) fn read_schema(footer: &GsstFooter) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields, footer.schema().metadata().clone()))
 }
 
-/// Statistics of the file for a table with this schema.
+/// Returns the statistics of the file for a table with this schema.
 pub(super) fn statistics(footer: &GsstFooter, table_schema: &SchemaRef) -> Result<Statistics> {
     let mut statistics =
         DFParquetMetadata::statistics_from_parquet_metadata(footer.parquet(), table_schema)?;
-    // Where no column has statistics there is no list of them.
+    // If no column has statistics, the list is empty.
     statistics
         .column_statistics
         .resize_with(table_schema.fields().len(), ColumnStatistics::new_unknown);
@@ -88,7 +90,7 @@ fn text_statistics(text: &TextStatistics, data_type: &DataType) -> ColumnStatist
     }
 }
 
-/// A bound as a value of a column's type; `None` where it is not of that type.
+/// Returns a bound as a value of a column's type, or `None` if its bytes do not fit the type.
 pub(super) fn bound_value(bound: &Bound, data_type: &DataType) -> Option<ScalarValue> {
     let bytes = || Some(bound.bytes.clone());
     let text = || String::from_utf8(bound.bytes.clone()).ok();

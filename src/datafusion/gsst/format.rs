@@ -1,7 +1,7 @@
 //! The file format `GSST`: Parquet files whose text is stored as GSST columns.
 //!
-//! The names are two: the format is `gsst` (as in `STORED AS GSST`), its files end in `.parquet`,
-//! because that is what they are.
+//! The name of the format is `gsst` (as in `STORED AS GSST`). Its files end in `.parquet`, because
+//! they are Parquet files.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ use crate::placement::{DeviceSession, prepare};
 use crate::source::location::object_store;
 use gsst::arrow::TextType;
 
-/// Makes the format of a statement from its options.
+/// Factory of the format `GSST`. It builds the format of a statement from its options.
 #[derive(Debug, Default)]
 pub struct GsstFormatFactory {
     buffers: Arc<ReadBuffers>,
@@ -60,7 +60,7 @@ impl FileFormatFactory for GsstFormatFactory {
             overrides: TadocOptions::of_format(format_options),
             buffers: Arc::clone(&self.buffers),
         };
-        // Refuses keys and values now, not with the first query.
+        // Wrong keys and values are refused now, not by the first query.
         format.options(session)?;
         Ok(Arc::new(format))
     }
@@ -70,7 +70,7 @@ impl FileFormatFactory for GsstFormatFactory {
     }
 }
 
-/// The format with the options of one statement.
+/// The format `GSST` with the options of one statement.
 #[derive(Debug, Default)]
 struct GsstFormat {
     overrides: HashMap<String, String>,
@@ -78,7 +78,7 @@ struct GsstFormat {
 }
 
 impl GsstFormat {
-    /// The session's settings with the statement's on top.
+    /// Returns the settings of the session, overridden by those of the statement.
     fn options(&self, session: &dyn Session) -> Result<TadocOptions> {
         TadocOptions::from_config(session.config_options()).with_overrides(&self.overrides)
     }
@@ -98,7 +98,8 @@ impl FileFormat for GsstFormat {
     }
 
     fn compression_type(&self) -> Option<FileCompressionType> {
-        // With it the files of a folder are found by their ending, not by the format's name.
+        // With a compression type, DataFusion finds the files of a folder by their ending
+        // (`.parquet`), not by the name of the format.
         Some(FileCompressionType::UNCOMPRESSED)
     }
 
@@ -123,7 +124,7 @@ impl FileFormat for GsstFormat {
             .buffer_unordered(concurrency)
             .try_collect()
             .await?;
-        // Columns come in the order of the files' names, however the store lists them.
+        // The order of columns follows the names of the files, not the listing of the store.
         schemas.sort_unstable_by(|(one, _), (two, _)| one.cmp(two));
         let schemas: Vec<Schema> = schemas.into_iter().map(|(_, schema)| schema).collect();
         Ok(Arc::new(merged(&schemas)?))
@@ -152,7 +153,7 @@ impl FileFormat for GsstFormat {
             .ok_or_else(|| internal_datafusion_err!("a GSST table without a GSST source"))?;
         let statistics = config.statistics();
         let text_len_bytes = |column: &ColumnStatistics| match column.byte_size {
-            // Only those of GSST columns are exact.
+            // Only GSST columns have exact sizes.
             Precision::Exact(len_bytes) => Some(len_bytes),
             _ => None,
         };
@@ -199,7 +200,7 @@ impl FileFormat for GsstFormat {
                 config.insert_op
             );
         }
-        // The store is made here where the session does not know it, as for reading.
+        // Builds the store if the session does not have it, as for reading.
         object_store(session.runtime_env(), config.object_store_url.as_ref())?;
         let options = self.options(session)?;
         let sink = GsstSink::try_new(config, options)?;
@@ -211,7 +212,7 @@ impl FileFormat for GsstFormat {
     }
 }
 
-/// The columns of all files; one that a file lacks is null there.
+/// Returns the columns of all files. A column that a file lacks is nullable.
 fn merged(schemas: &[Schema]) -> Result<Schema> {
     let all = Schema::try_merge(schemas.iter().map(|schema| Schema::new(schema.fields().clone())))?;
     let is_everywhere = |field: &Field| {
@@ -225,5 +226,5 @@ fn merged(schemas: &[Schema]) -> Result<Schema> {
 }
 
 fn is_text(field: &Field) -> bool {
-    TextType::of(field.data_type()).is_some()
+    TextType::from_data_type(field.data_type()).is_some()
 }

@@ -1,11 +1,11 @@
-//! Opening one file of a scan: what is read of it, and how.
+//! The opener of the files of a scan. It decides what is read of a file, and how.
 //!
 //! ```text
-//! footer ─▶ this file's filter and projection ─▶ row groups that are left ─▶ file_scan
+//! footer ─▶ filter and projection for this file ─▶ row groups that may match ─▶ file_scan
 //! ```
 //!
-//! A row group belongs to the partition whose byte range has its first byte, so that a file may be
-//! cut anywhere.
+//! A row group belongs to the partition whose byte range contains its first byte. So a file may be
+//! cut at any byte.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -40,25 +40,25 @@ use crate::placement::{DeviceSession, Placement};
 use crate::throughput::Calibration;
 use gsst::parquet::ReadOptions;
 
-/// What a scan takes from its session and from the statistics of its table.
+/// Settings of a scan, from its session and from the statistics of its table.
 #[derive(Clone, Default)]
 pub(super) struct Settings {
     pub(super) options: TadocOptions,
     pub(super) devices: Arc<DeviceSession>,
     pub(super) calibration: Arc<Calibration>,
     pub(super) runtime: Arc<RuntimeEnv>,
-    /// Length of the text of each column of the files that is a GSST column in all of them.
+    /// Length of the text of each column of the files, if it is a GSST column in all of them.
     pub(super) text_len_bytes: Vec<Option<usize>>,
     pub(super) num_rows: usize,
-    /// Rows of each column of the files that are null, where that is known.
+    /// Number of null rows of each column of the files, 0 if it is not known.
     pub(super) num_nulls: Vec<usize>,
-    /// Length of all files, where there are no statistics of them.
+    /// Length of all files, if they have no statistics.
     pub(super) stored_len_bytes: Option<u64>,
     pub(super) num_cores: usize,
     pub(super) buffers: Arc<ReadBuffers>,
 }
 
-/// Opens the files of one partition.
+/// Opener of the files of one partition.
 #[derive(Clone)]
 pub(super) struct GsstOpener {
     pub(super) objects: Objects,
@@ -87,7 +87,7 @@ impl FileOpener for GsstOpener {
 }
 
 impl GsstOpener {
-    /// Reads the footer and decides what is read of the file and how.
+    /// Reads the footer, and decides what is read of the file, and how.
     async fn plan(self, file: PartitionedFile) -> Result<FileScan> {
         let cache = self.settings.runtime.cache_manager.get_file_metadata_cache();
         let footer = read_footer(&self.objects.store, &file.object_meta, Some(&cache)).await?;
@@ -153,8 +153,8 @@ impl GsstOpener {
         })
     }
 
-    /// Filter and projection on the file's own columns: those of the path are literals, missing
-    /// ones null, others cast.
+    /// Returns the filter and the projection on the columns of this file. Columns of the path
+    /// become literals, missing columns become null, and other types are cast.
     fn adapted(
         &self,
         file: &PartitionedFile,

@@ -1,7 +1,8 @@
-//! Row groups that no row of can pass, from the footer alone.
+//! Row groups that a filter rules out. Only the footer is read.
 //!
-//! DataFusion turns a predicate into one on smallest and largest values. Those of ordinary columns
-//! are Parquet's, those of GSST columns the index's, which are of decoded text.
+//! DataFusion rewrites a predicate to one on the smallest and largest values. For ordinary columns
+//! these are Parquet's statistics. For GSST columns they come from the index, and are about decoded
+//! text.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -21,7 +22,8 @@ use datafusion::scalar::ScalarValue;
 use super::footers::bound_value;
 use gsst::parquet::{Bound, GsstFooter, TextStatistics};
 
-/// Those of `row_groups` that may have rows that meet `predicate`, which is on `schema`.
+/// Returns those of `row_groups` that may have rows that meet `predicate`. The predicate refers to
+/// the columns of `schema`.
 pub(super) fn possible_row_groups(
     footer: &GsstFooter,
     schema: &SchemaRef,
@@ -46,7 +48,8 @@ struct RowGroupStatistics<'a> {
 }
 
 impl RowGroupStatistics<'_> {
-    /// Statistics of a GSST column for each row group; `None` where it is an ordinary one.
+    /// Returns the statistics of a GSST column for each row group, and its type. `None` for an
+    /// ordinary column.
     fn text(&self, column: &Column) -> Option<(Vec<TextStatistics>, &DataType)> {
         let (field_idx, field) = self.schema.column_with_name(&column.name)?;
         let column_idx = self.footer.gsst().column_of_field(field_idx)?;

@@ -1,28 +1,30 @@
-//! Memory that row groups are read into, kept from one to the next.
+//! Reusable buffers for the bytes of row groups.
 //!
-//! A row group is megabytes. Memory of that size that is allocated anew for each comes from the
-//! kernel page by page, which takes longer than copying what is in the page cache: on 16 cores two
-//! thirds of a scan that a device decodes went there. Buffers come back when the last slice of them
-//! is dropped.
+//! A row group has megabytes. If such a buffer is allocated for each row group, the operating
+//! system provides its memory page by page. This takes longer than copying the bytes from the page
+//! cache: on 16 cores it was two thirds of the time of a scan that a device decodes. A buffer
+//! becomes free when the last slice of it is dropped.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-/// Most memory that free buffers take, in bytes. Buffers in use are the scans' to reserve.
+/// Largest total size of free buffers, in bytes. Scans reserve the memory of the buffers that they
+/// use.
 const MAX_FREE_BYTES: usize = 512 << 20;
 
-/// Free buffers; shared by the scans of a session.
+/// Free buffers that the scans of a session share.
 #[derive(Debug, Default)]
 pub(super) struct ReadBuffers {
     free: Mutex<Vec<Vec<u8>>>,
 }
 
 impl ReadBuffers {
-    /// Bytes that `fill` writes to a buffer of `len_bytes`, whose content is unspecified before.
+    /// Returns the bytes that `fill` writes to a buffer of `len_bytes` bytes. `fill` gets a buffer
+    /// with unspecified content.
     ///
     /// # Errors
-    /// Those of `fill`.
+    /// The errors of `fill`.
     pub(super) fn filled<E>(
         self: &Arc<Self>,
         len_bytes: usize,
@@ -33,14 +35,15 @@ impl ReadBuffers {
         Ok(Bytes::from_owner(buffer))
     }
 
-    /// The smallest free buffer that is large enough, or a new one; all of its bytes are set.
+    /// Takes the smallest free buffer that is large enough, or a new buffer. All bytes are
+    /// initialized.
     fn take(&self, len_bytes: usize) -> Vec<u8> {
         let mut free = self.lock();
         let large_enough = (0..free.len()).filter(|i| free[*i].len() >= len_bytes);
         match large_enough.min_by_key(|i| free[*i].len()) {
             Some(i) => free.swap_remove(i),
             None => {
-                // The largest of those that are too small makes room.
+                // The new buffer replaces the largest free one, which is too small.
                 let largest = (0..free.len()).max_by_key(|i| free[*i].len());
                 let dropped = largest.map(|i| free.swap_remove(i));
                 drop((free, dropped));
@@ -113,7 +116,7 @@ mod tests {
         let buffers = Arc::new(ReadBuffers::default());
         assert_eq!(buffers.filled(10, |_| Err("no")).unwrap_err(), "no");
         assert_eq!(buffers.lock().len(), 1);
-        // Larger ones take the place of those that are too small.
+        // A larger buffer replaces the free one that is too small.
         drop(bytes(&buffers, 20, 0));
         assert_eq!(buffers.lock().iter().map(Vec::len).collect::<Vec<_>>(), [20]);
         assert!(bytes(&buffers, 0, 0).is_empty());

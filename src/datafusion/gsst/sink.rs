@@ -5,8 +5,8 @@
 //!                                                                 └─▶ writer ─▶ staged file
 //! ```
 //!
-//! Files are encoded on a blocking thread each. They show when all of the statement's files are
-//! written, or not at all.
+//! Each file is encoded on a blocking thread of its own. The files become visible when all files of
+//! the statement are written; if one fails, none becomes visible.
 
 use std::fmt;
 use std::sync::Arc;
@@ -33,13 +33,13 @@ use crate::options::{TadocOptions, shown_parse};
 use crate::write::upload::{ChunkWriter, Staged, stage};
 use gsst::parquet::{GsstParquetOptions, GsstParquetWriter};
 
-/// Memory that a writer reserves for what it encodes: text of a block and of its codes, a part of
-/// the upload. The row group grows beyond it, to a quarter of a bounded pool.
+/// Bytes that a writer reserves for the text of a block, its codes and a part of the upload. The
+/// row group takes memory beyond that, up to a quarter of a bounded pool.
 const WRITER_BYTES: usize = 32 << 20;
-/// A row group while it ends: as it was gathered, as Arrow's array and as Parquet's pages.
+/// Number of copies of a row group when it is finished: gathered rows, Arrow array, Parquet pages.
 const COPIES: usize = 3;
 
-/// Writes files; see the module's description.
+/// The sink of Parquet files with GSST columns.
 pub(super) struct GsstSink {
     config: FileSinkConfig,
     options: TadocOptions,
@@ -48,7 +48,7 @@ pub(super) struct GsstSink {
 }
 
 impl GsstSink {
-    /// Refuses columns that cannot be GSST columns before anything runs.
+    /// Builds the sink. Refuses columns that cannot be GSST columns before the statement runs.
     pub(super) fn try_new(config: FileSinkConfig, options: TadocOptions) -> Result<Self> {
         let parquet = options.gsst_parquet_options();
         let schema = get_writer_schema(&config);
@@ -130,7 +130,7 @@ impl FileSink for GsstSink {
                 stage(&store, &target, bytes_written, feeding, write).await
             });
         }
-        // The end of its streams does not say whether the query ended well.
+        // The streams end in the same way if the query fails, so its result is checked here.
         let fed = demux_task.join_unwind().await.map_err(task_error).and_then(|result| result);
         let mut files: Vec<Staged> = Vec::new();
         let mut outcome = Ok(0);
@@ -143,7 +143,7 @@ impl FileSink for GsstSink {
                 Err(error) => outcome = outcome.and(Err(error)),
             }
         }
-        // Whoever fed a writer that failed only knows that nobody takes its rows.
+        // The writer's error comes first: the query only sees that its rows are not taken.
         let outcome = outcome.and_then(|num_rows| fed.map(|()| num_rows));
         let num_rows = match outcome {
             Ok(num_rows) => num_rows,
@@ -163,13 +163,13 @@ impl FileSink for GsstSink {
     }
 }
 
-/// Passes batches on until one side ends.
+/// Forwards batches until one side ends.
 async fn feed(
     mut batches: Receiver<RecordBatch>,
     sender: tokio::sync::mpsc::Sender<RecordBatch>,
 ) -> Result<()> {
     while let Some(batch) = batches.recv().await {
-        // A closed channel means that the writer failed; its error is the one to report.
+        // A closed channel means that the writer failed. The writer reports the error.
         if sender.send(batch).await.is_err() {
             break;
         }
@@ -177,7 +177,7 @@ async fn feed(
     Ok(())
 }
 
-/// Writes one file on a blocking thread; returns its rows.
+/// Writes one file on a blocking thread. Returns the number of its rows.
 fn write_file(
     out: ChunkWriter,
     schema: SchemaRef,
@@ -189,7 +189,7 @@ fn write_file(
     reservation.try_resize(WRITER_BYTES)?;
     let mut writer = GsstParquetWriter::new(out, schema, options).map_err(gsst_error)?;
     let mut num_rows = 0;
-    // Where memory is short row groups are: who brings the rows needs some, too.
+    // Short memory makes short row groups, because the query that feeds the sink needs memory too.
     let most_bytes = match pool.memory_limit() {
         MemoryLimit::Finite(limit) => limit / 4,
         _ => usize::MAX,

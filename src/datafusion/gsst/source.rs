@@ -1,7 +1,7 @@
-//! What a scan of GSST files is: its files' schema, projection, filter and settings.
+//! A scan of GSST files in a plan: schema of the files, projection, filter and settings.
 //!
-//! Every filter without volatile parts is taken over whole, so that no filter stands above the
-//! scan; the opener decides per file where each part is evaluated.
+//! The scan takes over every filter without volatile parts, so that the plan has no filter above
+//! the scan. The opener decides for each file how each part is evaluated.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -30,7 +30,7 @@ use super::opener::{GsstOpener, Settings};
 use crate::placement::{ColumnWork, Placement, place_columns, selectivity};
 use gsst::arrow::TextType;
 
-/// Reads Parquet files with GSST columns; see the module's description.
+/// A source of rows from Parquet files with GSST columns.
 #[derive(Clone)]
 pub struct GsstSource {
     table_schema: TableSchema,
@@ -42,7 +42,7 @@ pub struct GsstSource {
 }
 
 impl GsstSource {
-    /// All columns of a table, with the defaults of a session.
+    /// Builds a source of all columns of a table, with default settings.
     pub fn new(table_schema: TableSchema) -> Self {
         let all: Vec<usize> = (0..table_schema.table_schema().fields().len()).collect();
         Self {
@@ -55,27 +55,30 @@ impl GsstSource {
         }
     }
 
-    /// The same scan in a session.
+    /// Returns a copy of the source with the settings of a session.
     pub(super) fn with_settings(&self, settings: Settings) -> Self {
         Self { settings, ..self.clone() }
     }
 
-    /// Whether a column of the files is a GSST column, as far as that is known.
+    /// Returns true if a column of the files is a GSST column. Without statistics, returns true for
+    /// every column whose type a GSST column can have.
     fn is_text(&self, idx: usize) -> bool {
         let has_text = self.settings.text_len_bytes.get(idx).is_some_and(Option::is_some);
         let field = self.table_schema.file_schema().fields().get(idx);
         let is_unknown = self.settings.stored_len_bytes.is_some();
         has_text
-            || is_unknown && field.is_some_and(|field| TextType::of(field.data_type()).is_some())
+            || is_unknown
+                && field.is_some_and(|field| TextType::from_data_type(field.data_type()).is_some())
     }
 
-    /// Where it decodes, by what is known when it is asked.
+    /// Returns the place of the scan, from the devices and the filter at the time of the call.
     fn placement(&self) -> Result<Placement> {
         let Settings { devices, options, calibration, .. } = &self.settings;
         place_columns(devices, options, calibration, &self.work())
     }
 
-    /// What it is about to decode, by what is known when it is asked.
+    /// Returns the columns that the scan decodes, from the filter and projection at the time of the
+    /// call.
     fn work(&self) -> ColumnWork {
         let of_column =
             |column: &Column| self.settings.text_len_bytes.get(column.index()).copied().flatten();

@@ -1,21 +1,22 @@
 //! Answers of devices as the CPU's rows, with one function for each task.
 //!
-//! A function says how the rows of all segments become rows of the corpus. `None` means that the CPU
-//! counts. The session's memory pool reserves rows before they come to the host. If there is no room,
-//! the CPU counts, which needs less memory at a time. EXPLAIN ANALYZE has the time of each step,
-//! added up over devices:
+//! Each function joins the rows of all segments to rows of the corpus. `None` means that the CPU
+//! counts. The session's memory pool reserves memory for the rows before they are copied to the
+//! host. If there is no room, the CPU counts, because it needs less memory at a time. EXPLAIN
+//! ANALYZE shows the time of each step, added up over devices:
 //!
 //! ```text
-//! time_on_device   time_preparing   missing parts are uploaded and made
-//!                  time_counting    kernels
-//!                  time_copying     rows to the host
-//!                  time_joining     rows of segments to those of the corpus, as far as that is done at once
+//! time_on_device   time_preparing   missing copies are uploaded and derived
+//!                  time_counting    kernels run
+//!                  time_copying     rows are copied to the host
+//!                  time_joining     rows of segments are joined at once (not part by part)
 //! device_upload_bytes               bytes that were uploaded
 //! ```
 
 use std::error::Error as StdError;
 use std::fmt::Display;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use datafusion::error::Result;
@@ -34,11 +35,11 @@ use tadoc::analytics::{
     TermVectors, Traversal, Vocabulary,
 };
 
-/// Bytes of a row while it is joined with those of other segments.
+/// Memory of a row, in bytes, while it is joined with rows of other segments.
 const JOIN_ROW_BYTES: usize = 32;
 
-/// Returns true if a device was chosen when the plan was made, but the segments keep the words of
-/// their documents by now. A device that is demanded is used all the same.
+/// Returns true if a device was chosen when the plan was made, but the segments have the words of
+/// their documents in memory by now. Always returns false if the device is demanded.
 fn is_counted(run: &Run, vocabulary: &Vocabulary) -> bool {
     let (scan, segments) = (&run.scan, vocabulary.corpus().segments());
     let is_chosen = scan.placement.is_on_device() && scan.options.device == Device::Auto;
@@ -56,7 +57,7 @@ pub(crate) fn term_vectors(run: &Run, vocabulary: &Arc<Vocabulary>) -> Result<Op
     if is_counted(run, vocabulary) {
         return Ok(None);
     }
-    let joined = |parts, _| TermVectors::of_segments(Arc::clone(vocabulary), parts);
+    let joined = |parts, _| TermVectors::from_segments(Arc::clone(vocabulary), parts);
     answer(run, vocabulary, 0, |devices, work| devices.term_vectors(work), joined)
 }
 
@@ -68,7 +69,7 @@ pub(crate) fn inverted_index(
     if is_counted(run, vocabulary) {
         return Ok(None);
     }
-    let joined = |parts, _| InvertedIndex::of_segments(Arc::clone(vocabulary), parts);
+    let joined = |parts, _| InvertedIndex::from_segments(Arc::clone(vocabulary), parts);
     let join_row_bytes = if vocabulary.folded_words().is_some() { 8 } else { 0 };
     answer(run, vocabulary, join_row_bytes, |devices, work| devices.word_documents(work), joined)
 }
@@ -100,7 +101,7 @@ pub(crate) fn cooccurrences(
     unless(run, refused, || answer(run, vocabulary, join_row_bytes(vocabulary), count, joined))
 }
 
-/// Returns those of `docs` that hold each sequence of `n` words of `vocabulary`, by rank.
+/// Returns those of `docs` that contain each sequence of `n` words of `vocabulary`, by rank.
 pub(crate) fn ranked_inverted_index(
     run: &Run,
     vocabulary: &Arc<Vocabulary>,
@@ -110,7 +111,7 @@ pub(crate) fn ranked_inverted_index(
     let refused = || RankedInvertedIndex::segments_refused(vocabulary, n);
     let rank = |devices: &dyn Accelerator, work: SegmentWork<'_>| devices.ranked_documents(work, n);
     let joined =
-        |parts, _| RankedInvertedIndex::of_segments(Arc::clone(vocabulary), docs, n, parts);
+        |parts, _| RankedInvertedIndex::from_segments(Arc::clone(vocabulary), docs, n, parts);
     unless(run, refused, || answer(run, vocabulary, JOIN_ROW_BYTES, rank, joined))
 }
 
@@ -127,12 +128,14 @@ pub(crate) fn ranked_parts(
     unless(run, refused, || answer(run, vocabulary, 0, rank, joined))
 }
 
-/// Returns the bytes that joining takes for each row: none if rows ascend as those of segments do.
+/// Returns the bytes that joining takes for each row. They are 0 if the rows of segments are in the
+/// order of the corpus.
 fn join_row_bytes(vocabulary: &Vocabulary) -> usize {
     if vocabulary.folded_words().is_some() { JOIN_ROW_BYTES } else { 0 }
 }
 
-/// Returns the result of `answer`, unless `refused` refuses the vocabulary, which is known only now.
+/// Returns the result of `answer`, unless `refused` refuses the vocabulary. The vocabulary is not
+/// known before execution.
 fn unless<T>(
     run: &Run,
     refused: impl FnOnce() -> Option<String>,
@@ -147,9 +150,9 @@ fn unless<T>(
     }
 }
 
-/// Returns the rows of all segments, `joined`. Joining takes `join_row_bytes` for each row and gets
-/// the memory of all. `None` if the task is not placed on a device, a device fails, or memory has no
-/// room for the rows.
+/// Returns the result of `joined` for the rows of all segments. Joining takes `join_row_bytes` for
+/// each row; `joined` gets the reservation for all rows. Returns `None` if the task is not placed
+/// on a device, if a device fails, or if memory has no room for the rows.
 fn answer<R, T>(
     run: &Run,
     vocabulary: &Vocabulary,
@@ -172,6 +175,7 @@ fn answer<R, T>(
         Ok(rows) => rows,
         Err(error) => return Ok(fall_back(run, &error)),
     };
+    run.counter("device_rows").add(account.num_rows.into_inner());
     let _timer = joining.timer();
     joined(rows, account.held).map(Some).map_err(datafusion_error)
 }
@@ -180,7 +184,7 @@ fn answer<R, T>(
 struct Account {
     held: MemoryReservation,
     join_row_bytes: usize,
-    num_rows: Count,
+    num_rows: AtomicUsize,
     uploaded: Count,
     preparing: Time,
     counting: Time,
@@ -192,7 +196,7 @@ impl Account {
         Self {
             held: run.reservation("DeviceRows"),
             join_row_bytes,
-            num_rows: run.counter("device_rows"),
+            num_rows: AtomicUsize::new(0),
             uploaded: run.counter("device_upload_bytes"),
             preparing: run.time("time_preparing"),
             counting: run.time("time_counting"),
@@ -208,7 +212,7 @@ impl RowAccount for Account {
         len_bytes: usize,
     ) -> std::result::Result<(), Box<dyn StdError + Send + Sync>> {
         self.held.try_grow(len_bytes + self.join_row_bytes * num_rows)?;
-        self.num_rows.add(num_rows);
+        self.num_rows.fetch_add(num_rows, Ordering::Relaxed);
         Ok(())
     }
 

@@ -1,18 +1,23 @@
-//! The times of a task over a corpus on the cores and on a device, for `ingestion::decide`.
+//! The estimated times of a task over a corpus on the cores and on a device, for
+//! `throughput::decide`.
 //!
 //! ```text
 //! device   task + units * unit + rows * (row + merge or sort)
-//! copies   elements * prepare: inverse grammar and copies, unless they lie there already
-//! cores    what traversal_costs says, in the time of these cores for a grammar of this size
+//! copies   elements * prepare: inverse grammar and copies, unless the device has them
+//! cores    traversal_costs, scaled to this number of cores and this size of the grammar
 //! ```
 //!
-//! Units are windows, pairs or words, as the task has them. Numbers come from footers: units and rows are
-//! taken to be as many as elements and words allow, which no device is chosen by hope for, unless the task
-//! was done before on this corpus: then its rows are known, and the time of the place where it was done
-//! replaces the estimate. What both do with rows, making their texts, is
-//! left out. Rates are those that `tadoc calibrate` measured, or built-in ones. Sums over words need no device: the vocabulary has
-//! counted them. Nor do some documents: the cores count these alone, a device all of them. Nor do words of
-//! documents that the cores keep: nothing is counted then.
+//! Units are windows, pairs or words; this depends on the task. The numbers come from footers.
+//! Units and rows are upper bounds that follow from the numbers of elements and words, so that no
+//! device is chosen because of an optimistic guess. If the task was done on this corpus before, its
+//! number of rows is known, and the measured time of a place replaces the estimate. The time for
+//! the texts of rows is left out, because it is the same in both places. Rates are those that
+//! `tadoc calibrate` measured, or built-in ones.
+//!
+//! The cores do three kinds of work in any case:
+//! - Sums over words: the vocabulary has the counts.
+//! - Tasks about some documents: the cores count only these, a device would count all documents.
+//! - Words of documents that the segments keep: nothing has to be counted.
 
 use crate::throughput::calibration::CorpusRates;
 use crate::throughput::{Decision, DeviceState, Effort, Hindrance, decide};
@@ -21,29 +26,29 @@ use tadoc::analytics::SegmentShape;
 use crate::placement::known::Known;
 use crate::placement::task::{Join, Task};
 
-/// What a task is about.
+/// Size of a task, with all that the estimate needs.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Work {
     pub(super) task: Task,
-    /// All segments.
+    /// Sum of the shapes of all segments.
     pub(super) shape: SegmentShape,
-    /// Elements of segments that the device has nothing of.
+    /// Number of elements in segments that lack copies on the device.
     pub(super) missing_elements: u64,
-    /// What becomes of rows of segments.
+    /// Way in which rows of segments become rows of the corpus.
     pub(super) join: Join,
     /// Rows and times of earlier runs.
     pub(super) known: Known,
     pub(super) num_cores: usize,
-    /// Whether the cores have what is asked for: words of documents.
+    /// True if the segments keep the answer, the words of documents.
     pub(super) are_words_kept: bool,
 }
 
-/// Place of a task, and the reason.
+/// Place of a task, with the reason.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Choice {
     pub(super) is_on_device: bool,
     pub(super) reason: String,
-    /// Times of a task that an open device with the corpus would do sooner.
+    /// Times of the task, if an open device with the corpus would be faster.
     pub(super) missed: Option<Effort>,
 }
 
@@ -53,13 +58,14 @@ impl Choice {
     }
 }
 
-/// Where only these are counted, which the cores can.
+/// Reason of the cores if only some documents are counted.
 pub(super) const SOME_DOCUMENTS: &str = "some documents are asked for";
 
-/// Where words of documents are asked for that are there.
+/// Reason of the cores if the segments keep the words of documents.
 pub(super) const WORDS_KEPT: &str = "the words of documents are kept";
 
-/// Chooses the place of a task; asks for the `state` of the device as `decide` does.
+/// Chooses the place of a task. Asks for the `state` of the device only if a device would be
+/// faster.
 pub(super) fn choose(
     work: &Work,
     rates: &CorpusRates,
@@ -88,8 +94,9 @@ pub(super) fn choose(
     }
 }
 
-/// Returns the times of a task whose rows are not known yet, as if it had none. The first run takes longest, as it
-/// loads the corpus: a device that may pay for the next runs is opened beside it.
+/// Returns the times of a task whose number of rows is not known yet, as if it had no rows. The
+/// first run takes longest, because it loads the corpus. So a device that may pay for the next runs
+/// is opened during it.
 pub(super) fn hoped(work: &Work, rates: &CorpusRates) -> Option<Effort> {
     if work.task.is_part() || work.known.num_rows.is_some() {
         return None;
@@ -123,7 +130,7 @@ fn estimate(work: &Work, rates: &CorpusRates) -> Effort {
         + units as f64 * of_task.unit_s
         + rows * rates.row_s
         + joined * of_task.of_cores(work.num_cores);
-    // Of words that are kept nothing is counted: earlier times say nothing of counting them.
+    // If segments keep the words, nothing is counted. Earlier times then do not predict counting.
     let known = if work.are_words_kept { Known::default() } else { work.known };
     Effort {
         cores_s: known.cores_s.unwrap_or_else(|| of_cores(task.one_core_s(work.shape))),
@@ -143,7 +150,7 @@ mod tests {
 
     const MIB: u64 = 1 << 20;
 
-    /// Text of so many bytes that a grammar makes a third of.
+    /// Returns a task over a text of `len_bytes` bytes with one element for three words.
     fn work(len_bytes: u64, num_cores: usize) -> Work {
         let num_words = len_bytes / 6;
         let shape = SegmentShape {
@@ -164,7 +171,7 @@ mod tests {
         }
     }
 
-    /// As fast as kernels are where nothing is copied.
+    /// Returns the rates of fast kernels with hardly any copying.
     fn fast() -> CorpusRates {
         let mut rates = CorpusRates { prepare_s: 1e-9, row_s: 1e-12, ..CorpusRates::default() };
         rates.tasks.iter_mut().for_each(|of_task| of_task.unit_s = 2e-9);
@@ -172,7 +179,7 @@ mod tests {
     }
 
     const SEQUENCES: Task = Task::SequenceCount { num_words: 3, is_folded: false };
-    /// Tasks that may be done on a device, with what rates they have.
+    /// Tasks that a device can do, in the order of their rates.
     const TASKS: [Task; 5] = [
         SEQUENCES,
         Task::TermVector { is_part: false },
@@ -181,7 +188,7 @@ mod tests {
         Task::RankedInvertedIndex { num_words: 2, is_folded: true, is_part: false },
     ];
 
-    /// With an open device.
+    /// Returns the place and the reason with an open device.
     fn chosen(work: &Work, rates: &CorpusRates) -> (bool, String) {
         let choice = choose(work, rates, || DeviceState::Open);
         (choice.is_on_device, choice.reason)
@@ -228,13 +235,13 @@ mod tests {
         assert!(is_on_device(&large, &fast()));
         let (is_chosen, reason) = chosen(&Work { are_words_kept: true, ..large }, &fast());
         assert!(!is_chosen && reason == WORDS_KEPT, "{reason}");
-        // Where a device were not worth it anyway, that is said.
+        // If a device would be slower anyway, the reason says that.
         let small = Work { task, are_words_kept: true, ..work(1000, 1) };
         let (is_chosen, reason) = chosen(&small, &fast());
         assert!(!is_chosen && reason.starts_with("estimated to take less time"), "{reason}");
     }
 
-    /// Rates of one kind of task say nothing of another.
+    /// Rates of one kind of task do not change the choice for another kind.
     #[test]
     fn each_kind_has_its_own_rates() {
         for (at, task) in TASKS.into_iter().enumerate() {
@@ -258,7 +265,7 @@ mod tests {
             is_chosen && reason.ends_with("4 cores, the corpus lies on the device"),
             "{reason}"
         );
-        // The copy is made when it would have paid.
+        // The corpus is copied when the missed time is as long as copying takes.
         let effort = estimate(&cold, &rates);
         let known = Known { missed_s: effort.copies_s, ..Known::default() };
         let often = Work { known, ..cold };
@@ -278,7 +285,7 @@ mod tests {
             choose(&work(10 * MIB, 4), &fast(), opening).reason,
             "the device is being opened"
         );
-        // What the cores do faster misses nothing.
+        // Work that the cores do faster adds no missed time.
         let tiny = choose(&work(1000, 4), &fast(), || unreachable!("nobody asks the driver"));
         assert_eq!(tiny.missed, None);
     }
@@ -294,14 +301,14 @@ mod tests {
         for join in [Join::Merged, Join::Sorted] {
             let joined = Work { join, ..alone };
             assert!(!is_on_device(&joined, &slow_join));
-            // Few rows are joined soon.
+            // Few rows are joined quickly.
             let known = Known { num_rows: Some(1000), ..Known::default() };
             assert!(is_on_device(&Work { known, ..joined }, &slow_join));
         }
     }
 
-    /// Cores whose cache a corpus does not fit take longer, so that a device is worth it that is not for
-    /// the same text where the grammar is small.
+    /// Cores take longer if a corpus does not fit into their cache. So a device is worth it for a
+    /// large grammar, and not for a small grammar of the same text.
     #[test]
     fn large_grammars_speak_for_the_device() {
         let mut rates = fast();
@@ -315,9 +322,8 @@ mod tests {
         assert!(!is_on_device(&large, &rates));
     }
 
-    /// The table of kernels/README.md: an H100 with 16 cores, 208 MiB each, nothing resident. Whole
-    /// calls took 1.0 to 7 times less and 1.15 times more than all cores, without inverse grammar
-    /// and weights.
+    /// Measured on an H100 with 16 cores: corpora of 208 MiB, nothing on the device. Whole calls,
+    /// without inverse grammar and weights, took 1/7 to 1.15 times the time of all cores.
     #[test]
     fn built_in_rates_are_cautious() {
         for num_cores in [16, 64] {
@@ -325,7 +331,8 @@ mod tests {
         }
     }
 
-    /// The first run of a large corpus opens the device, that of a small one does not; once rows are known, they count.
+    /// The first task over a large corpus opens the device, that over a small one does not. Once
+    /// the number of rows is known, the estimate uses it.
     #[test]
     fn rows_that_are_unknown_are_hoped_to_be_few() {
         let rates = fast();
@@ -337,16 +344,17 @@ mod tests {
         assert_eq!(gain_s(&Work { known, ..large }), None);
     }
 
-    /// The table of kernels/README.md, 250 MiB of three kinds on 16 cores: once their rows are known, sequences, pairs
-    /// and ranks go to an open H200 at once, copies included, without a calibration. Ranks of versions take
-    /// longer on the cores than is estimated, and go there once they have.
+    /// Texts of three kinds, 250 MiB each, on 16 cores (benches/results/2026-11-22-h100.md). Once
+    /// the numbers of rows are known, sequences, pairs and ranks go to an open H200, copies
+    /// included, without a calibration. Ranks of versioned text take longer on the cores than
+    /// estimated. They go to the device after that time was measured.
     #[test]
     fn known_devices_count_large_corpora() {
-        let h200 = DeviceCalibration::of_known_device("NVIDIA H200");
+        let h200 = DeviceCalibration::for_known_device("NVIDIA H200");
         let rates = Calibration { device: h200, ..Calibration::default() }.corpus_rates();
         let pairs = Task::Cooccurrence { window: 5, is_folded: false };
         let ranked = Task::RankedInvertedIndex { num_words: 3, is_folded: false, is_part: false };
-        // Log, versioned text, prose: words of an element, and millions of rows.
+        // Log, versioned text, prose: words for each element, and millions of rows.
         for (words_of_an_element, rows) in
             [(4, [2.4, 6.7, 19.2]), (23, [1.5, 3.7, 36.9]), (1, [31.7, 51.1, 40.0])]
         {
@@ -366,7 +374,7 @@ mod tests {
         }
     }
 
-    /// Estimates that were wrong are corrected by what the work took.
+    /// Measured times replace wrong estimates.
     #[test]
     fn times_replace_estimates() {
         let work = work(100 * MIB, 16);

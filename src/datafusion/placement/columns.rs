@@ -3,12 +3,12 @@
 //! ```text
 //! tadoc.device   cpu  ─▶ CPU
 //!                gpu  ─▶ GPU, or an error if there is none
-//!                auto ─▶ the model (throughput::choose) on the statistics of the table, and the state of the device
+//!                auto ─▶ throughput::choose: statistics of the table, state of the device
 //! ```
 //!
-//! With `auto`, no scan waits for the driver unless waiting is a gain. A device that is demanded is
-//! opened as soon as the table is planned. `EXPLAIN` opens nothing. The opener handles faults of the
-//! device while a scan runs.
+//! With `auto`, a scan waits for the driver only if waiting is a gain, and `EXPLAIN` opens nothing.
+//! A device that is demanded is opened as soon as the table is planned. The scan of a file handles
+//! faults of the device.
 
 use datafusion::error::Result;
 
@@ -22,18 +22,18 @@ use crate::throughput::{
 };
 use gsst::parquet::CodePredicate;
 
-/// Share of the rows without NULL that are expected to pass a test. There are no statistics of texts.
-/// (PostgreSQL takes 0.5 %.)
+/// Share of the rows that are not NULL that is assumed to pass a test, because there are no
+/// statistics of texts. (PostgreSQL assumes 0.5 %.)
 const TEST_PART: f64 = 0.01;
 
 /// Columns that a scan decodes.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct ColumnWork {
-    /// Text of the GSST columns it needs.
+    /// Length of the text of the GSST columns that the scan needs.
     pub(crate) text_len_bytes: u64,
     pub(crate) num_rows: u64,
-    /// Share of the rows that pass the conditions on codes of such columns, if there are any.
-    /// `text_len_bytes` is then the text of those columns.
+    /// Share of the rows that pass the conditions on codes of GSST columns, if there are
+    /// conditions. `text_len_bytes` is then the length of the text of these columns.
     pub(crate) selectivity: Option<f64>,
     /// True if the text is wanted, not only the rows that pass.
     pub(crate) is_text_wanted: bool,
@@ -42,7 +42,7 @@ pub(crate) struct ColumnWork {
     pub(crate) num_cores: usize,
 }
 
-/// Opens the devices on another thread if one is demanded, so that the scan waits less for it.
+/// Opens the devices on another thread if one is demanded, so that the scan waits less.
 pub(crate) fn prepare(devices: &DeviceSession, options: &TadocOptions) {
     if options.device == Device::Gpu {
         devices.open_soon();
@@ -110,8 +110,8 @@ fn reason_of(choice: &Choice, work: &ColumnWork) -> String {
 }
 
 /// Returns the share of the rows that pass all of `predicates`, or `None` without predicates.
-/// `null_part` returns the share of NULLs in a column. The predicate that fewest rows pass decides,
-/// because the dependence between predicates is not known.
+/// `null_part` returns the share of NULLs in a column. The result is the share of the predicate
+/// that the fewest rows pass, because the dependence between predicates is not known.
 pub(crate) fn selectivity(
     predicates: &[CodePredicate],
     null_part: impl Fn(usize) -> f64,
@@ -137,7 +137,7 @@ fn ask_model(
     let query = Query {
         selectivity: work.selectivity,
         is_wanted_on_host: work.is_text_wanted,
-        // Storage that was not measured is left out: both places wait for it alike.
+        // Storage that was not measured is ignored, because both places wait for it equally.
         is_in_host_memory: calibration.storage.source == StorageSource::BuiltIn,
         num_cores: work.num_cores.min(calibration.num_cores),
     };
@@ -177,7 +177,7 @@ mod tests {
     fn filters_on_text_are_placed_by_the_model() {
         let options = TadocOptions::default();
         let work = ColumnWork {
-            // Too little to open a device for.
+            // This is too little text to open a device.
             text_len_bytes: 1 << 20,
             num_rows: 1 << 14,
             selectivity: Some(0.01),

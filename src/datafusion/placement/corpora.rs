@@ -1,14 +1,15 @@
-//! CPU or GPU for a task over a corpus, and why.
+//! The choice between CPU and GPU for a task over a corpus, with its reason.
 //!
 //! ```text
 //! tadoc.device   cpu  ─▶ CPU
-//!                gpu  ─▶ GPU; CPU where there is no kernel for it; an error where there is no device
-//!                auto ─▶ the chooser: CPU, or GPU where one is there
+//!                gpu  ─▶ GPU; CPU if the task has no kernel; an error if there is no device
+//!                auto ─▶ the chooser: CPU, or GPU if there is one
 //! ```
 //!
-//! Decided once, when the plan is made, from footers and from what lies on devices then: `EXPLAIN` shows
-//! what will be done. With `auto` nobody waits for the driver, unless the task is so long that waiting is a gain; a device
-//! that is closed is opened for the tasks after this one.
+//! The choice is made once, when the plan is made. It uses the footers, and the copies that the
+//! devices have at that time. `EXPLAIN` shows the choice and opens nothing. With `auto`, a task
+//! waits for the driver only if it is so long that waiting is a gain. A closed device may be opened
+//! for later tasks when the plan is executed ([`Placement::begin`]).
 
 use crate::options::Device;
 use crate::placement::chooser::{Choice, Work, choose, hoped};
@@ -20,8 +21,8 @@ use crate::source::LoadedCorpus;
 use crate::throughput::DeviceState;
 use tadoc::analytics::SegmentShape;
 
-/// Decides the place of `task` in `scan`. An error in its place says why there is no task. `loaded` is
-/// the corpus if it is in memory.
+/// Decides the place of `task` in `scan`. If `task` is an error, it is the reason why the statement
+/// has no task. `loaded` is the corpus if it is in memory.
 pub(crate) fn place(
     scan: &Scan,
     task: std::result::Result<Task, &'static str>,

@@ -1,7 +1,7 @@
-//! The place where work is done, and the reason: one type for tasks over corpora and GSST scans.
+//! The place where work is done, with its reason: one type for tasks over corpora and GSST scans.
 //!
-//! Plans hold it and change nothing. Devices are opened, and missed time is noted, when the plan is
-//! executed ([`Placement::begin`]).
+//! A plan holds a placement and changes nothing. [`Placement::begin`] opens devices and notes
+//! missed time when the plan is executed.
 
 use std::fmt;
 
@@ -22,22 +22,22 @@ pub(super) enum Place {
     Nowhere,
 }
 
-/// The place where work is done, and the reason. Without a decision it is the CPU.
+/// The place where work is done, with its reason. Without a decision it is the CPU.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Placement {
     pub(super) place: Place,
     pub(super) reason: String,
-    /// True if a device was chosen because all documents are asked for.
+    /// True if a device was chosen only because the statement asks for all documents.
     pub(super) is_for_all: bool,
-    /// The task, if its time is representative for the next run.
+    /// The task, if the time of this run predicts that of the next run.
     pub(super) timed: Option<Task>,
-    /// Text per second that the model predicts, in GB/s.
+    /// Rate of text that the model predicts, in GB/s.
     pub(super) predicted_gb_per_s: Option<f64>,
     /// Work that an open device would have done earlier.
     pub(super) missed: Option<Missed>,
 }
 
-/// Work that the cores do only because no open device is at hand.
+/// Work that the cores do only because no device is open, or because the device lacks copies.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Missed {
     pub(super) effort: Effort,
@@ -53,7 +53,7 @@ impl Placement {
         Self { place: Place::Device, reason: reason.into(), ..Self::default() }
     }
 
-    /// Returns the placement for some of the documents.
+    /// Returns the placement if only some of the documents are asked for.
     pub(crate) fn for_part(self) -> Self {
         if self.is_for_all { Self::on_cpu(SOME_DOCUMENTS) } else { self }
     }
@@ -63,18 +63,18 @@ impl Placement {
         self.place == Place::Device
     }
 
-    /// Returns the task, if its time is representative for the next run: nothing has to be loaded or
-    /// copied first.
+    /// Returns the task, if the time of this run predicts that of the next run. This is so if
+    /// nothing has to be loaded or copied first.
     pub(crate) fn timed(&self) -> Option<Task> {
         self.timed
     }
 
-    /// Returns the text per second that the model predicts, in GB/s, if it was asked.
+    /// Returns the rate of text that the model predicts, in GB/s, if the model was asked.
     pub(crate) fn predicted_gb_per_s(&self) -> Option<f64> {
         self.predicted_gb_per_s
     }
 
-    /// Returns the seconds that an open device with all it needs would have saved.
+    /// Returns the seconds that an open device with all copies would have saved.
     pub(crate) fn missed_s(&self) -> Option<f64> {
         self.missed.map(|missed| missed.effort.gain_s())
     }
@@ -82,7 +82,7 @@ impl Placement {
     /// Checks that there is a device if one is demanded.
     ///
     /// # Errors
-    /// A plan error that names the way out.
+    /// A plan error that says what the user can do.
     pub(crate) fn check(&self) -> Result<()> {
         match self.place {
             Place::Nowhere => plan_err!("{}", self.reason),
@@ -90,8 +90,8 @@ impl Placement {
         }
     }
 
-    /// Notes that the work begins: opens the devices if it needs them, or if the time that was missed
-    /// so far is worth it.
+    /// Notes that the work begins. Opens the devices if the work needs them, or if the missed time
+    /// is worth it.
     pub(crate) fn begin(&self, devices: &DeviceSession) {
         if self.is_on_device() {
             devices.open_soon();

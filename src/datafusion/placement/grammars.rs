@@ -1,15 +1,16 @@
-//! Grammars of files that `COPY` and `INSERT` write, built by the rounds of a device.
+//! Grammars of the files that `COPY` and `INSERT` write, built in rounds on a device.
 //!
 //! ```text
-//! block ─▶ short ─────────────────────────────▶ the cores
-//!       └▶ long ─▶ the first device that works ─▶ rules          as on the cores, byte for byte
-//!                    ├ none, or it fails ───────▶ the cores      device_fallbacks, and the log has the reason
-//!                    └ not open, not worth waiting ▶ the cores   it is opened for the blocks after this
+//! block ─▶ short ────────────────────────────────▶ the cores
+//!       └▶ long ─▶ the first usable device ──────▶ rules       the same bytes as on the cores
+//!                    ├ no device, or it fails ───▶ the cores   device_fallbacks, the log
+//!                    └ closed, not worth waiting ▶ the cores   it may be opened for later blocks
 //! ```
 //!
-//! The device is that of scans, within `tadoc.gpu_memory_bytes`. About 80 bytes for each element of
-//! the largest block stay allocated until the file is written. If a device has too little memory for
-//! a block, it drops what scans and corpora keep there.
+//! Scans use the same device, and `tadoc.gpu_memory_bytes` limits the memory of both. About 80
+//! bytes for each element of the largest block stay allocated until the file is written. If a
+//! device has too little memory for a block, it drops the copies of corpora and the free memory of
+//! scans.
 
 use std::sync::{Arc, OnceLock};
 
@@ -24,22 +25,26 @@ use tadoc::accelerator::Rounds;
 use tadoc::build::BuilderKind;
 use tadoc::grammar::{RoundsEngine, RoundsOutput};
 
-/// Seconds of an element on one core, and the share of the time that twice as many cores take:
-/// 116 ns on 2 cores, 19 to 25 ns on 16 (benches/results).
+/// Seconds for an element on one core. Measured: 116 ns on 2 cores, and on 16 cores 19 to 25 ns
+/// (benches/results/2026-11-22-h100.md has runs on 16 cores).
 const CORE_S: f64 = 200e-9;
+/// Time on twice as many cores, as a share of the time.
 const OF_TWICE: f64 = 0.58;
-/// Seconds of a block on an open device, and of an element: twice what an H100 took.
+/// Seconds for a block on an open device, without its elements. Twice the time of an H100.
 const DEVICE_S: f64 = 5e-3;
+/// Seconds for an element on an open device. Twice the time of an H100.
 const DEVICE_ELEMENT_S: f64 = 2e-9;
+/// Largest time on the device, as a share of the time on the cores.
 const MARGIN: f64 = 0.8;
-/// Elements of a block from which on a device is faster than the cores, however few.
+/// Least number of elements of a block for a device.
 const MIN_ELEMENTS: usize = 4 << 20;
 
-/// Returns the engine that may run rounds in place of the cores, by `tadoc.device`. `metrics` count its
-/// grammars. A device that is demanded is opened, which takes half a second the first time.
+/// Returns the engine that runs rounds in place of the cores, or `None` if `tadoc.device` or the
+/// builder does not allow it. `metrics` count its grammars. A device that is demanded is opened
+/// here; the first opening takes half a second.
 ///
 /// # Errors
-/// A plan error that names the way out if a device is demanded and there is none.
+/// A plan error that says what the user can do, if a device is demanded and there is none.
 pub(crate) fn rounds_engine(
     devices: &Arc<DeviceSession>,
     options: &TadocOptions,
@@ -65,7 +70,7 @@ pub(crate) fn rounds_engine(
     Ok(Some(Arc::new(engine)))
 }
 
-/// Rounds on the first device, once they are asked for.
+/// Rounds on the first usable device. The first block opens them.
 #[derive(Debug)]
 struct SessionRounds {
     devices: Arc<DeviceSession>,
@@ -92,8 +97,8 @@ impl SessionRounds {
         }
     }
 
-    /// Returns true if a block of this many elements goes to a device. Notes the time that is missed
-    /// because the device is closed.
+    /// Returns true if a block of `num_elements` elements goes to a device. Otherwise adds to the
+    /// missed time of the session.
     fn is_for_device(&self, num_elements: usize) -> bool {
         if num_elements < MIN_ELEMENTS {
             return false;
@@ -113,7 +118,7 @@ impl SessionRounds {
     }
 }
 
-/// Estimates the times of the rounds of so many elements.
+/// Returns the estimated times of the rounds of a block of `num_elements` elements.
 fn effort(num_elements: usize, num_cores: usize, startup_s: f64) -> Effort {
     let of_cores = OF_TWICE.powf((num_cores.max(1) as f64).log2());
     Effort {
@@ -154,7 +159,7 @@ mod tests {
     use super::*;
     use crate::throughput::DeviceState;
 
-    /// The least block that is long, and one of 128 MiB of text, on 16 cores and an H200.
+    /// The shortest block for a device, and a block of 128 MiB of text, on 16 cores with an H200.
     #[test]
     fn blocks_wait_for_a_device_where_that_is_a_gain() {
         let is_for_device = |num_elements, num_cores, state| {

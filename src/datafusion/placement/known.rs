@@ -1,13 +1,13 @@
-//! Rows and times of tasks over a corpus that were done before, for the choice of where they are done again.
+//! Rows and times of earlier tasks over a corpus. The chooser uses them when a task is repeated.
 //!
 //! ```text
-//! rows        of the answer                                       ┐
-//! times       of the cores, and of a device: the least seen       ├─▶ chooser
-//! missed      what a device that had the corpus would have saved  ┘
+//! rows        number of rows of the answer                            ┐
+//! times       shortest time on the cores, shortest time on a device   ├─▶ chooser
+//! missed      time that a device with the corpus would have saved     ┘
 //! ```
 //!
-//! Times are those of whole runs over what is there already: the corpus is loaded, and lies on the device
-//! where that counts. So a choice by estimates is corrected by what it came to.
+//! A time is that of a whole run, with the corpus loaded and, for a device, copied to it. So
+//! measured times correct a choice that was made by estimates.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ use crate::placement::task::Task;
 #[derive(Debug, Default)]
 pub(crate) struct KnownTasks(Mutex<HashMap<Task, Known>>);
 
-/// A task that was done before: its rows, and times in seconds.
+/// Rows of an earlier task, and its times in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Known {
     pub(super) num_rows: Option<u64>,
@@ -28,12 +28,12 @@ pub(super) struct Known {
 }
 
 impl KnownTasks {
-    /// Keeps in mind that `task` has so many rows.
+    /// Records the number of rows of `task`.
     pub(crate) fn note_rows(&self, task: Task, num_rows: u64) {
         self.lock().entry(task).or_default().num_rows = Some(num_rows);
     }
 
-    /// Keeps in mind how long all rows of `task` took.
+    /// Records the time of a whole run of `task`.
     pub(crate) fn note_time(&self, task: Task, is_on_device: bool, seconds: f64) {
         let mut tasks = self.lock();
         let known = tasks.entry(task).or_default();
@@ -41,7 +41,7 @@ impl KnownTasks {
         *least_s = Some(least_s.map_or(seconds, |least_s| least_s.min(seconds)));
     }
 
-    /// Keeps in mind that a device that had the corpus would have saved `task` so many seconds.
+    /// Adds the seconds that a device with the corpus would have saved in `task`.
     pub(crate) fn note_missed(&self, task: Task, gain_s: f64) {
         self.lock().entry(task).or_default().missed_s += gain_s;
     }

@@ -5,20 +5,20 @@
 //!
 //! corpora   task of a function  ──▶ chooser ─┐  two estimates (throughput::decide)
 //! columns   columns of a scan   ──▶ model   ─┴─▶ DeviceSession::decide ─▶ Placement
-//! grammars  blocks of COPY and INSERT ─────────▶ likewise, block by block
+//! grammars  blocks of COPY and INSERT ────▶ DeviceSession::decide, for each block
 //!
 //! Placement ── EXPLAIN: device=gpu: reason, device=cpu: reason
 //!           ── begin, when the plan is executed: opens devices, notes missed time
 //!
-//! function ── answers::… ─▶ None: the CPU counts; it was placed there, or a device failed
+//! function ── answers::… ─▶ None: the CPU counts, because it was chosen or a device failed
 //!               └─▶ Some: rows of the CPU's type, or parts of them (…_parts, row_keys)
-//! optimizer ── SpreadRows ─▶ parts go out of as many partitions as the plan above reads
+//! optimizer ── SpreadRows ─▶ the scan sends parts from as many partitions as the plan above reads
 //! ```
 //!
-//! Devices are behind two traits: [`tadoc::accelerator`] and [`gsst::parquet::device`]. A kernel is
-//! plugged in by a [`Task`] and one function in `answers`. If a device fails, the CPU does its work:
-//! the log has the reason, and `device_fallbacks` counts it. Only a device that is demanded and
-//! missing is an error.
+//! Two traits hide the devices: [`tadoc::accelerator`] and [`gsst::parquet::device`]. SQL reaches a
+//! kernel through a [`Task`] and one function in `answers`. If a device fails, the CPU does its
+//! work: the log has the reason, and `device_fallbacks` counts it. Only a device that is demanded
+//! and missing is an error.
 
 mod answers;
 mod chooser;

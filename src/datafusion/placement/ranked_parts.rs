@@ -1,14 +1,17 @@
-//! Documents of sequences by rank that devices found in segments, as rows of the corpus, part by part.
+//! Documents of sequences, by rank, that devices found in segments, as rows of the corpus, part by
+//! part.
 //!
 //! ```text
 //! segment 0   a b: 3 in 7, 1 in 2          documents 0 to 9   ┐
 //! segment 1   a b: 2 in 0    (document 10)                    ┴─▶ a b: 3 in 7, 2 in 10, 1 in 2
 //! ```
 //!
-//! As [`SequenceParts`](crate::placement::sequence_parts::SequenceParts): parts are made by whoever sends them, and a
-//! part has about as many rows as another, but all of a sequence. Not where words are folded. O(rows) and what
-//! ranking those of several segments takes. What gives the same rows at once:
-//! [`RankedInvertedIndex::of_segments`](tadoc::analytics::RankedInvertedIndex::of_segments).
+//! The partitions that send parts also make them, as for
+//! [`SequenceParts`](crate::placement::sequence_parts::SequenceParts). All parts have about the
+//! same number of rows, and all rows of a sequence are in one part. Words must not be folded.
+//! O(rows), and the time to sort the documents of a sequence of several segments. The function that
+//! gives the same rows at once is
+//! [`RankedInvertedIndex::from_segments`](tadoc::analytics::RankedInvertedIndex::from_segments).
 
 use std::cmp::Reverse;
 
@@ -25,11 +28,11 @@ use crate::placement::row_keys::{RowKeys, SAMPLED_ROWS, SegmentKeys, ranges, wor
 pub(crate) struct RankedParts {
     keys: RowKeys,
     segments: Vec<Entries>,
-    /// For each document whether it is asked for; none where all are.
+    /// For each document, true if it is asked for. Empty if all documents are asked for.
     is_wanted: Vec<bool>,
-    /// For each part where it begins in each segment, and where the last one ends.
+    /// Start of each part in each segment, and the end of the last part.
     starts: Vec<Vec<usize>>,
-    /// Memory of the rows.
+    /// Reservation of the memory of the rows.
     _held: MemoryReservation,
 }
 
@@ -42,12 +45,12 @@ struct Entries {
     counts: Vec<u64>,
 }
 
-/// Some rows, ascending by sequence and rank.
+/// The rows of one part, ascending by sequence and rank.
 #[derive(Debug)]
 pub(crate) struct RankedPart {
     num_words: usize,
     word_bits: u32,
-    /// By row.
+    /// Key of the sequence of each row.
     keys: Vec<u64>,
     doc_ids: Vec<u64>,
     counts: Vec<u64>,
@@ -55,11 +58,12 @@ pub(crate) struct RankedPart {
 }
 
 impl RankedParts {
-    /// The rows of `segments`, one for each of the corpus of `vocabulary`, whose words are not folded, of
-    /// sequences of `n` words in `docs`; their memory is `held`.
+    /// Builds the rows of sequences of `n` words in `docs` from the rows of all `segments` of the
+    /// corpus of `vocabulary`, whose words are not folded. `held` is the reservation of their
+    /// memory.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] where a segment is no matrix.
+    /// [`Error::InvalidArgument`] if the arrays of a segment do not fit together.
     pub(super) fn new(
         vocabulary: &Vocabulary,
         docs: &DocSelection,
@@ -86,22 +90,22 @@ impl RankedParts {
         Ok(Self { keys, segments, is_wanted, starts, _held: held })
     }
 
-    /// Number of parts, one at least.
+    /// Returns the number of parts, at least 1.
     pub(crate) fn num_parts(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// The rows of part `at`; behind those of the parts before.
+    /// Returns the rows of part `at`. They follow those of the part before.
     ///
     /// # Panics
-    /// When `at` is not below [`num_parts`](Self::num_parts).
+    /// Panics if `at` is not below [`num_parts`](Self::num_parts).
     pub(crate) fn part(&self, at: usize) -> RankedPart {
         let mut sequences: Vec<(u64, usize, usize)> = Vec::new();
         for (segment_idx, range) in ranges(&self.starts, at).into_iter().enumerate() {
             sequences.extend(range.map(|at| (self.keys.key(segment_idx, at), segment_idx, at)));
         }
         if self.segments.len() > 1 {
-            // Stable sorting takes ascending runs as they are.
+            // The stable sort merges ascending runs.
             sequences.sort_by_key(|&(key, ..)| key);
         }
         let num_rows = sequences.iter().map(|&(_, segment_idx, at)| {
@@ -137,7 +141,7 @@ impl RankedParts {
 }
 
 impl Entries {
-    /// Sequences that have one row in so many, each once.
+    /// Returns the sequences of every [`SAMPLED_ROWS`]th row, without duplicates.
     fn sampled(&self) -> Vec<usize> {
         let rows = (0..self.docs.len()).step_by(SAMPLED_ROWS);
         let sequence = |row: usize| self.starts.partition_point(|&start| start as usize <= row) - 1;
@@ -146,7 +150,7 @@ impl Entries {
         sequences
     }
 
-    /// Appends the documents of sequence `at` that are wanted, with counts.
+    /// Appends those documents of sequence `at` that are asked for, with their counts.
     fn append(&self, at: usize, is_wanted: &[bool], found: &mut Vec<(u64, u64)>) {
         let range = self.starts[at] as usize..self.starts[at + 1] as usize;
         let rows = self.docs[range.clone()].iter().zip(&self.counts[range]);
@@ -159,37 +163,38 @@ impl Entries {
 }
 
 impl RankedPart {
-    /// Number of rows.
+    /// Returns the number of rows.
     pub(crate) fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// The words of the sequence of `row` in order, as rows of the vocabulary.
+    /// Returns the words of the sequence of `row` in order, as rows of the vocabulary.
     ///
     /// # Panics
-    /// When `row` is not below [`len`](Self::len).
+    /// Panics if `row` is not below [`len`](Self::len).
     #[inline]
     pub(crate) fn words(&self, row: usize) -> impl ExactSizeIterator<Item = u32> + '_ {
         words(self.keys[row], self.num_words, self.word_bits)
     }
 
-    /// The document of each row.
+    /// Returns the document of each row.
     pub(crate) fn doc_ids(&self) -> &[u64] {
         &self.doc_ids
     }
 
-    /// How often it holds the sequence.
+    /// Returns, for each row, the number of occurrences of the sequence in the document.
     pub(crate) fn counts(&self) -> &[u64] {
         &self.counts
     }
 
-    /// Which it is among the documents of the sequence, from 1 on.
+    /// Returns the rank of each row among the documents of its sequence. The first rank is 1.
     pub(crate) fn ranks(&self) -> &[u64] {
         &self.ranks
     }
 }
 
-/// That the documents of each sequence follow one another.
+/// Checks that the arrays of a segment fit together: one range of documents for each sequence,
+/// without gaps.
 fn check_shape(segment: &SegmentRanked) -> Result<()> {
     let SegmentRanked { keys, starts, docs, counts, .. } = segment;
     let ends = (starts.first().copied(), starts.last().map(|&end| end as usize));

@@ -1,13 +1,14 @@
-//! Keys of sequences that devices found in segments, as keys of the corpus's rows, and where parts begin.
+//! Keys of sequences that devices found in segments, converted to keys of the corpus, and cut into
+//! parts.
 //!
 //! ```text
-//! segment 0   a b | b c  b d | c a c b        ascending by the words' ids, so by the corpus's rows too
-//! segment 1   b a   b d | d a                 cut where parts begin
+//! segment 0   a b | b c  b d | c a c b        ascending by word ids, so also by rows
+//! segment 1   b a   b d | d a                 cut at the starts of parts
 //! ```
 //!
-//! Parts begin at keys of a sample, so that each has about as many rows. Where words are folded, rows do not
-//! ascend with ids: such keys are sorted before they are cut. O(words) for the table of rows, O(log rows) for
-//! each part and segment.
+//! Parts begin at keys of a sample, so that all parts have about the same number of rows. If words
+//! are folded, the order of rows is not the order of ids, and the keys are sorted before they are
+//! cut. O(words) for the table of rows, O(log rows) for each part and segment.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -16,16 +17,17 @@ use rayon::prelude::*;
 
 use tadoc::analytics::Vocabulary;
 
-/// One row of a segment in so many is looked at to cut parts, which have so many of them.
+/// Distance between two sampled rows of a segment.
 pub(super) const SAMPLED_ROWS: usize = 1024;
+/// Number of sampled rows of a part.
 pub(super) const PART_SAMPLES: usize = 7;
-/// Words of the vocabulary that a core looks at, at a time.
+/// Number of words of the vocabulary that a parallel task converts.
 const TASK_WORDS: usize = 1 << 14;
 
 /// Keys of one segment.
 #[derive(Debug)]
 pub(super) struct SegmentKeys {
-    /// The words of each by id, `word_bits` each, the first one highest.
+    /// Sequences as word ids with `word_bits` bits each, the first word highest.
     pub(super) keys: Vec<u64>,
     pub(super) word_bits: u32,
 }
@@ -34,18 +36,18 @@ pub(super) struct SegmentKeys {
 #[derive(Debug)]
 pub(super) struct RowKeys {
     pub(super) num_words: usize,
-    /// Whether the smaller of two words stands first.
+    /// True if the smaller of the two words comes first.
     pub(super) are_pairs: bool,
-    /// Bits of a word in keys of rows.
+    /// Number of bits of a word in keys of the corpus.
     pub(super) word_bits: u32,
-    /// Ascending by rows.
+    /// Keys of each segment, ascending by their keys of the corpus.
     pub(super) segments: Vec<SegmentKeys>,
-    /// Rows by word id of each segment; none where they are equal.
+    /// Row of the vocabulary for each word id, by segment. Empty if rows and ids are equal.
     rows: Vec<Vec<u32>>,
 }
 
 impl RowKeys {
-    /// Those of `segments`, one for each of the corpus of `vocabulary`.
+    /// Builds the keys from those of all `segments` of the corpus of `vocabulary`.
     pub(super) fn new(
         vocabulary: &Vocabulary,
         num_words: usize,
@@ -57,18 +59,18 @@ impl RowKeys {
         Self { num_words, are_pairs, word_bits, segments, rows }
     }
 
-    /// The same with `keys`, which are those of rows, instead of all segments'.
+    /// Returns `self` with `keys`, which are keys of the corpus, in place of the keys of segments.
     pub(super) fn of_rows(self, keys: Vec<u64>) -> Self {
         let segments = vec![SegmentKeys { keys, word_bits: self.word_bits }];
         Self { segments, rows: Vec::new(), ..self }
     }
 
-    /// Number of keys of a segment.
+    /// Returns the number of keys of a segment.
     pub(super) fn len(&self, segment_idx: usize) -> usize {
         self.segments[segment_idx].keys.len()
     }
 
-    /// The key by rows of place `at` of a segment.
+    /// Returns the key number `at` of a segment, converted to a key of the corpus.
     #[inline]
     pub(super) fn key(&self, segment_idx: usize, at: usize) -> u64 {
         let segment = &self.segments[segment_idx];
@@ -84,8 +86,8 @@ impl RowKeys {
         ids.fold(0, |key, id| key << self.word_bits | u64::from(rows[id as usize]))
     }
 
-    /// For each part where it begins in each segment, and where the last one ends: a part has
-    /// [`PART_SAMPLES`] of the places `sampled`.
+    /// Returns the start of each part in each segment, and the end of the last part. `sampled`
+    /// returns the sampled places of a segment; a part has [`PART_SAMPLES`] of them.
     pub(super) fn cut(&self, sampled: impl Fn(usize) -> Vec<usize>) -> Vec<Vec<usize>> {
         let segments = 0..self.segments.len();
         let sample = segments.clone().flat_map(|segment_idx| {
@@ -105,7 +107,7 @@ impl RowKeys {
         starts
     }
 
-    /// How many keys of a segment come before `first`.
+    /// Returns the number of keys of a segment that are below `first`.
     fn start_of(&self, segment_idx: usize, first: u64) -> usize {
         let (mut start, mut end) = (0, self.len(segment_idx));
         while start < end {
@@ -119,12 +121,12 @@ impl RowKeys {
     }
 }
 
-/// The places of part `at` in each segment.
+/// Returns the range of part `at` in each segment.
 pub(super) fn ranges(starts: &[Vec<usize>], at: usize) -> Vec<Range<usize>> {
     starts[at].iter().zip(&starts[at + 1]).map(|(&start, &end)| start..end).collect()
 }
 
-/// The words of a key, the first one in its highest bits.
+/// Returns the words of a key in order. The first word is in the highest bits.
 #[inline]
 pub(super) fn words(
     key: u64,
@@ -135,12 +137,13 @@ pub(super) fn words(
     (0..num_words).rev().map(move |at| (key >> (at as u32 * word_bits) & mask) as u32)
 }
 
-/// Bits of numbers below `len`, 1 at least.
+/// Returns the number of bits of numbers below `len`, at least 1.
 pub(super) fn word_bits(len: usize) -> u32 {
     (usize::BITS - len.saturating_sub(1).leading_zeros()).max(1)
 }
 
-/// Whether rows are the word ids of the only segment, all of which occur.
+/// Returns true if rows and word ids are equal: the corpus has one segment, all of whose words
+/// occur and are not folded.
 fn has_ids_as_rows(vocabulary: &Vocabulary) -> bool {
     match vocabulary.corpus().segments() {
         [only] => {
@@ -150,7 +153,7 @@ fn has_ids_as_rows(vocabulary: &Vocabulary) -> bool {
     }
 }
 
-/// For each segment the row of each word id; of ids that occur nowhere any.
+/// Returns the row of each word id, by segment. Ids that do not occur get an arbitrary row.
 fn rows_by_id(vocabulary: &Vocabulary) -> Vec<Vec<u32>> {
     let segments = vocabulary.corpus().segments().iter();
     let new = |num_words| (0..num_words).map(|_| AtomicU32::new(0)).collect();

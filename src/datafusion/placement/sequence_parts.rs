@@ -1,14 +1,14 @@
-//! Sequences that devices counted in segments, as rows of the corpus, part by part.
+//! Counts of sequences that devices found in segments, as rows of the corpus, part by part.
 //!
 //! ```text
 //! segment 0   b c  b d        part 1 of both (row_keys)
 //! segment 1   b a   b d
-//! part 1      b a  b c  b d   merged by rows, counts of equal ones added up
+//! part 1      b a  b c  b d   merged by rows; counts of equal rows are added up
 //! ```
 //!
-//! Parts are made by whoever sends them, several at a time, and nothing is as large as all rows but what
-//! came from the devices. O(rows * log segments). What gives the same rows at once:
-//! [`SequenceCounts::of_segments`](tadoc::analytics::SequenceCounts::of_segments).
+//! The partitions that send parts also make them, several at a time. So only the rows from the
+//! devices are in memory all at once. O(rows * log segments). The function that gives the same rows
+//! at once is [`SequenceCounts::from_segments`](tadoc::analytics::SequenceCounts::from_segments).
 
 use datafusion::execution::memory_pool::MemoryReservation;
 use rayon::prelude::*;
@@ -18,17 +18,17 @@ use tadoc::error::Result;
 
 use crate::placement::row_keys::{RowKeys, SAMPLED_ROWS, SegmentKeys, ranges, words};
 
-/// Counts that a core looks at, at a time.
+/// Number of counts that a parallel task checks.
 const TASK_ROWS: usize = 1 << 14;
 
-/// What is counted, and which of it are rows.
+/// Description of the rows that are counted.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counted {
-    /// Words of a row.
+    /// Number of words of a row.
     pub(super) num_words: usize,
-    /// Those that occur less often are no rows.
+    /// Least count of a row.
     pub(super) min_count: u64,
-    /// Whether the smaller of two words stands first.
+    /// True if the rows are pairs, whose smaller word comes first.
     pub(super) are_pairs: bool,
 }
 
@@ -36,16 +36,16 @@ pub(super) struct Counted {
 #[derive(Debug)]
 pub(crate) struct SequenceParts {
     keys: RowKeys,
-    /// By segment and place.
+    /// Count of each key, by segment.
     counts: Vec<Vec<u64>>,
     min_count: u64,
-    /// For each part where it begins in each segment, and where the last one ends.
+    /// Start of each part in each segment, and the end of the last part.
     starts: Vec<Vec<usize>>,
-    /// Memory of the rows.
+    /// Reservation of the memory of the rows.
     _held: MemoryReservation,
 }
 
-/// Some rows, ascending.
+/// The rows of one part, ascending.
 #[derive(Debug)]
 pub(crate) struct SequencePart {
     num_words: usize,
@@ -55,7 +55,8 @@ pub(crate) struct SequencePart {
 }
 
 impl SequenceParts {
-    /// The rows of `segments`, one for each of the corpus of `vocabulary`, whose memory is `held`.
+    /// Builds the rows from those of all `segments` of the corpus of `vocabulary`. `held` is the
+    /// reservation of their memory.
     pub(super) fn new(
         vocabulary: &Vocabulary,
         Counted { num_words, min_count, are_pairs }: Counted,
@@ -75,23 +76,23 @@ impl SequenceParts {
         Self { keys, counts, min_count, starts, _held: held }
     }
 
-    /// Rows of all segments.
+    /// Returns the sum of the numbers of rows of all segments.
     pub(crate) fn num_segment_rows(&self) -> u64 {
         self.counts.iter().map(|counts| counts.len() as u64).sum()
     }
 
-    /// Number of parts, one at least.
+    /// Returns the number of parts, at least 1.
     pub(crate) fn num_parts(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// The rows of part `at`; behind those of the parts before.
+    /// Returns the rows of part `at`. They follow those of the part before.
     ///
     /// # Errors
-    /// [`Error::Capacity`] where a count has more than 64 bits.
+    /// [`Error::Capacity`](tadoc::Error::Capacity) if a count has more than 64 bits.
     ///
     /// # Panics
-    /// When `at` is not below [`num_parts`](Self::num_parts).
+    /// Panics if `at` is not below [`num_parts`](Self::num_parts).
     pub(crate) fn part(&self, at: usize) -> Result<SequencePart> {
         let mut entries: Vec<(u64, u64)> = Vec::new();
         for (segment_idx, range) in ranges(&self.starts, at).into_iter().enumerate() {
@@ -99,7 +100,7 @@ impl SequenceParts {
             entries.extend(range.map(|at| (self.keys.key(segment_idx, at), counts[at])));
         }
         if self.counts.len() > 1 {
-            // Stable sorting takes ascending runs as they are.
+            // The stable sort merges ascending runs.
             entries.sort_by_key(|&(key, _)| key);
         }
         let mut part = SequencePart {
@@ -121,27 +122,27 @@ impl SequenceParts {
 }
 
 impl SequencePart {
-    /// Number of rows.
+    /// Returns the number of rows.
     pub(crate) fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// How often each occurs, 1 or more.
+    /// Returns the count of each row, 1 or more.
     pub(crate) fn counts(&self) -> &[u64] {
         &self.counts
     }
 
-    /// The words of `row` in order, as rows of the vocabulary.
+    /// Returns the words of `row` in order, as rows of the vocabulary.
     ///
     /// # Panics
-    /// When `row` is not below [`len`](Self::len).
+    /// Panics if `row` is not below [`len`](Self::len).
     #[inline]
     pub(crate) fn words(&self, row: usize) -> impl ExactSizeIterator<Item = u32> + '_ {
         words(self.keys[row], self.num_words, self.word_bits)
     }
 }
 
-/// The keys and counts of all segments as those of one, by rows.
+/// Returns the keys and counts of all segments in one list, sorted by keys of the corpus.
 fn sorted(keys: RowKeys, counts: &[Vec<u64>]) -> (RowKeys, Vec<Vec<u64>>) {
     let of_rows = &keys;
     let entries = counts.par_iter().enumerate().flat_map(|(segment_idx, counts)| {
@@ -154,7 +155,7 @@ fn sorted(keys: RowKeys, counts: &[Vec<u64>]) -> (RowKeys, Vec<Vec<u64>>) {
     (keys.of_rows(row_keys), vec![counts])
 }
 
-/// Those that occur, which nearly always are all.
+/// Returns the sequences with a count above 0. These are nearly always all.
 fn occurring(mut segment: SegmentSequences) -> SegmentSequences {
     if segment.counts.par_iter().with_min_len(TASK_ROWS).any(|&count| count == 0) {
         let mut counts = segment.counts.iter();

@@ -4,13 +4,14 @@
 //! with_tadoc ──▶ DeviceSession, an extension of the session's configuration
 //!                  accelerator   tasks over corpora   (a trait of tadoc)
 //!                  columns       GSST columns         (a trait of gsst)
-//!                  missed time   ──▶ opens the devices when they would have paid by now
+//!                  missed time   ──▶ opens the devices as soon as their opening would have paid
 //! ```
 //!
-//! The crate `tadoc-cuda` implements both traits. A build without it, or a session that was not set
-//! up, has no devices: then all work is placed on the cores, with that reason. Opening is paid once
-//! a session. Work that goes to the cores only because the devices are closed adds to the missed
-//! time, so that later work finds them open.
+//! The crate `tadoc-cuda` implements both traits. A build without this crate, or a session that was
+//! not set up, has no devices. All work then goes to the cores, and the reason says so. A session
+//! opens its devices once. If work goes to the cores only because the devices are closed, the
+//! session adds the lost time to the missed time, and opens the devices for later work when it is
+//! worth it.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,7 +36,7 @@ pub struct DeviceSession {
     expected: OnceLock<Option<DeviceCalibration>>,
 }
 
-/// Devices, and what is measured of them when they are open.
+/// Devices, and their rates, which are set when they are open.
 #[derive(Debug)]
 struct Devices {
     accelerator: Arc<dyn Accelerator>,
@@ -57,12 +58,12 @@ impl Default for DeviceSession {
 }
 
 impl DeviceSession {
-    /// Builds a session with the devices of this build. They are closed.
+    /// Builds a session with the devices that this build supports. They are closed.
     pub fn new() -> Self {
         Self::build(devices_of_build())
     }
 
-    /// Builds a session with devices of another crate. They have built-in rates, or calibrated ones.
+    /// Builds a session with devices of another crate. Their rates are calibrated or built in.
     pub fn with_devices(accelerator: Arc<dyn Accelerator>, columns: Arc<dyn ColumnDevice>) -> Self {
         Self::build(Ok(Devices { accelerator, columns, rates: Arc::default() }))
     }
@@ -119,20 +120,20 @@ impl DeviceSession {
     /// Checks that there is a device, because the user demands one.
     ///
     /// # Errors
-    /// A plan error that names the way out.
+    /// A plan error that says what the user can do.
     pub(crate) fn demand(&self) -> Result<()> {
         self.problem().map_or(Ok(()), |problem| plan_err!("{}", demanded_but(&problem)))
     }
 
-    /// Opens the devices on another thread, unless that was started before.
+    /// Opens the devices on another thread, unless they are being opened or are open.
     pub(crate) fn open_soon(&self) {
         if let Some(accelerator) = self.accelerator() {
             accelerator.open_soon();
         }
     }
 
-    /// Returns the choice of `choose`, which gets the state of the devices. Before work goes to a
-    /// device, the driver is asked if there is one.
+    /// Returns the choice of `choose`, which can ask for the state of the devices. If the choice is
+    /// a device, the session first asks the driver if there is one, and otherwise chooses again.
     pub(crate) fn decide<C>(
         &self,
         choose: impl Fn(&dyn Fn() -> DeviceState) -> C,
@@ -149,8 +150,8 @@ impl DeviceSession {
         if is_on_device { self.problem() } else { None }
     }
 
-    /// Notes that open devices would have done work on `num_cores` cores earlier. Opens them if the
-    /// missed time is worth it by now.
+    /// Adds to the missed time what open devices would have saved of work on `num_cores` cores.
+    /// Opens the devices if the sum is worth it.
     pub(crate) fn miss(&self, effort: &Effort, num_cores: usize) {
         let is_last = self.is_last.load(Ordering::Relaxed);
         if effort.gain_s() <= 0.0 || is_last || self.state() != DeviceState::Closed {
@@ -163,8 +164,8 @@ impl DeviceSession {
         }
     }
 
-    /// Returns the rates that plans use. A device that was not calibrated has built-in rates, or
-    /// those that were measured when it was opened.
+    /// Returns the rates that plans use. Without a calibration, the rates of a device are those
+    /// that were measured when it was opened, or built-in ones.
     pub(crate) fn calibration(&self) -> Calibration {
         let mut calibration = Calibration::load().unwrap_or_else(|error| {
             tracing::warn!(%error, "planning with built-in rates; run tadoc calibrate");
@@ -181,7 +182,8 @@ impl DeviceSession {
         devices.rates.get().or_else(|| self.expected.get_or_init(expected_device).as_ref())
     }
 
-    /// Returns the elements of those `segments` of which no device has the parts that `task` needs.
+    /// Returns the number of elements in those of `segments` that lack, on every device, the copies
+    /// that `task` needs.
     pub(crate) fn missing_elements(&self, task: SegmentTask, segments: &[Arc<Segment>]) -> u64 {
         match self.accelerator() {
             Some(accelerator) => accelerator.missing_elements(task, segments),
@@ -189,7 +191,8 @@ impl DeviceSession {
         }
     }
 
-    /// Drops the copies of `segments`, which are not loaded any more, from the devices.
+    /// Drops the copies of `segments` from the devices, because the segments are not loaded any
+    /// more.
     pub(crate) fn forget(&self, segments: &[&Arc<Segment>]) {
         if let Some(accelerator) = self.accelerator() {
             accelerator.forget(segments);
@@ -202,7 +205,7 @@ pub(super) fn demanded_but(problem: &str) -> String {
     format!("tadoc.device = gpu: {problem}; SET tadoc.device = 'auto'")
 }
 
-/// Returns the devices of NVIDIA. Their rates are found when they are open.
+/// Returns the devices of NVIDIA. Their rates are measured or looked up when they are opened.
 #[cfg(feature = "cuda")]
 fn devices_of_build() -> std::result::Result<Devices, &'static str> {
     use crate::throughput::calibration::{GpuProbe, device_rates, measure_only_device};
@@ -218,7 +221,7 @@ fn devices_of_build() -> std::result::Result<Devices, &'static str> {
     Ok(Devices { accelerator: session.clone(), columns: session, rates })
 }
 
-/// Returns that the build has none.
+/// Returns the reason why this build has no devices.
 #[cfg(not(feature = "cuda"))]
 fn devices_of_build() -> std::result::Result<Devices, &'static str> {
     Err("built without the feature cuda")
@@ -276,7 +279,7 @@ mod tests {
             assert_eq!(run(&devices, &short), Decision::Cores(Hindrance::Closed));
             fake.num_openings() > 0
         });
-        // 2 ms each, of the 0.35 s / 16 that opening takes of the cores.
+        // Each misses 2 ms. Opening takes 0.35 s / 16 of the time of all cores.
         assert_eq!(num_runs, Some(11));
     }
 
@@ -299,7 +302,7 @@ mod tests {
         devices.expect_last_statement();
         assert_eq!(run(&devices, &SCAN), Decision::Cores(Hindrance::Closed));
         assert_eq!(fake.num_openings(), 0);
-        // Unless it is so long that it waits for the device.
+        // A statement that is long enough waits for the device all the same.
         let long = Effort { cores_s: 4.0, device_s: 1.0, ..SCAN };
         assert_eq!(run(&devices, &long), Decision::Device);
     }

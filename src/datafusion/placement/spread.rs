@@ -1,4 +1,4 @@
-//! Rows that a device has counted go out of as many partitions as the plan above reads.
+//! The optimizer rule that sends rows of a device from as many partitions as the plan above reads.
 //!
 //! ```text
 //! AggregateExec: mode=Partial                         AggregateExec: mode=Partial
@@ -6,8 +6,9 @@
 //!     TadocExec, 1 partition
 //! ```
 //!
-//! All rows lie in host memory then, so that each partition makes texts of its own and none hands batches on.
-//! Where rows are wanted in their order, plans have no such node, and nothing is changed.
+//! All rows are in host memory at that time. So each partition makes the texts of its own rows, and
+//! no batch is passed from one partition to another. If the plan needs the order of rows, it has no
+//! such node, and the rule changes nothing.
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ use datafusion::physical_plan::{ExecutionPlan, Partitioning};
 
 use crate::scan::exec::TadocExec;
 
-/// Takes away what deals rows of a device out to partitions.
+/// Optimizer rule that removes the node that distributes rows of a device over partitions.
 #[derive(Debug, Default)]
 pub(crate) struct SpreadRows;
 

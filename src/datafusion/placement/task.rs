@@ -1,4 +1,4 @@
-//! Tasks over corpora that have kernels, and which segments these refuse.
+//! Tasks over corpora that have kernels, and the segments that the kernels refuse.
 
 use crate::options::TadocOptions;
 use crate::throughput::calibration::CorpusTask;
@@ -6,34 +6,35 @@ use tadoc::accelerator::SegmentTask;
 use tadoc::analytics::Traversal;
 use tadoc::format::SegmentMeta;
 
-/// What has kernels.
+/// A task over a corpus that has kernels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Task {
-    /// The words of each document; not of all of them where `is_part`.
+    /// The words of each document, or of some documents if `is_part`.
     TermVector { is_part: bool },
     /// The documents of each word.
     InvertedIndex { is_folded: bool },
-    /// How often each sequence of so many words occurs.
+    /// The count of each sequence of `num_words` words.
     SequenceCount { num_words: usize, is_folded: bool },
-    /// How often two words stand in a window of so many.
+    /// The count of each pair of words within a window of `window` words.
     Cooccurrence { window: usize, is_folded: bool },
-    /// The documents of each sequence of so many words; not all of them where `is_part`.
+    /// The documents of each sequence of `num_words` words by rank, or some of them if `is_part`.
     RankedInvertedIndex { num_words: usize, is_folded: bool, is_part: bool },
 }
 
-/// What becomes of rows of segments.
+/// The way in which rows of segments become rows of the corpus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Join {
-    /// They are those of the corpus.
+    /// The rows of segments are the rows of the corpus.
     None,
-    /// They ascend as those of the corpus do.
+    /// The rows of segments are in the order of the corpus. They are merged.
     Merged,
-    /// They do not.
+    /// The rows of segments are in another order. They are sorted.
     Sorted,
 }
 
-/// Windows of pairs have fewer words on a device, and segments fewer words and pairs.
+/// Largest window of pairs on a device, in words.
 const MAX_PAIR_WINDOW: usize = 255;
+/// Exclusive limit of the words of a segment, and of its pairs, on a device.
 const MAX_SORTED: u64 = 1 << 31;
 
 impl Task {
@@ -66,14 +67,15 @@ impl Task {
         )
     }
 
-    /// Whether the cores read the answer off the words of documents where they keep these: unless they are told
-    /// how to count.
+    /// Returns true if the cores can take the answer from the words of documents that segments
+    /// keep. They cannot if the user sets a traversal.
     pub(crate) fn is_in_doc_words(self, options: &TadocOptions) -> bool {
         let is_about_words = matches!(self, Self::TermVector { .. } | Self::InvertedIndex { .. });
         is_about_words && options.traversal == Traversal::Auto
     }
 
-    /// What becomes of rows of segments, where `is_joined` says that there are several segments.
+    /// Returns the way in which rows of segments become rows of the corpus. `is_joined` is true if
+    /// there are several segments.
     pub(super) fn join(self, is_joined: bool) -> Join {
         let (is_sorted, is_merged) = match self {
             Self::TermVector { .. } => (false, false),
@@ -89,7 +91,7 @@ impl Task {
         }
     }
 
-    /// Why `segments` cannot be counted on a device, as far as footers say.
+    /// Returns the reason why a device cannot count `segments`, as far as footers tell.
     pub(super) fn refused<'a>(
         self,
         segments: impl Iterator<Item = &'a SegmentMeta> + Clone,

@@ -344,7 +344,7 @@ fn chosen_columns(schema: &Schema, choice: &GsstColumns) -> Result<Vec<GsstColum
     if let GsstColumns::Named(names) = choice {
         for name in names {
             let field = schema.field_with_name(name).ok();
-            let field = field.filter(|field| TextType::of(field.data_type()).is_some());
+            let field = field.filter(|field| TextType::from_data_type(field.data_type()).is_some());
             if field.is_none_or(has_extension) {
                 return Err(Error::InvalidArgument {
                     name: "GSST columns",
@@ -359,7 +359,7 @@ fn chosen_columns(schema: &Schema, choice: &GsstColumns) -> Result<Vec<GsstColum
             GsstColumns::AllText => !has_extension(field),
             GsstColumns::Named(names) => names.contains(field.name()),
         };
-        let text_type = TextType::of(field.data_type()).filter(|_| is_chosen);
+        let text_type = TextType::from_data_type(field.data_type()).filter(|_| is_chosen);
         text_type.map(|text_type| GsstColumn { field_idx, text_type })
     };
     Ok(schema.fields().iter().enumerate().filter_map(column).collect())
@@ -367,8 +367,9 @@ fn chosen_columns(schema: &Schema, choice: &GsstColumns) -> Result<Vec<GsstColum
 
 /// Returns the names of the fields that can become GSST columns.
 fn possible_columns(schema: &Schema) -> String {
-    let is_possible =
-        |field: &&Arc<Field>| TextType::of(field.data_type()).is_some() && !has_extension(field);
+    let is_possible = |field: &&Arc<Field>| {
+        TextType::from_data_type(field.data_type()).is_some() && !has_extension(field)
+    };
     let names = schema.fields().iter().filter(is_possible).map(|field| field.name().as_str());
     let names: Vec<&str> = names.collect();
     if names.is_empty() { "none of these".to_owned() } else { names.join(", ") }

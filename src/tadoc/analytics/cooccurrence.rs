@@ -111,7 +111,7 @@ impl Cooccurrences {
             return Err(Error::InvalidArgument { name: "window", got, allowed });
         }
         let packing = Packing::new(2, vocabulary.len());
-        let scan_limit = Limit::of_scan(max_memory_bytes, packing);
+        let scan_limit = Limit::for_scan(max_memory_bytes, packing);
         let task = TraversalTask::Cooccurrence;
         let way = chosen(traversal, task, &vocabulary, window, &scan_limit);
         let walk = Walk::new(&vocabulary, window - 1, way, max_memory_bytes / 2)?;
@@ -126,7 +126,7 @@ impl Cooccurrences {
         }
     }
 
-    /// Returns the reason why [`of_segments`](Self::of_segments) cannot join the pairs of segments,
+    /// Returns the reason why [`from_segments`](Self::from_segments) cannot join the pairs of segments,
     /// or `None` if it can.
     pub fn segments_refused(vocabulary: &Vocabulary) -> Option<String> {
         cut_document(vocabulary)
@@ -138,7 +138,7 @@ impl Cooccurrences {
     /// # Errors
     /// [`Error::InvalidArgument`] if the pairs [cannot be joined](Self::segments_refused) or there
     /// is not one part for each segment, [`Error::Capacity`] if a count needs more than 64 bits.
-    pub fn of_segments(
+    pub fn from_segments(
         vocabulary: Arc<Vocabulary>,
         min_count: u64,
         parts: Vec<SegmentSequences>,
@@ -186,7 +186,7 @@ fn counted<K: Key + Keyed<Key = K>, T: Send>(
     take: &mut impl FnMut(T, usize) -> Result<bool>,
 ) -> Result<()> {
     let Parts { packing, weights, .. } = *parts;
-    let limit = &Limit::of_keys::<K>(max_memory_bytes);
+    let limit = &Limit::for_keys::<K>(max_memory_bytes);
     let firsts = &FirstWords::new(parts.vocabulary, reach);
     let meeting = Meeting { packing, reach, weights, firsts, max_met: limit.max_met() };
     let new = |keep| Pairs::<K>::new(meeting, keep);

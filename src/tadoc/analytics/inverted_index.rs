@@ -46,7 +46,7 @@ impl InvertedIndex {
             }
             if let Some(doc_words) = segment.doc_words_or_derive_if_worth() {
                 let num_words = segment.dag.num_words() as usize;
-                let documents = SegmentDocuments::of_doc_words(doc_words, num_words);
+                let documents = SegmentDocuments::from_doc_words(doc_words, num_words);
                 return documents.into_postings(&first_ids).map(Arc::new);
             }
             segment.note_docs_read(segment.dag.grammar().num_docs() as u64);
@@ -61,9 +61,12 @@ impl InvertedIndex {
     /// Creates the index of a corpus from those of each of its segments.
     ///
     /// # Errors
-    /// The errors of [`TermVectors::of_segments`](super::TermVectors::of_segments), and [`Error::Capacity`](crate::Error::Capacity) as for
+    /// The errors of [`TermVectors::from_segments`](super::TermVectors::from_segments), and [`Error::Capacity`](crate::Error::Capacity) as for
     /// [`with_vocabulary`](Self::with_vocabulary).
-    pub fn of_segments(vocabulary: Arc<Vocabulary>, parts: Vec<SegmentDocuments>) -> Result<Self> {
+    pub fn from_segments(
+        vocabulary: Arc<Vocabulary>,
+        parts: Vec<SegmentDocuments>,
+    ) -> Result<Self> {
         let segments = vocabulary.corpus().segments();
         check_number(parts.len(), segments.len())?;
         let first_ids = vocabulary.first_ids();

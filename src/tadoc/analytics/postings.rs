@@ -109,7 +109,7 @@ impl Postings {
     ///
     /// # Errors
     /// The errors of [`new`](Self::new).
-    pub fn of_lists(offsets: Vec<usize>, docs: Vec<u32>) -> Result<Self> {
+    pub fn from_lists(offsets: Vec<usize>, docs: Vec<u32>) -> Result<Self> {
         check_num_postings(docs.len() as u64)?;
         Ok(Self { offsets, docs, traversal: Traversal::TokenScan })
     }

@@ -167,7 +167,7 @@ impl SegmentDocuments {
 
     /// Builds the lists from the words of each document. Ranges of words are handled in parallel;
     /// each range searches all documents for its words.
-    pub(super) fn of_doc_words(doc_words: &DocWords, num_words: usize) -> Self {
+    pub(super) fn from_doc_words(doc_words: &DocWords, num_words: usize) -> Self {
         let (starts, words) = doc_words.lists();
         let max_ranges = words.len() / (PAIRS_PER_LOOK * starts.len());
         let num_ranges = max_ranges.min(RANGES_PER_THREAD * rayon::current_num_threads());
@@ -224,13 +224,13 @@ impl SegmentDocuments {
     /// same text share the list of the first of them.
     ///
     /// # Errors
-    /// The errors of [`Postings::of_lists`].
+    /// The errors of [`Postings::from_lists`].
     pub(super) fn into_postings(self, first_ids: &[u32]) -> Result<Postings> {
         let (offsets, docs) = match first_ids.is_empty() {
             true => (self.offsets.iter().map(|&offset| offset as usize).collect(), self.docs),
             false => folded(&self, first_ids),
         };
-        Postings::of_lists(offsets, docs)
+        Postings::from_lists(offsets, docs)
     }
 }
 

@@ -97,7 +97,7 @@ impl TermVectors {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) unless there is one part of the right shape for each segment.
-    pub fn of_segments(vocabulary: Arc<Vocabulary>, parts: Vec<SegmentTerms>) -> Result<Self> {
+    pub fn from_segments(vocabulary: Arc<Vocabulary>, parts: Vec<SegmentTerms>) -> Result<Self> {
         let segments = vocabulary.corpus().segments();
         check_number(parts.len(), segments.len())?;
         parts.par_iter().zip(segments).try_for_each(|(part, segment)| part.check(segment))?;

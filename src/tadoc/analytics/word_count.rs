@@ -68,7 +68,7 @@ impl WordCounts {
     /// # Errors
     /// [`Error::InvalidArgument`] unless there is one count for each word of each segment,
     /// [`Error::Capacity`] if a count needs more than 64 bits.
-    pub fn of_segments(vocabulary: Arc<Vocabulary>, mut counts: Vec<Vec<u64>>) -> Result<Self> {
+    pub fn from_segments(vocabulary: Arc<Vocabulary>, mut counts: Vec<Vec<u64>>) -> Result<Self> {
         let segments = vocabulary.corpus().segments();
         let expected = segments.iter().map(|segment| segment.dag.num_words() as usize);
         if !expected.clone().eq(counts.iter().map(Vec::len)) {

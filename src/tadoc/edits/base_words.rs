@@ -28,7 +28,7 @@ pub(super) fn count(corpus: &Corpus, doc_id: u64, word: &str) -> Result<u64> {
         _ => {}
     }
     let options = SearchOptions { doc_id: Some(doc_id), ..Default::default() };
-    query::count(corpus, &Query::of_word(word), &options)
+    query::count(corpus, &Query::for_word(word), &options)
 }
 
 /// Appends the byte offsets of `word` in document `doc_id`, which must exist, to `offsets`, in
@@ -52,7 +52,7 @@ pub(super) fn find(corpus: &Corpus, doc_id: u64, word: &str, offsets: &mut Vec<u
         offsets.truncate(num_before);
     }
     let options = SearchOptions { doc_id: Some(doc_id), ..Default::default() };
-    search_with(corpus, &Query::of_word(word), &options, &mut |hits| {
+    search_with(corpus, &Query::for_word(word), &options, &mut |hits| {
         offsets.extend(hits.iter().map(|hit| hit.byte_offset));
         ControlFlow::Continue(())
     })

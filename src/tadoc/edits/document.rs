@@ -67,7 +67,7 @@ enum Borders {
 
 impl EditedDocument {
     /// Creates document `doc_id` of the base corpus, which has `len_bytes`, without edits.
-    pub fn of_base(doc_id: u64, len_bytes: u64) -> Self {
+    pub fn from_base(doc_id: u64, len_bytes: u64) -> Self {
         let piece = Piece { source: Source::Base, start: 0, len: len_bytes };
         Self {
             base_doc: Some(doc_id),
@@ -81,7 +81,7 @@ impl EditedDocument {
     }
 
     /// Creates a document of new text.
-    pub fn of_text(text: Vec<u8>) -> Self {
+    pub fn from_text(text: Vec<u8>) -> Self {
         let piece = Piece { source: Source::Text, start: 0, len: text.len() as u64 };
         let next_sweep_bytes = FIRST_SWEEP_BYTES.max(text.len().saturating_mul(2));
         Self {

@@ -232,15 +232,15 @@ impl LivingCorpus {
                     Arc::new(match origin {
                         Some(Origin::Base(doc)) => {
                             let len_bytes = document_len_bytes(base, doc).unwrap_or_default();
-                            EditedDocument::of_base(doc, len_bytes)
+                            EditedDocument::from_base(doc, len_bytes)
                         }
-                        _ => EditedDocument::of_text(Vec::new()),
+                        _ => EditedDocument::from_text(Vec::new()),
                     })
                 });
                 Arc::make_mut(document).splice(base, range.clone(), text);
             }
             Step::Replace { doc_id, content } => {
-                let document = EditedDocument::of_text(content.to_vec());
+                let document = EditedDocument::from_text(content.to_vec());
                 self.documents.insert(*doc_id, Arc::new(document));
             }
             Step::Drop { doc_id } => {
@@ -248,7 +248,7 @@ impl LivingCorpus {
                 self.dropped.insert(*doc_id);
             }
             Step::Add { path, content } => {
-                let document = EditedDocument::of_text(content.to_vec());
+                let document = EditedDocument::from_text(content.to_vec());
                 self.documents.insert(self.num_docs, Arc::new(document));
                 if !matches!(self.runs.last(), Some(Run { source: RunSource::Added { .. }, .. })) {
                     let source = RunSource::Added { first: self.added_paths.len() as u64 };

@@ -123,7 +123,7 @@ impl PieceTree {
                 replace_in_leaf(pieces, idx, within, end - start, piece);
                 *len_bytes = *len_bytes - (end - start) + piece.len;
                 if pieces.len() > MAX_FANOUT {
-                    let nodes = NodeTree::of_leaf(std::mem::take(pieces), *len_bytes);
+                    let nodes = NodeTree::from_leaf(std::mem::take(pieces), *len_bytes);
                     self.0 = Shape::Nodes(Box::new(nodes));
                 }
             }

@@ -85,7 +85,7 @@ pub fn read_segment(
 }
 
 /// Decodes the words of segment `segment_idx` of `file` and their counts, as a segment of [words
-/// alone](Segment::of_words). `bytes` must be exactly its
+/// alone](Segment::from_words). `bytes` must be exactly its
 /// [`words_range`](SegmentMeta::words_range). `file` is a name for error messages. The rest of the
 /// segment is not checked.
 ///
@@ -113,7 +113,8 @@ pub fn read_words(
     let dictionary = decode_dictionary(file, dictionary_section, dictionary, meta)?;
     let counts = section_bytes(file, section, bytes, range.start)?;
     let counts = word_counts(file, section, counts, &dictionary, meta)?;
-    Segment::of_words(dictionary, &counts).map_err(|e| section.place(file).fault(0, e.to_string()))
+    Segment::from_words(dictionary, &counts)
+        .map_err(|e| section.place(file).fault(0, e.to_string()))
 }
 
 fn decode_dictionary(

@@ -63,8 +63,8 @@ impl Segment {
     ///
     /// # Errors
     /// Same as [`Dag::new`].
-    pub fn of_words(dictionary: Dictionary, counts: &[u64]) -> Result<Self> {
-        let dag = Dag::of_words(counts.len() as u32, dictionary.lengths())?;
+    pub fn from_words(dictionary: Dictionary, counts: &[u64]) -> Result<Self> {
+        let dag = Dag::from_words(counts.len() as u32, dictionary.lengths())?;
         let mut weights = counts.to_vec();
         weights.resize(dag.num_elements(), 0);
         let cache = SegmentCache::from_weights(weights);

@@ -1,4 +1,4 @@
-//! Parts of ranked sequences against the rows that cores make at once, of one segment and of many.
+//! Comparisons of parts of ranked sequences with the rows of the cores, for one segment and many.
 
 use std::sync::Arc;
 
@@ -25,10 +25,10 @@ fn parts_are_the_rows_of_the_cores() {
         ] {
             let segments = 0..corpus.segments().len();
             let segments: Vec<_> =
-                segments.map(|at| SegmentRanked::of_segment(&corpus, at, n).unwrap()).collect();
+                segments.map(|at| SegmentRanked::from_segment(&corpus, at, n).unwrap()).collect();
             let parts = RankedParts::new(&vocabulary, &docs, n, segments.clone(), held()).unwrap();
             assert!(parts.num_parts() > 1);
-            let index = RankedInvertedIndex::of_segments(vocabulary.clone(), &docs, n, segments);
+            let index = RankedInvertedIndex::from_segments(vocabulary.clone(), &docs, n, segments);
             let index = index.unwrap();
             let (mut sequence, mut row) = (0, 0);
             for part in (0..parts.num_parts()).map(|at| parts.part(at)) {
@@ -57,7 +57,7 @@ fn what_is_no_matrix_is_refused() {
     let corpus = corpus_of_texts(1 << 20, &documents(9));
     let (vocabulary, docs) = (Vocabulary::new(&corpus).unwrap(), DocSelection::all(&corpus));
     let refused = |change: fn(&mut SegmentRanked)| {
-        let mut segment = SegmentRanked::of_segment(&corpus, 0, 2).unwrap();
+        let mut segment = SegmentRanked::from_segment(&corpus, 0, 2).unwrap();
         change(&mut segment);
         RankedParts::new(&vocabulary, &docs, 2, vec![segment], held()).is_err()
     };

@@ -1,4 +1,5 @@
-//! Parts of sequences and pairs against the rows of the cores, of one segment and of many, folded and not.
+//! Comparisons of parts of sequences and pairs with the rows of the cores, for one segment and
+//! many, with and without folded words.
 
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use testkit::corpus_of_texts;
 
 use super::*;
 
-/// Words of two letters, some of them capital, hardly any sequence of three twice.
+/// Returns documents of words of two letters, some of them capital. Hardly any sequence of three
+/// words occurs twice.
 pub(in crate::placement) fn documents(num_docs: usize) -> Vec<String> {
     let mut state = 7u64;
     let mut word = || {
@@ -30,7 +32,7 @@ pub(in crate::placement) fn held() -> MemoryReservation {
     MemoryConsumer::new("test").register(&pool)
 }
 
-/// What is counted in `corpus`, by the way of the cores.
+/// Returns the sequences or pairs of `words` with their counts, as the cores count them.
 fn counted(words: Arc<Vocabulary>, counted: Counted) -> (Sequences, Vec<u64>) {
     let (n, way) = (counted.num_words, Traversal::TopDown);
     if counted.are_pairs {
@@ -42,8 +44,8 @@ fn counted(words: Arc<Vocabulary>, counted: Counted) -> (Sequences, Vec<u64>) {
     (found.sequences().clone(), found.counts().to_vec())
 }
 
-/// What a device answers for a segment: counts of it alone, by word id.
-fn of_segment(corpus: &Corpus, segment_idx: usize, what: Counted) -> SegmentSequences {
+/// Returns the rows that a device gives for a segment: its own counts, by word id.
+fn from_segment(corpus: &Corpus, segment_idx: usize, what: Counted) -> SegmentSequences {
     let segment = corpus.segments()[segment_idx].clone();
     let word_bits = word_bits(segment.dag.num_words() as usize);
     let alone = Corpus::new(corpus.profile(), vec![segment]);
@@ -71,7 +73,7 @@ fn parts_are_the_rows_of_the_cores() {
         };
         for what in [sequences(2), sequences(3), sequences(8), pairs(1), pairs(9)] {
             let segments = 0..corpus.segments().len();
-            let segments: Vec<_> = segments.map(|at| of_segment(&corpus, at, what)).collect();
+            let segments: Vec<_> = segments.map(|at| from_segment(&corpus, at, what)).collect();
             let parts = SequenceParts::new(&vocabulary, what, segments, held());
             assert!(parts.num_parts() > 1 || what.num_words == 2, "{what:?}");
             let (sequences, counts) = counted(vocabulary.clone(), what);
@@ -95,7 +97,7 @@ fn what_occurs_nowhere_is_left_out_and_counts_are_64_bits() {
     let vocabulary = Vocabulary::new(&corpus).unwrap();
     let what = Counted { num_words: 2, min_count: 1, are_pairs: false };
     let parts = |count| {
-        let mut segment = of_segment(&corpus, 0, what);
+        let mut segment = from_segment(&corpus, 0, what);
         let num_rows = segment.keys.len();
         segment.counts[1] = count;
         (num_rows, SequenceParts::new(&vocabulary, what, vec![segment], held()).part(0).unwrap())
@@ -103,10 +105,10 @@ fn what_occurs_nowhere_is_left_out_and_counts_are_64_bits() {
     let (num_rows, part) = parts(0);
     assert_eq!(part.len(), num_rows - 1);
     assert_eq!(parts(u64::MAX).1.counts()[1], u64::MAX);
-    // Folded words may make two rows one.
+    // Folded words may turn two rows into one.
     let one = corpus_of_one_word();
     let folded = Vocabulary::new(&one).unwrap().folded(Fold::Case).unwrap();
-    let mut segment = of_segment(&one, 0, what);
+    let mut segment = from_segment(&one, 0, what);
     segment.counts.fill(u64::MAX);
     let parts = SequenceParts::new(&folded, what, vec![segment], held());
     assert!(parts.part(0).is_err());
@@ -121,7 +123,7 @@ fn nothing_is_one_part_without_rows() {
     let corpus = corpus_of_texts(1 << 20, &[]);
     let vocabulary = Vocabulary::new(&corpus).unwrap();
     let what = Counted { num_words: 3, min_count: 1, are_pairs: false };
-    let segments = (0..corpus.segments().len()).map(|at| of_segment(&corpus, at, what)).collect();
+    let segments = (0..corpus.segments().len()).map(|at| from_segment(&corpus, at, what)).collect();
     let parts = SequenceParts::new(&vocabulary, what, segments, held());
     assert_eq!((parts.num_parts(), parts.part(0).unwrap().len()), (1, 0));
 }

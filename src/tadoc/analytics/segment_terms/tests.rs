@@ -68,7 +68,7 @@ fn parts_give_the_rows_of_the_corpus() {
         assert_eq!(is_cut, block_bytes < 1 << 20);
         for vocabulary in folds(&corpus) {
             let (terms, docs) = parts(&corpus);
-            let counted = TermVectors::of_segments(vocabulary.clone(), terms).unwrap();
+            let counted = TermVectors::from_segments(vocabulary.clone(), terms).unwrap();
             keep_words(&corpus);
             let kept = TermVectors::new(vocabulary.clone(), Traversal::Auto);
             assert!(kept.counted(0).is_some());
@@ -90,7 +90,7 @@ fn parts_give_the_rows_of_the_corpus() {
             }
             let index = |way| InvertedIndex::with_vocabulary(vocabulary.clone(), way).unwrap();
             let expected = index(Traversal::TopDown);
-            let counted = InvertedIndex::of_segments(vocabulary.clone(), docs).unwrap();
+            let counted = InvertedIndex::from_segments(vocabulary.clone(), docs).unwrap();
             for got in [counted, index(Traversal::Auto)] {
                 for row in 0..expected.len() {
                     assert!(got.doc_ids(row).eq(expected.doc_ids(row)), "{}", expected.word(row));
@@ -113,7 +113,7 @@ fn documents_of_words_are_the_same_in_ranges() {
         (segment.doc_words_or_derive_if_worth().unwrap(), segment.dag.num_words());
     let (starts, words) = doc_words.lists();
     assert!(words.len() >= 2 * PAIRS_PER_LOOK * starts.len());
-    let in_ranges = SegmentDocuments::of_doc_words(doc_words, num_words as usize);
+    let in_ranges = SegmentDocuments::from_doc_words(doc_words, num_words as usize);
     assert_eq!(in_ranges, SegmentDocuments::of_few_pairs(doc_words, num_words as usize));
 }
 
@@ -125,7 +125,7 @@ fn what_is_no_such_matrix_is_refused() {
     let refused = |change: fn(&mut SegmentTerms)| {
         let mut terms = terms.clone();
         change(&mut terms[0]);
-        let got = TermVectors::of_segments(vocabulary.clone(), terms).unwrap_err();
+        let got = TermVectors::from_segments(vocabulary.clone(), terms).unwrap_err();
         assert!(matches!(got, Error::InvalidArgument { name: "counts of segments", .. }), "{got}");
     };
     refused(|part| part.offsets[0] = 1);
@@ -135,13 +135,13 @@ fn what_is_no_such_matrix_is_refused() {
     refused(|part| part.words[0] = 99);
     refused(|part| part.words.truncate(1));
     refused(|part| part.counts.truncate(1));
-    assert!(TermVectors::of_segments(vocabulary, Vec::new()).is_err());
-    assert!(InvertedIndex::of_segments(folded.clone(), Vec::new()).is_err());
+    assert!(TermVectors::from_segments(vocabulary, Vec::new()).is_err());
+    assert!(InvertedIndex::from_segments(folded.clone(), Vec::new()).is_err());
     let changes: [fn(&mut SegmentDocuments); 2] =
         [|part| part.docs[0] = 9999, |part| part.offsets[0] = 1];
     for change in changes {
         let mut docs = docs.clone();
         change(&mut docs[0]);
-        assert!(InvertedIndex::of_segments(folded.clone(), docs).is_err());
+        assert!(InvertedIndex::from_segments(folded.clone(), docs).is_err());
     }
 }

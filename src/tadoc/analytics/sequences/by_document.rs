@@ -103,7 +103,7 @@ impl DocumentSequences {
         let limit = Limit::new(max_memory_bytes, packing);
         let task = TraversalTask::DocumentSequences;
         let traversal = chosen(traversal, task, &vocabulary, n, &limit);
-        let edges = || Edges::of_segments(&vocabulary, n - 1, max_memory_bytes / 2);
+        let edges = || Edges::from_segments(&vocabulary, n - 1, max_memory_bytes / 2);
         let way = match traversal {
             Traversal::TokenScan => Way::Tokens(TokenWalk::new(&vocabulary, n - 1)),
             Traversal::BottomUp if packing.is_whole() && are_narrow(&vocabulary) => {
@@ -192,7 +192,7 @@ impl DocumentSequences {
     }
 
     fn count_by_rules(&self, edges: &[Edges], doc_ids: &[u64], room: Room<'_>) -> Result<Part> {
-        let weights = ListedWeights::of_rules(edges);
+        let weights = ListedWeights::from_rules(edges);
         match self.packing.all_bits().saturating_add(weights.bits()) {
             0..=64 => self.count_by_packed_rules::<u64>(edges, doc_ids, room, weights),
             65..=128 => self.count_by_packed_rules::<u128>(edges, doc_ids, room, weights),

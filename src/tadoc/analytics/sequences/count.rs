@@ -93,7 +93,7 @@ impl SequenceCounts {
             return words_in_parts(&vocabulary, make, take);
         }
         let packing = Packing::new(n, vocabulary.len());
-        let scan_limit = Limit::of_scan(max_memory_bytes, packing);
+        let scan_limit = Limit::for_scan(max_memory_bytes, packing);
         let way = chosen(traversal, SequenceCount, &vocabulary, n, &scan_limit);
         let walk = Walk::new(&vocabulary, n - 1, way, max_memory_bytes / 2)?;
         let weights = walk.weights();
@@ -163,7 +163,7 @@ fn packed<K: Key + Keyed<Key = K>, T: Send>(
 ) -> Result<()> {
     let packing = parts.packing;
     let new = |keep| PackedWindows::<K, _>::new(packing, parts.weights, keep, TASK_WINDOWS);
-    let (limit, bits) = (Limit::of_keys::<K>(max_memory_bytes), packing.all_bits());
+    let (limit, bits) = (Limit::for_keys::<K>(max_memory_bytes), packing.all_bits());
     for_each_pass(walk, parts.vocabulary, &limit, bits, new, |tasks, range, held_bytes| {
         let keys = tasks.into_iter().map(|windows| windows.keys).collect();
         parts.of_keys(keys, range, &make, |part, bytes| take(part, held_bytes + bytes))
@@ -180,7 +180,7 @@ fn words_in_parts<T>(
     for start in (0..vocabulary.len()).step_by(PART_WORDS) {
         let rows = start..vocabulary.len().min(start + PART_WORDS);
         let counts = words.counts()[rows.clone()].to_vec();
-        let part = make(Sequences::of_words(vocabulary.clone(), rows), counts);
+        let part = make(Sequences::from_words(vocabulary.clone(), rows), counts);
         if !take(part, size_of_val(words.counts()))? {
             break;
         }

@@ -151,7 +151,11 @@ impl Edges {
     ///
     /// # Errors
     /// [`Error::Capacity`] if they need more.
-    pub fn of_segments(vocabulary: &Vocabulary, reach: usize, max_bytes: u64) -> Result<Vec<Self>> {
+    pub fn from_segments(
+        vocabulary: &Vocabulary,
+        reach: usize,
+        max_bytes: u64,
+    ) -> Result<Vec<Self>> {
         let segments = vocabulary.corpus().segments();
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); segments.len()];
         if !vocabulary.is_one_segment() {

@@ -32,16 +32,16 @@ impl Limit {
     }
 
     /// Creates the limit for windows that are keys and whose rows are passed on.
-    pub fn of_keys<K>(max_memory_bytes: u64) -> Self {
+    pub fn for_keys<K>(max_memory_bytes: u64) -> Self {
         let all = Self::of_windows(max_memory_bytes, (KEYS_PER_WINDOW * size_of::<K>()) as u64);
         Self { max_of_task: all.max_met / rayon::current_num_threads(), ..all }
     }
 
     /// Creates the limit for a token scan, whose windows all have the same weight.
-    pub fn of_scan(max_memory_bytes: u64, packing: Packing) -> Self {
+    pub fn for_scan(max_memory_bytes: u64, packing: Packing) -> Self {
         match packing.all_bits() {
-            0..=64 => Self::of_keys::<u64>(max_memory_bytes),
-            65..=128 => Self::of_keys::<u128>(max_memory_bytes),
+            0..=64 => Self::for_keys::<u64>(max_memory_bytes),
+            65..=128 => Self::for_keys::<u128>(max_memory_bytes),
             _ => Self::new(max_memory_bytes, packing),
         }
     }

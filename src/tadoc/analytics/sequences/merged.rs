@@ -40,7 +40,7 @@ pub struct SegmentSequences {
 }
 
 impl SequenceCounts {
-    /// Returns the reason why [`of_segments`](Self::of_segments) cannot join the counts of
+    /// Returns the reason why [`from_segments`](Self::from_segments) cannot join the counts of
     /// segments, or `None` if it can.
     pub fn segments_refused(vocabulary: &Vocabulary, n: usize) -> Option<String> {
         refused_words(vocabulary, n, 2)
@@ -52,7 +52,7 @@ impl SequenceCounts {
     /// # Errors
     /// [`Error::InvalidArgument`] if the counts [cannot be joined](Self::segments_refused) or there
     /// is not one part for each segment, [`Error::Capacity`] if a count needs more than 64 bits.
-    pub fn of_segments(
+    pub fn from_segments(
         vocabulary: Arc<Vocabulary>,
         n: usize,
         parts: Vec<SegmentSequences>,
@@ -240,7 +240,7 @@ mod tests {
                     fold => Arc::new(plain.folded(fold).unwrap()),
                 };
                 let parts = (0..corpus.segments().len()).map(|at| part(&corpus, at, n)).collect();
-                let got = SequenceCounts::of_segments(vocabulary.clone(), n, parts).unwrap();
+                let got = SequenceCounts::from_segments(vocabulary.clone(), n, parts).unwrap();
                 let expected =
                     SequenceCounts::with_vocabulary(vocabulary, n, Traversal::Auto, 1 << 30);
                 let expected = expected.unwrap();
@@ -278,7 +278,7 @@ mod tests {
             for (window, min_count) in [(2, 1), (5, 1), (3, 40), (3, 0)] {
                 let parts = (0..corpus.segments().len()).map(|at| pairs(&corpus, at, window));
                 let words = vocabulary.clone();
-                let got = Cooccurrences::of_segments(words.clone(), min_count, parts.collect());
+                let got = Cooccurrences::from_segments(words.clone(), min_count, parts.collect());
                 let (got, way) = (got.unwrap(), Traversal::Auto);
                 let expected =
                     Cooccurrences::with_vocabulary(words, window, min_count, way, 1 << 30).unwrap();
@@ -286,7 +286,7 @@ mod tests {
                 let is_same = |row| got.pairs().words(row).eq(expected.pairs().words(row));
                 assert!((0..got.len()).all(is_same), "{window}, {is_folded}");
             }
-            assert!(Cooccurrences::of_segments(vocabulary, 1, Vec::new()).is_err());
+            assert!(Cooccurrences::from_segments(vocabulary, 1, Vec::new()).is_err());
         }
     }
 
@@ -298,7 +298,7 @@ mod tests {
             let refused = SequenceCounts::segments_refused(&whole, n).unwrap();
             assert!(refused.contains("64 bits"), "{refused}");
         }
-        assert!(SequenceCounts::of_segments(whole, 3, Vec::new()).is_err());
+        assert!(SequenceCounts::from_segments(whole, 3, Vec::new()).is_err());
         let cut = corpus_of_texts(300, &["one two three ".repeat(100)]);
         let cut = Vocabulary::new(&cut).unwrap();
         let refused = SequenceCounts::segments_refused(&cut, 3).unwrap();
@@ -313,7 +313,7 @@ mod tests {
         let mut part = part(&corpus, 0, 2);
         part.counts[1] = 0;
         let num_rows = part.counts.len();
-        let got = SequenceCounts::of_segments(vocabulary, 2, vec![part]).unwrap();
+        let got = SequenceCounts::from_segments(vocabulary, 2, vec![part]).unwrap();
         assert_eq!(got.len(), num_rows - 1);
     }
 }

@@ -56,7 +56,7 @@ impl Parts<'_> {
     /// Makes rows from windows that do not fit a key.
     ///
     /// # Errors
-    /// The errors of [`of_keys`](Self::of_keys).
+    /// The errors of [`for_keys`](Self::for_keys).
     pub fn of_texts<T: Send>(
         &self,
         tasks: &[TextWindows],

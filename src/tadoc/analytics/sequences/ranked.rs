@@ -142,11 +142,15 @@ impl RankedInvertedIndex {
         let parts = sorted_buckets(entries(&table), range, |entries| part(entries, &table));
         let vocabulary = table.sequences().vocabulary().clone();
         drop(table);
-        Self::of_parts(vocabulary, packing, &parts)
+        Self::from_parts(vocabulary, packing, &parts)
     }
 
     /// Joins `parts`, whose sequences ascend, to an index.
-    pub(super) fn of_parts(vocabulary: Arc<Vocabulary>, packing: Packing, parts: &[Part]) -> Self {
+    pub(super) fn from_parts(
+        vocabulary: Arc<Vocabulary>,
+        packing: Packing,
+        parts: &[Part],
+    ) -> Self {
         let mut sequences = Sequences::new(vocabulary, packing);
         sequences.extend(parts.iter().map(|part| &part.sequences));
         let ends = ends_of(parts.iter().flat_map(|part| part.lens.iter().copied()));

@@ -47,7 +47,7 @@ pub struct SegmentRanked {
 }
 
 impl RankedInvertedIndex {
-    /// Returns the reason why [`of_segments`](Self::of_segments) cannot join the indexes of
+    /// Returns the reason why [`from_segments`](Self::from_segments) cannot join the indexes of
     /// segments, or `None` if it can.
     pub fn segments_refused(vocabulary: &Vocabulary, n: usize) -> Option<String> {
         refused_words(vocabulary, n, 1)
@@ -60,7 +60,7 @@ impl RankedInvertedIndex {
     /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) if the indexes [cannot be
     /// joined](Self::segments_refused) or there is not one part of the right shape for each
     /// segment.
-    pub fn of_segments(
+    pub fn from_segments(
         vocabulary: Arc<Vocabulary>,
         docs: &DocSelection,
         n: usize,
@@ -83,7 +83,7 @@ impl RankedInvertedIndex {
         let mut is_wanted = vec![false; num_docs];
         docs.iter().for_each(|doc_id| is_wanted[doc_id as usize] = true);
         let found = ranked(&vocabulary, packing, &parts, &is_wanted);
-        Ok(Self::of_parts(vocabulary, packing, &found))
+        Ok(Self::from_parts(vocabulary, packing, &found))
     }
 }
 
@@ -169,7 +169,7 @@ impl SegmentRanked {
     ///
     /// # Errors
     /// The errors of [`RankedInvertedIndex::with_vocabulary`].
-    pub fn of_segment(corpus: &Corpus, segment_idx: usize, n: usize) -> Result<Self> {
+    pub fn from_segment(corpus: &Corpus, segment_idx: usize, n: usize) -> Result<Self> {
         let segment = corpus.segments()[segment_idx].clone();
         let word_bits = Packing::new(n, segment.dag.num_words() as usize).word_bits();
         let alone = Corpus::new(corpus.profile(), vec![segment]);
@@ -206,7 +206,7 @@ mod tests {
 
     fn parts(corpus: &Corpus, n: usize) -> Vec<SegmentRanked> {
         (0..corpus.segments().len())
-            .map(|at| SegmentRanked::of_segment(corpus, at, n).unwrap())
+            .map(|at| SegmentRanked::from_segment(corpus, at, n).unwrap())
             .collect()
     }
 
@@ -222,7 +222,7 @@ mod tests {
                 for docs in [&DocSelection::all(&corpus), &some] {
                     let (words, all) = (vocabulary.clone(), parts(&corpus, n));
                     let got =
-                        RankedInvertedIndex::of_segments(words.clone(), docs, n, all).unwrap();
+                        RankedInvertedIndex::from_segments(words.clone(), docs, n, all).unwrap();
                     let mut expected = Vec::new();
                     let way = Traversal::TokenScan;
                     RankedInvertedIndex::in_ranges(words, docs, n, way, 1 << 30, |index| {
@@ -249,7 +249,7 @@ mod tests {
         let whole = corpus_of_texts(300, &documents());
         let (vocabulary, docs) =
             (Arc::new(Vocabulary::new(&whole).unwrap()), DocSelection::all(&whole));
-        let of = |n, parts| RankedInvertedIndex::of_segments(vocabulary.clone(), &docs, n, parts);
+        let of = |n, parts| RankedInvertedIndex::from_segments(vocabulary.clone(), &docs, n, parts);
         assert_eq!(RankedInvertedIndex::segments_refused(&vocabulary, 3), None);
         for n in [0, 22, usize::MAX] {
             let refused = RankedInvertedIndex::segments_refused(&vocabulary, n).unwrap();

@@ -35,7 +35,10 @@ impl Sequences {
     }
 
     /// Creates rows of one word each from the words `rows` of the vocabulary.
-    pub(in crate::analytics) fn of_words(vocabulary: Arc<Vocabulary>, rows: Range<usize>) -> Self {
+    pub(in crate::analytics) fn from_words(
+        vocabulary: Arc<Vocabulary>,
+        rows: Range<usize>,
+    ) -> Self {
         let packing = Packing::new(1, vocabulary.len());
         let keys = (rows.start as u64..rows.end as u64).collect();
         Self { vocabulary, packing, keys, words: Vec::new() }

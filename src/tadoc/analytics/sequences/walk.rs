@@ -30,7 +30,7 @@ impl Walk {
     /// treated as top-down.
     ///
     /// # Errors
-    /// The errors of [`Edges::of_segments`].
+    /// The errors of [`Edges::from_segments`].
     pub fn new(
         vocabulary: &Vocabulary,
         reach: usize,
@@ -39,14 +39,14 @@ impl Walk {
     ) -> Result<Self> {
         Ok(match traversal {
             Traversal::TokenScan => Self::Tokens(TokenWalk::new(vocabulary, reach)),
-            _ => Self::Rules(Edges::of_segments(vocabulary, reach, max_bytes)?),
+            _ => Self::Rules(Edges::from_segments(vocabulary, reach, max_bytes)?),
         })
     }
 
     /// Returns the weights of the windows.
     pub fn weights(&self) -> Weights {
         match self {
-            Self::Rules(edges) => Weights::of_rules(edges),
+            Self::Rules(edges) => Weights::from_rules(edges),
             Self::Tokens(_) => Weights::one(),
         }
     }
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn windows_are_reckoned_as_their_keys() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
-        let limits = || [Limit::of_keys::<u64>(1 << 20), Limit::of_keys::<u128>(1 << 20)];
+        let limits = || [Limit::for_keys::<u64>(1 << 20), Limit::for_keys::<u128>(1 << 20)];
         for (limit, key_bytes) in pool.install(limits).iter().zip([8, 16]) {
             // Half of the memory, with room for two keys for each window.
             assert_eq!(limit.max_met() * 2 * key_bytes, 1 << 19);

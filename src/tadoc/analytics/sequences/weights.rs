@@ -23,7 +23,7 @@ impl Weights {
     }
 
     /// Numbers the weight 1 and the weights of all rules. O(rules).
-    pub fn of_rules(edges: &[Edges]) -> Self {
+    pub fn from_rules(edges: &[Edges]) -> Self {
         let mut is_used = vec![false; TABLE_LEN];
         is_used[1] = true;
         let mut large = Vec::new();
@@ -89,7 +89,7 @@ pub(in crate::analytics) struct ListedWeights {
 impl ListedWeights {
     /// Creates room for the weights that a document may have: one for each rule, each part of the
     /// document and all borders.
-    pub fn of_rules(edges: &[Edges]) -> Self {
+    pub fn from_rules(edges: &[Edges]) -> Self {
         let num_rules = edges.iter().map(|edges| edges.dag().grammar().num_rules() + 1);
         let bits = usize::BITS - num_rules.sum::<usize>().leading_zeros();
         Self { weights: Vec::new(), bits: bits.min(u32::BITS) }

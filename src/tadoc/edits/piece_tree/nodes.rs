@@ -43,7 +43,7 @@ enum Change {
 
 impl NodeTree {
     /// Creates the tree of `pieces`, which have `len_bytes` bytes.
-    pub fn of_leaf(pieces: Vec<Piece>, len_bytes: u64) -> Self {
+    pub fn from_leaf(pieces: Vec<Piece>, len_bytes: u64) -> Self {
         let mut tree = Self {
             leaves: vec![pieces],
             inner: Vec::new(),

@@ -50,7 +50,7 @@ impl WordPattern {
             Kind::Wildcard(wildcard) => {
                 Kind::Wildcard(Wildcard::new(wildcard.pieces().flat_map(folded_piece)))
             }
-            Kind::Regex(regex) => Kind::Regex(WordRegex::of_any_case(regex.source())?),
+            Kind::Regex(regex) => Kind::Regex(WordRegex::for_any_case(regex.source())?),
         };
         Ok(Self { kind, fold })
     }

@@ -96,7 +96,7 @@ impl Query {
     }
 
     /// Creates the query for `word`, whose characters have no special meaning.
-    pub fn of_word(word: &str) -> Self {
+    pub fn for_word(word: &str) -> Self {
         Self { items: vec![vec![WordPattern::exact(word.to_owned())]] }
     }
 

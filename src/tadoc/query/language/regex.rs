@@ -67,7 +67,7 @@ impl WordRegex {
     }
 
     /// Compiles `source` for words of any case, as if it began with `(?i)`.
-    pub fn of_any_case(source: &str) -> Result<Self, RegexFault> {
+    pub fn for_any_case(source: &str) -> Result<Self, RegexFault> {
         Self::compiled(source, true)
     }
 

@@ -51,7 +51,7 @@ impl<'a> DocCounter<'a> {
     }
 
     /// Creates a counter for document `doc` only.
-    pub fn of_doc(segment: &'a Segment, doc: usize) -> Self {
+    pub fn for_doc(segment: &'a Segment, doc: usize) -> Self {
         let docs = Docs::One(doc as u32, segment.dag.doc_range(doc), 0);
         Self { segment, rules: Vec::new(), numbers: RuleNumbers::default(), docs }
     }
@@ -233,7 +233,7 @@ mod tests {
                     for doc in 0..docs.len() {
                         let mut one = slow.clone();
                         one.retain(|&(other, _)| other as usize == doc);
-                        prop_assert_eq!(count(DocCounter::of_doc(segment, doc)), one);
+                        prop_assert_eq!(count(DocCounter::for_doc(segment, doc)), one);
                     }
                 }
             }

@@ -65,7 +65,7 @@ impl<'a> Item<'a> {
         }
         let mut docs = filter.into_iter().flat_map(DocSet::iter);
         let mut counter = match (docs.next(), docs.next()) {
-            (Some(only), None) => DocCounter::of_doc(self.segment, only),
+            (Some(only), None) => DocCounter::for_doc(self.segment, only),
             _ => DocCounter::new(self.segment, self.rarest_weight()),
         };
         if let [words] = self.words {

@@ -93,7 +93,7 @@ impl Dag {
     ///
     /// # Errors
     /// Same as [`new`](Self::new).
-    pub fn of_words(
+    pub fn from_words(
         num_words: u32,
         terminal_len_bytes: impl ExactSizeIterator<Item = u32>,
     ) -> Result<Self> {

@@ -109,7 +109,7 @@ fn measured() -> Ingestion {
         crossings: crossing(&twelve, &gdeflate, "GSST-12 passes GDeflate").into_iter().collect(),
         notes: vec![
             "GSST: this crate, optimal parse. Others: nvCOMP 6.0.0.12, the same bytes in the same run \
-             (kernels/README.md), GDeflate at"
+             (benches/results), GDeflate at"
                 .to_owned(),
             "level 4, chunks of 64 KiB, ANS of 256.".to_owned(),
             format!(
@@ -268,7 +268,7 @@ fn layouts() -> Drawn<String> {
     let notes = [
         "Thesis: from the factors its section 6.1 gives, back from 191 GB/s; its text is dbgen's, 10 GB. \
          Here: cargo bench",
-        "--bench gsst_layouts (kernels/README.md). The memory of an H200 is three times as fast as that \
+        "--bench gsst_layouts (benches/results). The memory of an H200 is three times as fast as that \
          of an A100; the rest is layout.",
     ];
     let page = Page {

@@ -1,4 +1,4 @@
--- One statement for each function, in the order of the reference in README.md
+-- One statement for each function, in the order of the reference in sql/README.md
 
 -- Documents, without their text
 SELECT doc_id, path, bytes, words FROM documents('demo.tadoc') LIMIT 3;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 use datafusion_tadoc::user_columns::merge_columns;
 use tadoc::build::IngestOptions;
-use tadoc_store::{CleanUp, OptimizeOptions, OptimizePlan, Part, Stretch, Version};
+use tadoc_store::{CleanUp, OptimizeOptions, OptimizePlan, Part, PartRun, Version};
 
 use crate::clean_up::told;
 use crate::display::{bytes, parse_age, parse_size, percent, plural};
@@ -112,7 +112,7 @@ fn rebuild(living: &Living, plan: &OptimizePlan, options: &OptimizeOptions) -> O
 }
 
 /// Returns the parts of the base version that `plan` rebuilds.
-fn rebuilt(plan: &OptimizePlan) -> impl Iterator<Item = (&Stretch, &[Part])> {
+fn rebuilt(plan: &OptimizePlan) -> impl Iterator<Item = (&PartRun, &[Part])> {
     let stretches = plan.stretches().iter().filter(|stretch| stretch.is_rebuilt);
     stretches.map(|stretch| (stretch, &plan.base().parts[stretch.parts.clone()]))
 }

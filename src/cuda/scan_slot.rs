@@ -45,7 +45,7 @@ pub(super) struct Slot {
 
 /// A kind of device memory that a slot keeps.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Part {
+pub(super) enum SlotMemory {
     Input,
     Scratch,
     Output,
@@ -78,7 +78,7 @@ impl Slot {
         is_read_in_place: bool,
     ) -> Result<(), GpuError> {
         let len_bytes = layout.input_len_bytes;
-        self.reserve(Part::Scratch, layout.scratch_len_bytes)?;
+        self.reserve(SlotMemory::Scratch, layout.scratch_len_bytes)?;
         let lens_bytes = [len_bytes, len_bytes];
         self.upload_bytes(pool, lens_bytes, is_read_in_place, |input| layout.write(blocks, input))
     }
@@ -112,8 +112,8 @@ impl Slot {
             self.staging = Some(staging);
             return Ok(());
         }
-        self.reserve(Part::Input, max_len_bytes)?;
-        let input = self.address(Part::Input);
+        self.reserve(SlotMemory::Input, max_len_bytes)?;
+        let input = self.address(SlotMemory::Input);
         // SAFETY: the device memory is at least as long as `staging`. This slot keeps `staging`
         // alive, and nothing writes or drops it before a wait for the event below or for the
         // stream.
@@ -133,9 +133,9 @@ impl Slot {
     ) -> Result<(), GpuError> {
         let at = RunPlace {
             stream: &self.stream,
-            input: self.address(Part::Input),
-            scratch: self.address(Part::Scratch),
-            output: self.address(Part::Output),
+            input: self.address(SlotMemory::Input),
+            scratch: self.address(SlotMemory::Scratch),
+            output: self.address(SlotMemory::Output),
         };
         set_error_word(&self.device, &self.stream, layout, at.output)?;
         // SAFETY: `upload` and `reserve` allocated memory of the lengths of `layout`, and copied or
@@ -154,7 +154,7 @@ impl Slot {
         self.shared_output = self.shared_address(buffer);
         match self.shared_output {
             Some(_) => Ok(()),
-            None => self.reserve(Part::Output, buffer.len()),
+            None => self.reserve(SlotMemory::Output, buffer.len()),
         }
     }
 
@@ -166,7 +166,7 @@ impl Slot {
     /// it.
     pub(super) fn copy_back(&self, buffer: &mut HostBuffer) -> Result<CudaEvent, GpuError> {
         let copying = self.device.fault("copying rows from the device");
-        let (output, stream) = (self.address(Part::Output), self.stream.cu_stream());
+        let (output, stream) = (self.address(SlotMemory::Output), self.stream.cu_stream());
         if self.shared_output.is_none() {
             // SAFETY: the output has the length of `buffer`. The caller keeps `buffer` until a wait
             // for the event below or for the stream.
@@ -182,7 +182,7 @@ impl Slot {
             return Ok(());
         }
         let (from, stream) =
-            (self.address(Part::Output) + part.start as u64, self.stream.cu_stream());
+            (self.address(SlotMemory::Output) + part.start as u64, self.stream.cu_stream());
         // SAFETY: the output contains `part`, and `to` has room for it. The caller keeps `to` until
         // a wait for the stream.
         unsafe { result::memcpy_dtoh_async(&mut to[..part.len()], from, stream) }.map_err(&copying)
@@ -224,11 +224,11 @@ impl Slot {
     }
 
     /// Makes sure that a part has at least `len_bytes`.
-    pub(super) fn reserve(&mut self, part: Part, len_bytes: usize) -> Result<(), GpuError> {
+    pub(super) fn reserve(&mut self, part: SlotMemory, len_bytes: usize) -> Result<(), GpuError> {
         let (what, memory) = match part {
-            Part::Input => ("GSST blocks", &mut self.input),
-            Part::Scratch => ("lengths of rows", &mut self.scratch),
-            Part::Output => ("rows", &mut self.output),
+            SlotMemory::Input => ("GSST blocks", &mut self.input),
+            SlotMemory::Scratch => ("lengths of rows", &mut self.scratch),
+            SlotMemory::Output => ("rows", &mut self.output),
         };
         if memory.as_ref().is_none_or(|memory| memory.len_bytes() < len_bytes) {
             // Frees first and allocates then, in the order of the stream, so that both never
@@ -246,11 +246,11 @@ impl Slot {
         (self.staging, self.uploaded) = (None, None);
     }
 
-    pub(super) fn address(&self, part: Part) -> u64 {
+    pub(super) fn address(&self, part: SlotMemory) -> u64 {
         let (memory, shared) = match part {
-            Part::Input => (&self.input, self.shared_input),
-            Part::Scratch => (&self.scratch, None),
-            Part::Output => (&self.output, self.shared_output),
+            SlotMemory::Input => (&self.input, self.shared_input),
+            SlotMemory::Scratch => (&self.scratch, None),
+            SlotMemory::Output => (&self.output, self.shared_output),
         };
         if let Some(address) = shared {
             return address;

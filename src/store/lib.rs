@@ -77,7 +77,7 @@ pub use local::{Disk, DiskFile, LocalDisk, LocalFolder};
 pub use manifest::{decode_manifest, encode_manifest};
 pub use names::CommitId;
 pub use object::ObjectPrefix;
-pub use optimize::{ColumnsOfPart, MergeColumns, OptimizeOptions, OptimizePlan, Stretch};
+pub use optimize::{ColumnsOfPart, MergeColumns, OptimizeOptions, OptimizePlan, PartRun};
 pub use part_file::{PartWriter, WrittenPart};
 pub use place::{storage_at, storage_in};
 pub use recompress::RECOMPRESS_RATIO;

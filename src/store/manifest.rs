@@ -27,7 +27,7 @@ use super::names::CommitId;
 use super::version::{CommitCounts, CommitKind, Part, Version};
 use tadoc::error::{Error, Result};
 use tadoc::format::check_version;
-use tadoc::format::cursor::{Cursor, Place, pack, push_varint};
+use tadoc::format::cursor::{Cursor, Origin, pack, push_varint};
 use tadoc::text::TokenizerProfile;
 
 const MAGIC: [u8; 8] = *b"\x89TADOV\r\n";
@@ -155,7 +155,7 @@ pub(super) fn decode_version(file: &str, bytes: &[u8], max_edits_bytes: u64) -> 
 
 /// Decodes the version in `bytes`, and returns a cursor at its edits.
 fn decode_head<'a>(file: &'a str, bytes: &'a [u8]) -> Result<(Version, Cursor<'a>)> {
-    let place = Place { file, section: "version", offset: 0 };
+    let place = Origin { file, section: "version", offset: 0 };
     if bytes.len() < HEADER_BYTES + CRC_BYTES || !bytes.starts_with(&MAGIC) {
         let reason = "expected the magic of a .tadoc-version file; is it one, and whole?";
         return Err(place.fault(0, reason));

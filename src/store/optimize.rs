@@ -27,7 +27,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 pub(super) use plan::has_many_small_files;
-pub use plan::{OptimizePlan, Stretch};
+pub use plan::{OptimizePlan, PartRun};
 
 use super::change::Change;
 use super::store::LivingStore;

@@ -22,7 +22,7 @@ use crate::gsst_match::{GsstMatcher, MatchLayout, MatchOutput, MatchRunKernels, 
 use crate::lost;
 use crate::matched_rows::{FreeSlots, PendingMatches};
 use crate::run_kernels::RunPlace;
-use crate::scan_slot::{Part, Slot, set_head};
+use crate::scan_slot::{Slot, SlotMemory, set_head};
 
 /// The state of a scanner for matching.
 #[derive(Debug)]
@@ -97,13 +97,13 @@ impl GsstScanner {
         slot.upload_bytes(&self.pool, lens_bytes, false, |input| {
             layout.write(blocks, predicates, input);
         })?;
-        slot.reserve(Part::Scratch, layout.scratch_len_bytes)?;
-        slot.reserve(Part::Output, layout.output.len_bytes)?;
+        slot.reserve(SlotMemory::Scratch, layout.scratch_len_bytes)?;
+        slot.reserve(SlotMemory::Output, layout.output.len_bytes)?;
         let at = RunPlace {
             stream: &slot.stream,
-            input: slot.address(Part::Input),
-            scratch: slot.address(Part::Scratch),
-            output: slot.address(Part::Output),
+            input: slot.address(SlotMemory::Input),
+            scratch: slot.address(SlotMemory::Scratch),
+            output: slot.address(SlotMemory::Output),
         };
         set_head(&self.device, &slot.stream, at.output, layout.output.zeros())?;
         // SAFETY: memory of the layout's lengths was allocated, its input was copied and its head

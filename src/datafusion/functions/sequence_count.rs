@@ -174,7 +174,7 @@ impl TableFunction for SequenceCount {
 }
 
 /// A part of the counted sequences.
-enum Part {
+enum SequenceRange {
     /// Sequences as finished rows.
     Made(Result<MadeRows>),
     /// Sequences that are too many or too long for all their rows to be held at once.
@@ -219,13 +219,13 @@ impl SequenceCount {
         let make = |counts: SequenceCounts| {
             num_rows.fetch_add(counts.len() as u64, Ordering::Relaxed);
             match counts.len() <= rows_at_once {
-                true => Part::Made(passing(&counts, 0..counts.len())),
-                false => Part::Counted(counts),
+                true => SequenceRange::Made(passing(&counts, 0..counts.len())),
+                false => SequenceRange::Counted(counts),
             }
         };
-        let send = |part: Part, held_bytes| match part {
-            Part::Made(rows) => send_part(&mut run, &reservation, rows, held_bytes),
-            Part::Counted(counts) => {
+        let send = |part: SequenceRange, held_bytes| match part {
+            SequenceRange::Made(rows) => send_part(&mut run, &reservation, rows, held_bytes),
+            SequenceRange::Counted(counts) => {
                 for start in (0..counts.len()).step_by(rows_at_once) {
                     let range = start..counts.len().min(start + rows_at_once);
                     let rows = passing(&counts, range);

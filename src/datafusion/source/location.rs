@@ -93,7 +93,7 @@ pub(crate) async fn resolve_files(
     location: &str,
     wanted: Wanted,
 ) -> Result<Vec<SourceFile>> {
-    let place = Place::parse(location)?;
+    let place = ParsedLocation::parse(location)?;
     let location = &*mask_secrets(location);
     let (mut found, is_file) = match &place.disk {
         Some(path) => found_on_disk(path, place.glob.is_none()).await.map_err(|error| {
@@ -148,7 +148,7 @@ async fn found_on_disk(
 /// Returns the file at `place` in its store and true, or the files below it and false.
 async fn found_in_store(
     runtime: &RuntimeEnv,
-    place: &Place,
+    place: &ParsedLocation,
     location: &str,
 ) -> Result<(Vec<FoundFile>, bool)> {
     let store = object_store(runtime, &place.url)?;
@@ -224,7 +224,7 @@ pub(crate) async fn read_range(
 
 /// A parsed location.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct ParsedLocation {
     /// Scheme and authority.
     pub(crate) url: Url,
     /// File, folder or prefix inside the store, without the part from the first glob segment on.
@@ -237,7 +237,7 @@ pub(crate) struct Place {
     shown_prefix: String,
 }
 
-impl Place {
+impl ParsedLocation {
     pub(crate) fn parse(location: &str) -> Result<Self> {
         let is_url = location.contains("://");
         let is_literal = !is_url && disk_path(location).exists();
@@ -313,7 +313,7 @@ fn without_last<'a>(folder: &'a str, last: &str) -> Option<&'a str> {
 
 fn nothing_found(
     location: &str,
-    place: &Place,
+    place: &ParsedLocation,
     wanted: Wanted,
     num_below: usize,
 ) -> DataFusionError {
@@ -454,7 +454,7 @@ mod tests {
 
     #[test]
     fn relative_locations_are_made_absolute_by_name() {
-        let place = Place::parse("no/../such/x.tadoc").unwrap();
+        let place = ParsedLocation::parse("no/../such/x.tadoc").unwrap();
         let absolute = std::path::absolute("such/x.tadoc").unwrap();
         assert_eq!(place.path, Path::from_absolute_path(absolute).unwrap());
     }

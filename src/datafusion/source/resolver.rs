@@ -27,7 +27,7 @@ use crate::source::OpenFile;
 use crate::source::cache::check_profiles;
 use crate::source::footer::read_footer;
 use crate::source::location::{
-    Place, SourceFile, Wanted, object_store, read_range, resolve_files, store_of,
+    ParsedLocation, SourceFile, Wanted, object_store, read_range, resolve_files, store_of,
 };
 use crate::store::LivingPlace;
 use crate::throughput::calibration::num_cores;
@@ -126,7 +126,7 @@ impl Resolver {
         &self,
         location: &str,
     ) -> Result<(Arc<dyn ObjectStore>, object_store::path::Path)> {
-        let place = Place::parse(location)?;
+        let place = ParsedLocation::parse(location)?;
         if place.glob.is_some() || location.ends_with('/') || place.path.as_ref().is_empty() {
             return plan_err!("{location}: expected the name of one file");
         }

@@ -20,13 +20,13 @@ use tadoc_store::Part;
 #[derive(Debug, Default)]
 pub(crate) struct PathTable {
     /// Runs in order of id.
-    runs: Vec<Run>,
+    runs: Vec<IdRange>,
     num_ids: u64,
 }
 
 /// A run of documents with consecutive ids.
 #[derive(Debug)]
-struct Run {
+struct IdRange {
     first_id: u64,
     /// Number of paths before that of the first document.
     num_before: usize,
@@ -72,7 +72,7 @@ impl PathTable {
 
     /// Returns the memory held, in bytes.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.runs.iter().map(|run| size_of::<Run>() + run.paths.memory_bytes()).sum()
+        self.runs.iter().map(|run| size_of::<IdRange>() + run.paths.memory_bytes()).sum()
     }
 
     /// Appends the segments of a file. Each comes with a flag that is true if its first document
@@ -89,7 +89,7 @@ impl PathTable {
     fn push(&mut self, num_before: usize, paths: Paths) {
         if let Some(num_docs) = paths.len().checked_sub(num_before).filter(|&num_docs| num_docs > 0)
         {
-            self.runs.push(Run { first_id: self.num_ids, num_before, paths });
+            self.runs.push(IdRange { first_id: self.num_ids, num_before, paths });
             self.num_ids += num_docs as u64;
         }
     }

@@ -10,14 +10,14 @@ use object_store::{ObjectMeta, ObjectStoreExt};
 
 use crate::errors::{core_error, datafusion_error};
 use crate::source::local_files::{DiskFile, FoundFile};
-use crate::source::location::{CORPUS_EXTENSION, Place, SourceFile, object_store};
+use crate::source::location::{CORPUS_EXTENSION, ParsedLocation, SourceFile, object_store};
 use tadoc::error::Error;
 use tadoc_store::{LivingStore, Part, Storage, StoreOptions, storage_in};
 
 /// A folder or prefix that may hold a living corpus.
 #[derive(Debug, Clone)]
 pub(crate) struct LivingPlace {
-    pub(super) place: Place,
+    pub(super) place: ParsedLocation,
     location: String,
 }
 
@@ -27,7 +27,7 @@ impl LivingPlace {
     /// # Errors
     /// A plan error if `location` is not a location.
     pub(crate) fn parse(location: &str) -> Result<Self> {
-        Ok(Self { place: Place::parse(location)?, location: location.to_string() })
+        Ok(Self { place: ParsedLocation::parse(location)?, location: location.to_string() })
     }
 
     /// Returns the place of `location`; `None` if it is a file or a glob.

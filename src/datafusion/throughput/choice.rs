@@ -1,7 +1,7 @@
-//! CPU or GPU for a scan: what the model says of both, and the reason as a sentence for `EXPLAIN`.
+//! The choice of CPU or GPU for a scan, with both predictions and a reason for `EXPLAIN`.
 //!
-//! The GPU is worth it where there is much text, many rows are ruled out before they cross the bus,
-//! or few cores are free. A device that is not open yet is the business of [`decide`]. Ties stay on the CPU.
+//! The GPU pays if there is much text, if a filter removes many rows before they cross the bus, or
+//! if few cores are free. A tie stays on the CPU. [`decide`] handles devices that are not open yet.
 
 use tadoc::error::Result;
 
@@ -9,39 +9,39 @@ use super::decision::{Decision, DeviceState, Effort, Hindrance, decide};
 use super::model::{Column, Place, Plan, Prediction, Query, Rates, best_num_blocks, predict};
 use super::rates::significant;
 
-/// A scan goes to the device where that takes at most so much of the time of the cores.
+/// Largest part of the time of the cores that a device may take to get a scan.
 const MARGIN: f64 = 0.9;
 
-/// What holds when a query is planned.
+/// Facts that are known when a query is planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Situation {
-    /// Blocks the column has, each of which can be read and decoded on its own.
+    /// Number of blocks of the column. Each can be read and decoded alone.
     pub num_blocks: u64,
-    /// Whether the blocks lie in device memory.
+    /// True if the blocks are in device memory.
     pub is_resident: bool,
 }
 
-/// What was chosen.
+/// A choice of the place that decodes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
-    /// Who decodes.
+    /// Place that decodes.
     pub place: Place,
-    /// In which order.
+    /// Order of the stages.
     pub plan: Plan,
-    /// What the cores would need.
+    /// Prediction for the cores.
     pub cpu: Prediction,
-    /// What the device would need, startup not counted; `None` where there is none.
+    /// Prediction for the device, without its startup; `None` if there is no device.
     pub gpu: Option<Prediction>,
-    /// Seconds of both; `None` where there is no device.
+    /// Estimated times of both; `None` if there is no device.
     pub effort: Option<Effort>,
-    /// Reason against the device; `None` where the device decodes, or where there is none.
+    /// Reason against the device; `None` if the device decodes, or if there is no device.
     pub hindrance: Option<Hindrance>,
-    /// A sentence that says why.
+    /// Sentence that gives the reason.
     pub reason: String,
 }
 
 impl Choice {
-    /// The prediction of the place that was chosen.
+    /// Returns the prediction for the chosen place.
     pub fn prediction(&self) -> &Prediction {
         match (&self.gpu, self.place) {
             (Some(gpu), Place::Gpu | Place::GpuResident) => gpu,
@@ -50,7 +50,9 @@ impl Choice {
     }
 }
 
-/// Chooses who decodes; the `state` of the device is asked for as [`decide`] does.
+/// Chooses the place that decodes.
+///
+/// `state` is called only if a device would be faster, as by [`decide`].
 ///
 /// ```
 /// use gsst::CodeWidth;
@@ -75,7 +77,7 @@ impl Choice {
 ///
 /// # Errors
 ///
-/// Those of [`predict`].
+/// Errors of [`predict`].
 pub fn choose(
     rates: &Rates,
     column: &Column,
@@ -85,7 +87,7 @@ pub fn choose(
 ) -> Result<Choice> {
     let num_blocks = situation.num_blocks.max(1);
     let cpu_plan = Plan::Overlapped { num_blocks };
-    // A block is decoded by one core.
+    // One core decodes a block.
     let num_cores = query.num_cores.max(1).min(usize::try_from(num_blocks).unwrap_or(usize::MAX));
     let query = Query { num_cores, ..*query };
     let cpu = predict(rates, column, &query, Place::Cpu, cpu_plan)?;
@@ -102,7 +104,7 @@ pub fn choose(
         });
     };
     let gpu_place = if situation.is_resident { Place::GpuResident } else { Place::Gpu };
-    // Each core feeds the device: as many blocks as there are cores go through a stage at a time.
+    // Each core feeds the device, so a stage processes as many blocks at a time as there are cores.
     let max_parts = num_blocks.div_ceil(num_cores as u64);
     let num_parts = best_num_blocks(rates, column, &query, gpu_place, max_parts)?;
     let gpu_plan = Plan::Overlapped { num_blocks: num_parts };
@@ -140,7 +142,7 @@ fn on_cores(cpu: &Prediction, num_cores: usize) -> String {
     format!("{} on {num_cores} {cores} (bound by {})", duration(cpu.seconds), cpu.binding)
 }
 
-/// A duration in the unit in which it is 1 or more.
+/// Formats a duration in the largest of s, ms and us in which it is at least 1, else in us.
 fn duration(seconds: f64) -> String {
     match seconds {
         s if s >= 1.0 => format!("{} s", significant(s)),

@@ -1,23 +1,23 @@
-//! Ratios and decoding rates of codecs, published and measured, and who wins at which link speed.
+//! Ratios and decoding rates of codecs, published and measured.
 //!
-//! | table | device | text | where from |
+//! | table | device | text | source |
 //! | --- | --- | --- | --- |
 //! | [`THESIS_SECTION_6_2`] | A100 | TPC-H text of dbgen, 10 GB | Vonk, "GSST" (TU Delft, 2024), section 6.2: percentages of 191 GB/s and 2.74 |
-//! | [`THESIS_SECTION_6_3`] | A100 | the same | the same, the two rates below made to fit section 6.3 |
-//! | [`LINEITEM_H200`] | H200 | `lineitem.tbl` of TPC-H, all columns, 1.4 GiB | `kernels/README.md`: one run of `benches/peers/nvcomp.py` |
-//! | [`L_COMMENT_H200`] | H200 | `l_comment` of TPC-H, 1.185 GiB | `kernels/README.md` |
+//! | [`THESIS_SECTION_6_3`] | A100 | TPC-H text of dbgen, 10 GB | section 6.2, with two rates fitted to section 6.3 |
+//! | [`LINEITEM_H200`] | H200 | `lineitem.tbl` of TPC-H, all columns, 1.4 GiB | `benches/results/2026-11-21-h200.md`: one run of `benches/peers/nvcomp.py` |
+//! | [`L_COMMENT_H200`] | H200 | `l_comment` of TPC-H, 1.185 GiB | `benches/results/2026-11-20-h200.md` |
 //!
-//! *The thesis against itself.* Section 6.3 (figure 6.3, no overlap, equation 3.4) says that GSST
-//! wins between 0.8 and 87 GB/s: below it loses to Zstd, above to ANS. The percentages of section
-//! 6.2 put the crossings at 0.70 and 104 GB/s instead. With the rate of ANS that gives 87 (314
-//! GB/s, 65 % above GSST, not 49 %) the model also gives what section 6.3 says of 22 GB/s, 45 GB/s
-//! for GSST and 35 for ANS, 27 % apart; with 49 % it gives 29 %. So figure 6.3 seems to have been
-//! drawn with about 314, and with about 11 GB/s for Zstd (17 times slower than GSST, not 19.6).
-//! Rates and ratios of LZ4, Snappy, GDeflate and Cascaded stand in no text, only in the drawing of
-//! figure 6.2, and are left out.
+//! *Contradiction in the thesis.* Section 6.3 (figure 6.3, no overlap, equation 3.4) says that GSST
+//! wins between 0.8 and 87 GB/s. Zstd wins below, and ANS wins above. The percentages of section
+//! 6.2 put the crossings at 0.70 and 104 GB/s instead. A rate of ANS of 314 GB/s (65 % above GSST,
+//! not 49 %) moves the second crossing to 87. With this rate, the model also gives the figures of
+//! section 6.3 for a link of 22 GB/s: 45 GB/s for GSST and 35 for ANS, 27 % apart. With 49 % it
+//! gives 29 %. So figure 6.3 was probably drawn with about 314 GB/s for ANS, and with about 11 GB/s
+//! for Zstd (17 times slower than GSST, not 19.6). The thesis gives rates and ratios of LZ4,
+//! Snappy, GDeflate and Cascaded only in the drawing of figure 6.2. They are left out.
 //!
-//! *Corpora.* A ratio belongs to its text. `l_comment` alone compresses better than whole lines
-//! (2.84 against 2.34 for GSST with 8 bits), so the two tables are not mixed.
+//! *Texts.* A ratio is valid for its text only. `l_comment` alone compresses better than whole
+//! lines (2.84 against 2.34 for GSST with 8 bits), so the two tables are not mixed.
 //!
 //! ```
 //! use datafusion_tadoc::throughput::codecs::{THESIS_SECTION_6_3, best_at};
@@ -28,14 +28,14 @@
 
 use super::model::{crossing_gb_per_s, serial_gb_per_s};
 
-/// A codec on some device and text.
+/// A codec, with its ratio and rate on one device and text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Codec {
-    /// Its name.
+    /// Name of the codec.
     pub name: &'static str,
-    /// Text : all stored bytes.
+    /// Bytes of text divided by all stored bytes.
     pub ratio: f64,
-    /// Text decoded in device memory, in GB/s.
+    /// Decoding rate in device memory, in GB of text per second.
     pub decode_gb_per_s: f64,
 }
 
@@ -45,8 +45,10 @@ const fn codec(name: &'static str, ratio: f64, decode_gb_per_s: f64) -> Codec {
 
 const THESIS_GSST: Codec = codec("GSST", 2.74, 191.0);
 
-/// Section 6.2 of the thesis: ANS 49 % faster than GSST, whose ratio is 49 % higher; Bitcomp 46 %
-/// and 151 %; Zstd's ratio 23 % higher than GSST's, which is 1,858 % faster.
+/// Codecs of section 6.2 of the thesis.
+///
+/// ANS is 49 % faster than GSST, and the ratio of GSST is 49 % higher. For Bitcomp the figures are
+/// 46 % and 151 %. The ratio of Zstd is 23 % higher than that of GSST, and GSST is 1,858 % faster.
 pub const THESIS_SECTION_6_2: [Codec; 4] = [
     THESIS_GSST,
     codec("nvCOMP ANS", 2.74 / 1.49, 191.0 * 1.49),
@@ -54,7 +56,9 @@ pub const THESIS_SECTION_6_2: [Codec; 4] = [
     codec("nvCOMP Zstd", 2.74 * 1.23, 191.0 / 19.58),
 ];
 
-/// The same with rates of ANS and Zstd that cross GSST at 87 and 0.8 GB/s, as section 6.3 says.
+/// Codecs of section 6.2, with rates of ANS and Zstd that cross GSST at 87 and 0.8 GB/s.
+///
+/// Section 6.3 gives these crossings.
 pub const THESIS_SECTION_6_3: [Codec; 4] = [
     THESIS_GSST,
     codec("nvCOMP ANS", 2.74 / 1.49, decode_that_crosses(THESIS_GSST, 2.74 / 1.49, 87.0)),
@@ -62,8 +66,11 @@ pub const THESIS_SECTION_6_3: [Codec; 4] = [
     codec("nvCOMP Zstd", 2.74 * 1.23, decode_that_crosses(THESIS_GSST, 2.74 * 1.23, 0.8)),
 ];
 
-/// Whole lines of `lineitem` on one H200: ours, and nvCOMP 6.0.0.12 on the same bytes in the same run,
-/// ANS in chunks of 256 KiB, the others of 64 (GDeflate at level 4), where each of them is fastest.
+/// Codecs on whole lines of `lineitem`, on one H200.
+///
+/// The codecs of this project and of nvCOMP 6.0.0.12 read the same bytes in the same run. Each
+/// codec of nvCOMP has the chunk size at which it is fastest: 256 KiB for ANS, 64 KiB for the
+/// others. GDeflate has level 4.
 pub const LINEITEM_H200: [Codec; 9] = [
     codec("GSST-12, optimal parse", 3.078, 2480.0),
     codec("GSST-12", 2.917, 2339.0),
@@ -76,7 +83,7 @@ pub const LINEITEM_H200: [Codec; 9] = [
     codec("nvCOMP Zstd", 2.948, 74.4),
 ];
 
-/// The comment column of `lineitem` on one H200.
+/// Codecs on the comment column of `lineitem`, on one H200.
 pub const L_COMMENT_H200: [Codec; 4] = [
     codec("GSST-12, optimal parse", 3.547, 2621.0),
     codec("GSST-12", 3.373, 2584.0),
@@ -84,26 +91,30 @@ pub const L_COMMENT_H200: [Codec; 4] = [
     codec("GSST-8", 2.844, 2390.0),
 ];
 
-/// The decoding rate with which a codec of this ratio crosses `other` at `link_gb_per_s`.
+/// Returns the decoding rate with which a codec of this ratio crosses `other` at `link_gb_per_s`.
 const fn decode_that_crosses(other: Codec, ratio: f64, link_gb_per_s: f64) -> f64 {
     let transfer = (1.0 / ratio - 1.0 / other.ratio) / link_gb_per_s;
     1.0 / (1.0 / other.decode_gb_per_s - transfer)
 }
 
 impl Codec {
-    /// Text per second behind a link, transferred first and decoded then (equation 3.4).
+    /// Returns the text per second behind a link, if all of it is transferred before it is decoded.
+    ///
+    /// This is equation 3.4.
     pub fn serial_gb_per_s(&self, link_gb_per_s: f64) -> f64 {
         serial_gb_per_s(self.ratio, link_gb_per_s, self.decode_gb_per_s)
     }
 
-    /// The link speed at which both arrive equally fast; `None` where one wins at every speed.
+    /// Returns the link speed at which both codecs are equally fast.
+    ///
+    /// Returns `None` if one codec is faster at every speed.
     pub fn crossing_gb_per_s(&self, other: &Self) -> Option<f64> {
         let pair = |codec: &Self| (codec.ratio, codec.decode_gb_per_s);
         crossing_gb_per_s(pair(self), pair(other))
     }
 }
 
-/// The codec with the highest throughput behind a link; `None` where there is none.
+/// Returns the codec with the highest throughput behind a link, or `None` if `codecs` is empty.
 pub fn best_at(codecs: &[Codec], link_gb_per_s: f64) -> Option<&Codec> {
     let rate = |codec: &Codec| codec.serial_gb_per_s(link_gb_per_s);
     codecs.iter().max_by(|a, b| rate(a).total_cmp(&rate(b)))
@@ -129,7 +140,7 @@ mod tests {
     fn figure_6_3_has_its_crossings_and_what_the_text_says_of_22_gb_per_s() {
         let (zstd, ans) = crossings(&THESIS_SECTION_6_3);
         assert!((zstd - 0.8).abs() < 1e-9 && (ans - 87.0).abs() < 1e-9);
-        // Not used to fit: digits cut off, as the text has them.
+        // These figures were not used for the fit. The text of the thesis truncates them.
         let [gsst, ans, ..] = THESIS_SECTION_6_3.map(|codec| codec.serial_gb_per_s(22.0));
         assert_eq!((gsst.floor(), ans.floor()), (45.0, 35.0));
         assert_eq!(((gsst / ans - 1.0) * 100.0).floor(), 27.0);

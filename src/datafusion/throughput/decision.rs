@@ -1,29 +1,34 @@
-//! The rule by which work goes to the cores or to a device: two estimates, and the state of the device.
+//! The rule that places work on the cores or on a device.
 //!
 //! ```text
-//! gain = margin * cores - device            what an open device saves that has all it needs
+//! gain = margin * cores - device            time that an open device with all copies saves
 //!
 //! gain <= 0           ─▶ cores
-//! no device           ─▶ cores, and why
-//! wait + owed <= gain ─▶ device             wait   opening: all of it, the rest of it, or nothing
-//! otherwise           ─▶ cores              owed   copies, less what they would have saved before
+//! no device           ─▶ cores, with the reason
+//! wait + owed <= gain ─▶ device             wait   remaining time of opening; 0 if open
+//! otherwise           ─▶ cores              owed   copies, less the savings missed before
 //! ```
 //!
-//! Opening is paid once in a process. Work that is left to the cores only because the device is closed has
-//! it opened beside it ([`is_worth_opening`]), so that work after it finds it open. So no work waits
-//! for a device longer than the device saves it. Copies are paid by what they save: the first work leaves them when
-//! they cost more than it gains, and work like it makes them once the sum of the gains is as much (the ski-rental rule,
-//! Karlin et al., Algorithmica 1988: at most twice the cost of the better way).
+//! A process pays once for opening a device. If work stays on the cores only because the device is
+//! closed, the device is opened beside that work ([`is_worth_opening`]), and later work finds it
+//! open. So no work waits for a device longer than the device saves.
+//!
+//! Copies must pay for themselves. If copies cost more than the work gains, the work stays on the
+//! cores. Later work of the same kind makes the copies as soon as the sum of the gains reaches
+//! their cost. This is the ski-rental rule (Karlin et al., Algorithmica 1988): it costs at most
+//! twice as much as the best choice.
 
 use std::fmt;
 
 pub use tadoc::accelerator::DeviceState;
 
-/// Part of the time of opening that is left to wait for at least, while nobody says that it has ended.
+/// Least remaining time of opening that is assumed until the device is open, as a part of the
+/// whole time.
 const LEAST_WAIT: f64 = 0.1;
 
-/// Returns the seconds until a device in this state is open, if opening takes `startup_s`. A device
-/// that is late is expected to need as long again as it is late.
+/// Returns the seconds until a device in this state is open, if opening takes `startup_s`.
+///
+/// If opening takes longer than expected, the remaining time is assumed to equal the delay so far.
 fn wait_s(state: &DeviceState, startup_s: f64) -> f64 {
     match state {
         DeviceState::Closed => startup_s,
@@ -35,51 +40,53 @@ fn wait_s(state: &DeviceState, startup_s: f64) -> f64 {
     }
 }
 
-/// Times of a piece of work, in seconds, and the margin.
+/// Estimated times of some work, in seconds, and the margin.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Effort {
-    /// On the cores.
+    /// Time on the cores.
     pub cores_s: f64,
-    /// On a device that is open and has all it needs.
+    /// Time on a device that is open and has all copies.
     pub device_s: f64,
-    /// Copies that the device needs first.
+    /// Time of the copies that the device needs first.
     pub copies_s: f64,
-    /// Time that the same work would have saved with these copies before.
+    /// Time that these copies would have saved for earlier work of the same kind.
     pub saved_s: f64,
-    /// Opening the device.
+    /// Time of opening the device.
     pub startup_s: f64,
-    /// The device is used where its time is at most so much of that of the cores.
+    /// Largest part of the time of the cores that the device may take to be used.
     pub margin: f64,
 }
 
 impl Effort {
-    /// Seconds that a device saves which is open and has all it needs; 0 or less where the cores are faster.
+    /// Returns the seconds that a device saves if it is open and has all copies.
+    ///
+    /// The result is 0 or less if the cores are faster.
     pub fn gain_s(&self) -> f64 {
         self.margin * self.cores_s - self.device_s
     }
 }
 
-/// Place of a piece of work.
+/// A decision where some work runs.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
-    /// On the device.
+    /// The device.
     Device,
-    /// On the cores, and why.
+    /// The cores, with the reason.
     Cores(Hindrance),
 }
 
-/// Reason why work is not done on a device.
+/// A reason why work does not run on a device.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Hindrance {
     /// The cores are faster.
     Slower,
-    /// The device would be faster, but for its copies.
+    /// The device would be faster, but not with the time of its copies.
     Copies,
     /// The device would be faster, but it is closed.
     Closed,
     /// The device would be faster, but it is still being opened.
     Opening,
-    /// There is no device; with the reason.
+    /// There is no device. The text says why.
     Missing(String),
 }
 
@@ -97,8 +104,9 @@ impl fmt::Display for Hindrance {
     }
 }
 
-/// Decides where work of this `effort` is done. The `state` of the device is only asked for where a device
-/// would be faster: to ask loads the driver's library.
+/// Decides whether work of this `effort` runs on the cores or on a device.
+///
+/// `state` is called only if a device would be faster, because the call loads the driver's library.
 ///
 /// ```
 /// use datafusion_tadoc::throughput::{Decision, DeviceState, Effort, Hindrance, decide};
@@ -132,8 +140,10 @@ pub fn decide(effort: &Effort, state: impl FnOnce() -> DeviceState) -> Decision 
     })
 }
 
-/// Returns true where it pays to open a closed device beside the work. Work on `num_cores` cores has missed `missed_s`
-/// seconds so far; opening keeps one core busy for `startup_s`.
+/// Returns true if it pays to open a closed device beside the work.
+///
+/// `missed_s` is the time that an open device would have saved so far on work of `num_cores` cores.
+/// Opening keeps one core busy for `startup_s`.
 pub fn is_worth_opening(missed_s: f64, startup_s: f64, num_cores: usize) -> bool {
     missed_s * num_cores as f64 >= startup_s
 }
@@ -172,10 +182,10 @@ mod tests {
         assert_eq!(hindrance(&SCAN, missing), Some(Hindrance::Missing(reason)));
     }
 
-    /// Nobody waits longer than he gains.
+    /// Checks that no work waits longer than it gains.
     #[test]
     fn short_work_does_not_wait_and_long_work_does() {
-        // 0.082 s are gained: the last of opening is worth waiting for, and not what is late by more.
+        // The gain is 0.082 s. The work waits for the end of opening, but not for a longer delay.
         for (elapsed_s, is_waited_for) in
             [(0.2, false), (0.26, false), (0.28, true), (0.35, true), (0.42, true), (0.5, false)]
         {
@@ -195,14 +205,14 @@ mod tests {
         let slower = Effort { device_s: 0.2, ..SCAN };
         let asked = |effort: &Effort| decide(effort, || unreachable!("the driver is asked"));
         assert_eq!(asked(&slower), Decision::Cores(Hindrance::Slower));
-        // Ties, and what is no number.
+        // A tie, NaN and infinity.
         for device_s in [0.8 * 0.14, f64::NAN, f64::INFINITY] {
             let effort = Effort { device_s, ..SCAN };
             assert_eq!(asked(&effort), Decision::Cores(Hindrance::Slower));
         }
     }
 
-    /// The same task, asked again and again: copies are made when they would have paid.
+    /// Repeats a task and checks that copies are made as soon as they would have paid.
     #[test]
     fn copies_are_paid_by_the_work_that_they_save() {
         let dear = Effort { copies_s: 0.2, ..SCAN };
@@ -222,13 +232,13 @@ mod tests {
         assert!(lost_s <= dear.copies_s);
         let cheap = Effort { copies_s: 0.05, ..SCAN };
         assert_eq!(hindrance(&cheap, DeviceState::Open), None);
-        // What was saved before is no reason to wait for the driver.
+        // Savings missed before are no reason to wait for the driver.
         let paid = Effort { saved_s: 9.0, ..dear };
         assert_eq!(hindrance(&paid, DeviceState::Closed), Some(Hindrance::Closed));
         assert_eq!(hindrance(&paid, DeviceState::Open), None);
     }
 
-    /// One scan of 30 million rows is enough, and so are many short ones.
+    /// Checks that one scan of 30 million rows opens a device, and that many short scans do.
     #[test]
     fn a_device_is_opened_for_what_it_saves() {
         let gain_s = SCAN.gain_s();
@@ -236,7 +246,7 @@ mod tests {
         assert!(!is_worth_opening(gain_s / 10.0, SCAN.startup_s, 16));
         let num_short = (1..).find(|n| is_worth_opening(f64::from(*n) * 1e-3, 0.35, 16));
         assert_eq!(num_short, Some(22));
-        // Of few cores opening takes a larger part.
+        // With few cores, opening takes a larger part of the processor.
         assert!(!is_worth_opening(gain_s, SCAN.startup_s, 2));
     }
 }

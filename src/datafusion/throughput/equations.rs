@@ -1,9 +1,9 @@
-//! The equations of Vonk, "GSST" (TU Delft, 2024), chapter 3: a link, a decoder, nothing else.
+//! The equations of Vonk, "GSST" (TU Delft, 2024), chapter 3, for one link and one decoder.
 //!
-//! [`predict`](super::model::predict) gives the same where all other stages take no time; a test
-//! compares them.
+//! [`predict`](super::model::predict) gives the same results if all other stages take no time. A
+//! test compares them.
 
-/// Text per second where all of it is transferred first and decoded then: equation 3.4.
+/// Returns the text per second if all of it is transferred before it is decoded (equation 3.4).
 ///
 /// ```
 /// use datafusion_tadoc::throughput::model::serial_gb_per_s;
@@ -15,8 +15,9 @@ pub fn serial_gb_per_s(ratio: f64, link_gb_per_s: f64, decode_gb_per_s: f64) -> 
     (1.0 / (ratio * link_gb_per_s) + 1.0 / decode_gb_per_s).recip()
 }
 
-/// Text per second where block after block is transferred, and decoded while the next one arrives:
-/// the lower of equations 3.5 and 3.6 (appendix A.3).
+/// Returns the text per second if each block is decoded while the next one is transferred.
+///
+/// This is the lower of equations 3.5 and 3.6 (appendix A.3).
 pub fn overlapped_gb_per_s(
     ratio: f64,
     link_gb_per_s: f64,
@@ -28,9 +29,10 @@ pub fn overlapped_gb_per_s(
     (transfer + decode / num_blocks).max(decode + transfer / num_blocks).recip()
 }
 
-/// The link speed at which two codecs, given as (ratio, decode GB/s), arrive equally fast when
-/// transferred first and decoded then: below it the one with the better ratio wins. `None` where
-/// one of them wins at every speed.
+/// Returns the link speed at which two codecs, given as (ratio, decode GB/s), are equally fast.
+///
+/// All text is transferred before it is decoded. Below this speed, the codec with the better ratio
+/// is faster. Returns `None` if one codec is faster at every speed.
 pub fn crossing_gb_per_s(a: (f64, f64), b: (f64, f64)) -> Option<f64> {
     let link_gb_per_s = (1.0 / a.0 - 1.0 / b.0) / (1.0 / b.1 - 1.0 / a.1);
     (link_gb_per_s > 0.0 && link_gb_per_s.is_finite()).then_some(link_gb_per_s)

@@ -1,14 +1,14 @@
-//! How fast text arrives where it is needed, and who should decode it: a model and the rates it needs.
+//! Throughput of ingestion: a model, the rates it takes, and the choice between cores and device.
 //!
 //! ```text
 //! calibration  measure ──▶ Calibration ──save──▶ ~/.config/tadoc/calibration
 //!                               │ rates                      │ load
 //!                               ▼                            ▼
-//! model        predict(rates, column, query, place, plan) ─▶ GB/s, and the stage that binds
+//! model        predict(rates, column, query, place, plan) ─▶ GB/s, and the limiting stage
 //!                ▲                    ▲
-//! decision     CPU or GPU: the rule for all work that may go there
-//! choice       the same for a scan   rows      every codec in every regime, for one link speed
-//! codecs       published and measured ratios and rates ──benches/figures.rs──▶ benches/figures/*.svg
+//! decision     the rule that places work on the cores or the device
+//! choice       the rule for a scan   rows      every codec in every regime, for one link speed
+//! codecs       published and measured ratios and rates ─benches/figures.rs─▶ benches/figures/*.svg
 //! ```
 //!
 //! ```
@@ -22,10 +22,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Reading order: `equations` (the thesis), `rates` and [`model`] (what a machine does, and what
-//! follows), [`choice`], [`codecs`], `rows`, [`calibration`].
-//! Source: Vonk, "GSST: High Throughput Parallel String Decompression on GPU" (TU Delft, 2024), chapter 3 and
-//! section 6.3. Only [`calibration`] knows blocks, corpora and devices; all else is arithmetic.
+//! Reading order: `equations` (the thesis), `rates` (input of the model), [`model`] (predictions),
+//! [`decision`], [`choice`], [`codecs`], `rows`, [`calibration`]. Only [`calibration`] uses blocks,
+//! corpora and devices. The other modules are arithmetic.
+//!
+//! Source: Vonk, "GSST: High Throughput Parallel String Decompression on GPU" (TU Delft, 2024),
+//! chapter 3 and section 6.3.
 
 pub mod calibration;
 pub mod choice;

@@ -1,4 +1,4 @@
-//! Ingestion throughput: pure arithmetic on rates and ratios.
+//! Model of ingestion throughput: arithmetic on rates and ratios.
 //!
 //! ```text
 //! stage            bytes it moves                 CPU   device   device, resident
@@ -7,9 +7,9 @@
 //! block checks     text / cores                    x
 //! staging          text / cores                           x
 //! host to device   stored                                 x
-//! device match     text, where there is a filter          x            x
+//! device match     text, if there is a filter             x            x
 //! device decode    text, or less behind a filter          x            x
-//! launches         one for each part                      x            x
+//! launches         none; one launch per part              x            x
 //! device to host   rows that are wanted                   x            x     unless they stay
 //! CPU match        text / cores, with a filter     x
 //! CPU decode       text that is wanted / cores     x
@@ -21,27 +21,28 @@
 //! ```
 //!
 //! For two stages, link and decoder, these are equation 3.4 of Vonk, "GSST" (TU Delft, 2024), `T =
-//! CR Tio Td / (Td + CR Tio)`, and the larger time of equations 3.5 and 3.6 (appendix A). What the
-//! thesis leaves out is added here:
+//! CR Tio Td / (Td + CR Tio)`, and the larger time of equations 3.5 and 3.6 (appendix A). The model
+//! adds to the thesis:
 //!
-//! - a launch costs time for each part, so more parts are not always better;
-//! - all stages of a device share its memory. Each byte of text costs `1 / CR` to arrive, `1 / CR`
-//!   to be read, 1 to be written, and 1 to leave again: no stage is faster than its own traffic,
-//!   and all together no faster than the sum;
-//! - the cores do one thing at a time: checks, matching and decoding on them add up, and so does
-//!   reading what lies in the page cache, which is a copy;
-//! - stored bytes are codes and a sidecar (symbol tables, splits, lengths of rows);
-//! - an engine on the CPU needs the text back: all rows, or those a filter lets pass, each with a
-//!   view of 16 bytes;
-//! - blocks are checked before anything decodes them: by the cores, or, all but checksums, by the
-//!   device, for which the cores then copy them to memory the device can reach.
+//! - Each part costs the time of a launch, so more parts are not always better.
+//! - All stages of a device share its memory. Each byte of text costs `1 / CR` to arrive, `1 / CR`
+//!   to be read, 1 to be written, and 1 to leave again. No stage is faster than its own traffic
+//!   allows, and all stages together are no faster than the sum of the traffic allows.
+//! - The cores do one thing at a time. The times of checks, matching and decoding on them add up.
+//!   So does the time of reading from the page cache, which is a copy.
+//! - Stored bytes are codes and a sidecar (symbol tables, splits, lengths of rows).
+//! - An engine on the CPU needs the text back: all rows, or the rows that pass a filter, each with
+//!   a view of 16 bytes.
+//! - Blocks are checked before they are decoded. The cores check them for decoding on the cores.
+//!   For a device, the cores check the checksums and copy the blocks to memory that the device can
+//!   reach, and the device checks the rest.
 //!
-//! GB are 10^9 bytes. Rates of links count stored bytes, rates of decoding, matching, checking and
-//! encoding bytes of text. A rate may be infinite, which takes the stage out.
+//! A GB is 10^9 bytes. Rates of links count stored bytes. Rates of decoding, matching, checking and
+//! encoding count bytes of text. An infinite rate removes its stage.
 //!
-//! Against measurement (one H200, 20 November 2026, `GsstScanner` from one thread, two runs
-//! pending, blocks opened by their checksum, views back to the host, rates from the calibration of
-//! the same process; staging binds):
+//! Comparison with measurements (one H200, 20 November 2026, `GsstScanner` from one thread, two
+//! runs pending, blocks opened by their checksum, views back to the host, rates from the
+//! calibration of the same process; staging limits the throughput):
 //!
 //! ```text
 //! runs of 45 MB of text     8 bits: predicted   measured    12 bits: predicted   measured
@@ -50,10 +51,11 @@
 //! 32, overlapped                    83 to 90      93 to 94            78 to 87    104 to 116 ms
 //! ```
 //!
-//! 12 bits take longer than predicted because each block brings 32 KiB of symbols to the device.
+//! Codes of 12 bits take longer than predicted, because each block brings 32 KiB of symbols to the
+//! device.
 //!
-//! Left out: links are taken to carry both directions at full rate, parts to be of one size, and
-//! nobody else to use the machine.
+//! Simplifications: links carry both directions at full rate, all parts have the same size, and
+//! nobody else uses the machine.
 
 use std::fmt;
 
@@ -64,72 +66,74 @@ use super::rates::{above_zero, invalid, significant};
 pub use super::equations::{crossing_gb_per_s, overlapped_gb_per_s, serial_gb_per_s};
 pub use super::rates::{CoreRate, CpuRates, DeviceRates, Rates};
 
-/// Bytes of a string view, the form in which rows reach the engine.
+/// Bytes of a string view, which is the form of rows for the engine.
 pub const VIEW_BYTES: f64 = 16.0;
 
-/// Below this part of the rows a device decodes them one by one, above it decodes all: the
-/// crossover FastPair measured (2026, B300, URLs). The time is taken to grow linearly up to it.
+/// Part of the rows above which a device decodes all rows; below it decodes them one by one.
+///
+/// FastPair measured this crossover (2026, B300, URLs). Below it, the model lets the time grow
+/// linearly.
 pub const SPARSE_SELECTIVITY: f64 = 0.2;
 
 const BYTES_PER_GB: f64 = 1e9;
 
-/// What is to be read.
+/// A column that is read.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Column {
-    /// Bytes of text.
+    /// Number of bytes of text.
     pub text_bytes: u64,
-    /// Rows.
+    /// Number of rows.
     pub num_rows: u64,
-    /// Text : codes.
+    /// Bytes of text divided by bytes of codes.
     pub ratio: f64,
-    /// Bytes of tables, splits and lengths for each byte of text; 0 where `ratio` counts them.
+    /// Bytes of tables, splits and lengths for each byte of text; 0 if `ratio` includes them.
     pub sidecar_bytes_per_byte: f64,
 }
 
 impl Column {
-    /// A column of `text_bytes` whose `ratio` is text : all stored bytes.
+    /// Creates a column of `text_bytes` whose `ratio` is text divided by all stored bytes.
     pub fn new(text_bytes: u64, num_rows: u64, ratio: f64) -> Self {
         Self { text_bytes, num_rows, ratio, sidecar_bytes_per_byte: 0.0 }
     }
 
-    /// Bytes as stored.
+    /// Returns the number of stored bytes.
     pub fn stored_bytes(&self) -> f64 {
         self.text_bytes as f64 * (1.0 / self.ratio + self.sidecar_bytes_per_byte)
     }
 }
 
-/// What is wanted of it.
+/// A query on a column, as far as the model needs it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Query {
-    /// The part of the rows a filter lets pass, 0 to 1; `None`: no filter, all rows.
+    /// Part of the rows that pass the filter, 0 to 1; `None` without a filter.
     pub selectivity: Option<f64>,
-    /// Whether the engine that goes on with the rows is on the host.
+    /// True if the engine that reads the rows next is on the host.
     pub is_wanted_on_host: bool,
-    /// Whether the stored bytes are in host memory already.
+    /// True if the stored bytes are in host memory already.
     pub is_in_host_memory: bool,
-    /// Cores it may use.
+    /// Number of cores that the query may use.
     pub num_cores: usize,
 }
 
-/// Who decodes.
+/// A place that decodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// The cores.
     Cpu,
-    /// The device; stored bytes come through the host.
+    /// The device. The stored bytes come through the host.
     Gpu,
-    /// The device; stored bytes are in its memory already.
+    /// The device. The stored bytes are in its memory already.
     GpuResident,
 }
 
-/// In which order.
+/// An order of the stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Plan {
-    /// A stage begins when the one before it has ended.
+    /// Each stage begins after the previous one has ended.
     Serial,
     /// Parts follow one another through the stages.
     Overlapped {
-        /// Parts of equal size, at least one.
+        /// Number of parts of equal size, at least one.
         num_blocks: u64,
     },
 }
@@ -143,16 +147,16 @@ impl Plan {
     }
 }
 
-/// What can bind.
+/// A stage that can limit the throughput.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Stage {
     /// Reading stored bytes.
     Storage,
     /// Reading stored bytes that lie in the page cache.
     PageCache,
-    /// Checking blocks on the cores, to decode them there.
+    /// Checking blocks on the cores, for decoding on the cores.
     BlockChecks,
-    /// Checking checksums and copying blocks to where the device takes them from.
+    /// Checking checksums and copying blocks to memory that the device reads.
     Staging,
     /// Copying stored bytes to the device.
     HostToDevice,
@@ -164,7 +168,7 @@ pub enum Stage {
     Launches,
     /// Copying rows back.
     DeviceToHost,
-    /// Memory of the device, which all its stages share.
+    /// Using the memory of the device, which all its stages share.
     DeviceMemory,
     /// Matching on the cores.
     CpuMatch,
@@ -173,7 +177,9 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// Whether the cores do it: such stages take turns, others run side by side.
+    /// Returns true if the cores do the work.
+    ///
+    /// Stages on the cores take turns. Other stages run side by side.
     pub fn is_on_cores(self) -> bool {
         matches!(
             self,
@@ -201,25 +207,26 @@ impl fmt::Display for Stage {
     }
 }
 
-/// How long a stage works, over all parts.
+/// Time of a stage, over all parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct StageTime {
-    /// Which.
+    /// The stage.
     pub stage: Stage,
-    /// Seconds.
+    /// Time of the stage, in seconds.
     pub seconds: f64,
 }
 
-/// What the model says.
+/// A prediction of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prediction {
-    /// From the first byte read to the last byte where it is wanted, in seconds.
+    /// Seconds from the first byte that is read to the last byte that reaches its destination.
     pub seconds: f64,
-    /// Bytes of text of the column, wanted or not, in that time; 0 where it has none.
+    /// Throughput in GB of text per second, over all rows of the column; 0 if it has no text.
     pub rate_gb_per_s: f64,
-    /// The stage that works longest; where stages overlap, on whatever is busy longest.
+    /// Stage that limits the throughput. This is the longest stage, or with overlapped stages, the
+    /// longest stage of the busiest resource.
     pub binding: Stage,
-    /// All stages, in the order in which bytes meet them; then the device's memory.
+    /// All stages, in the order in which bytes pass them, then the memory of the device.
     pub stages: Vec<StageTime>,
 }
 
@@ -229,7 +236,7 @@ impl fmt::Display for Prediction {
     }
 }
 
-/// How long `query` on `column` takes at `place`.
+/// Predicts the time of `query` on `column` at `place`.
 ///
 /// ```
 /// use datafusion_tadoc::throughput::{Calibration, Column, Place, Plan, Query, predict};
@@ -250,8 +257,8 @@ impl fmt::Display for Prediction {
 ///
 /// # Errors
 ///
-/// [`Error::InvalidArgument`](tadoc::Error::InvalidArgument) where a rate or ratio is not above 0,
-/// a selectivity not in 0 to 1, or `place` is a device and `rates` have none.
+/// [`Error::InvalidArgument`](tadoc::Error::InvalidArgument) if a rate or ratio is not above 0, if
+/// a selectivity is not in 0 to 1, or if `place` is a device and `rates` has none.
 pub fn predict(
     rates: &Rates,
     column: &Column,
@@ -277,12 +284,14 @@ pub fn predict(
     Ok(total(stages, memory, column, plan))
 }
 
-/// How many parts are best: a part more shortens the way of the first one in and the last one out,
-/// and costs a launch. At least 1, at most `max_blocks`.
+/// Returns the best number of parts, from 1 to `max_blocks`.
+///
+/// More parts shorten the time in which stages wait for the first and the last part. Each part
+/// costs a launch.
 ///
 /// # Errors
 ///
-/// Those of [`predict`].
+/// Errors of [`predict`].
 pub fn best_num_blocks(
     rates: &Rates,
     column: &Column,
@@ -296,20 +305,21 @@ pub fn best_num_blocks(
     let work: Vec<StageTime> = whole.stages.iter().filter(is_work).copied().collect();
     let sum_s: f64 = work.iter().map(|time| time.seconds).sum();
     let longest_s = longest_s(&work);
-    // With N parts: sum / N + longest (1 - 1 / N) while a part takes longer than a launch, which
-    // falls with N; then sum / N + N launches, which is lowest at the root of sum / launch.
+    // N parts take sum / N + longest (1 - 1 / N) as long as the longest stage takes longer than the
+    // launches, which falls with N. Beyond that they take sum / N + N launches, which is lowest at
+    // the root of sum / launch.
     let best = (longest_s / launch_s).max((sum_s / launch_s).sqrt());
     Ok((best as u64).clamp(1, max_blocks.max(1)))
 }
 
 impl Prediction {
-    /// How long `stage` works; 0 where bytes do not meet it.
+    /// Returns the seconds of `stage`, or 0 if the prediction has no such stage.
     pub fn seconds_of(&self, stage: Stage) -> f64 {
         self.stages.iter().filter(|time| time.stage == stage).map(|time| time.seconds).sum()
     }
 }
 
-/// Adds up what the stages take.
+/// Adds up the times of the stages.
 fn total(
     mut stages: Vec<StageTime>,
     memory_s: Option<f64>,
@@ -334,13 +344,14 @@ fn total(
     }
 }
 
-/// How long the busiest part of the machine works: a link, the device, or the cores, which all
-/// stages of the host share.
+/// Returns the seconds in which the busiest resource works.
+///
+/// The cores are one resource, which all their stages share. Each other stage is a resource alone.
 fn longest_s(stages: &[StageTime]) -> f64 {
     stages.iter().map(|time| shared_s(time, stages)).fold(0.0, f64::max)
 }
 
-/// How long what `time` runs on works.
+/// Returns the seconds in which the resource of `time` works.
 fn shared_s(time: &StageTime, stages: &[StageTime]) -> f64 {
     if !time.stage.is_on_cores() {
         return time.seconds;
@@ -348,12 +359,12 @@ fn shared_s(time: &StageTime, stages: &[StageTime]) -> f64 {
     stages.iter().filter(|time| time.stage.is_on_cores()).map(|time| time.seconds).sum()
 }
 
-/// The longest stage of the busiest part of the machine.
+/// Returns the longest stage of the busiest resource.
 fn binding(stages: &[StageTime], is_overlapped: bool) -> Stage {
-    // One after the other, the memory's time lies within that of the others.
+    // In a serial plan, the times of the other stages include the time of the memory.
     let can_bind = |time: &&StageTime| is_overlapped || time.stage != Stage::DeviceMemory;
     let key = |time: &StageTime| {
-        // One after the other, nothing is shared.
+        // In a serial plan, stages share nothing.
         let busy_s = if is_overlapped { shared_s(time, stages) } else { time.seconds };
         (busy_s, time.seconds)
     };
@@ -364,7 +375,7 @@ fn binding(stages: &[StageTime], is_overlapped: bool) -> Stage {
     longest.map_or(Stage::Storage, |time| time.stage)
 }
 
-/// The stages before the device, or all of the CPU's.
+/// Returns the stages before the device, or all stages of the CPU.
 fn host_stages(rates: &Rates, column: &Column, query: &Query, place: Place) -> Vec<StageTime> {
     let mut stages = Vec::with_capacity(8);
     let mut push = |stage, bytes, rate_gb_per_s| {
@@ -392,7 +403,7 @@ fn host_stages(rates: &Rates, column: &Column, query: &Query, place: Place) -> V
     stages
 }
 
-/// A stage of the device, and the bytes it moves through the device's memory.
+/// A stage of the device, with the bytes that it moves through the memory of the device.
 struct DeviceStage {
     stage: Stage,
     bytes: f64,
@@ -447,7 +458,7 @@ fn seconds_for(bytes: f64, rate_gb_per_s: f64) -> f64 {
 fn check(rates: &Rates, column: &Column, query: &Query) -> Result<()> {
     rates.check()?;
     above_zero("ratio", column.ratio)?;
-    // It may be 0.
+    // The sidecar may be 0, so 1 is added.
     above_zero("sidecar_bytes_per_byte", 1.0 + column.sidecar_bytes_per_byte)?;
     match query.selectivity {
         Some(part) if !(0.0..=1.0).contains(&part) => Err(invalid("selectivity", part, "0 to 1")),

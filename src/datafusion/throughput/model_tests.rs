@@ -1,5 +1,5 @@
-//! Properties of the model: monotone, bounded by every stage, equal to the thesis where it is
-//! simple.
+//! Tests of the model: it is monotone, every stage bounds it, and in simple cases it equals the
+//! thesis.
 
 use proptest::prelude::*;
 
@@ -12,7 +12,7 @@ fn core_rate(rate: f64) -> CoreRate {
     CoreRate { per_core_gb_per_s: rate, all_cores_gb_per_s: 8.0 * rate }
 }
 
-/// Rates from a list, so that each can be changed on its own.
+/// Number of rates in a list of rates, in which each rate can be changed alone.
 const NUM_RATES: usize = 11;
 fn rates_of(rate: &[f64], launch_s: f64) -> Rates {
     Rates {
@@ -76,11 +76,11 @@ fn plan() -> impl Strategy<Value = Plan> {
     })
 }
 
-/// Blocks are in host memory, and the device keeps what it decodes.
+/// A query on blocks in host memory, whose decoded rows stay on the device.
 const ALL_ROWS_ON_DEVICE: Query =
     Query { selectivity: None, is_wanted_on_host: false, is_in_host_memory: true, num_cores: 1 };
 
-/// How long the cores work.
+/// Returns the seconds in which the cores work.
 fn cores_s(prediction: &Prediction) -> f64 {
     let on_cores = prediction.stages.iter().filter(|time| time.stage.is_on_cores());
     on_cores.map(|time| time.seconds).sum()
@@ -195,7 +195,7 @@ proptest! {
         };
         let best = best_num_blocks(&rates, &column, &query, Place::Gpu, u64::MAX).unwrap();
         for other in [1, best / 2, best.saturating_mul(2), best + 1] {
-            // Rounding down to a whole part costs up to a half where there are few.
+            // Rounding down to a whole number of parts costs up to half if there are few parts.
             let slack = 1.0 + 1.0 / best as f64;
             prop_assert!(seconds(best) <= slack * seconds(other.max(1)), "{best} against {other}");
         }
@@ -207,7 +207,7 @@ proptest! {
         ratio in 0.5..20.0, link in 0.01..1000.0_f64, decode in 0.01..4000.0_f64,
         num_blocks in 1..500_u64,
     ) {
-        // A link and a decoder; everything else takes no time.
+        // Only the link and the decoder take time.
         let mut list = vec![FREE; NUM_RATES];
         (list[5], list[7]) = (link, decode);
         let query = ALL_ROWS_ON_DEVICE;
@@ -216,7 +216,8 @@ proptest! {
             predict(&rates_of(&list, 0.0), &column, &query, Place::Gpu, plan).unwrap().rate_gb_per_s
         };
         let is_near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-9;
-        // As printed: 3.4, then 3.5 where transfer takes longer and 3.6 where decoding does.
+        // The equations as printed: 3.4, then 3.5 if transfer takes longer and 3.6 if decoding
+        // does.
         let n = num_blocks as f64;
         let (cr, tio, td) = (ratio, link, decode);
         let serial = cr * tio * td / (td + cr * tio);
@@ -255,7 +256,7 @@ proptest! {
 
 #[test]
 fn equation_3_4_gives_the_table_of_the_design() {
-    // anchors/gsst.md, section 6: ratio 2.74; rows by link, columns by decoding rate.
+    // Table of anchors/gsst.md, section 6, with ratio 2.74: rows by link, columns by decoding rate.
     let decode = [191.0, 600.0, 1100.0, 2000.0];
     for (link, expected) in [
         (6.5, [16.3, 17.3, 17.5, 17.7]),
@@ -289,7 +290,7 @@ fn parts_need_about_a_megabyte_behind_pcie_5() {
 
 #[test]
 fn memory_is_shared_where_stages_overlap() {
-    // anchors: per byte of text 1 / CR arrives, 1 / CR is read, 1 is written.
+    // Traffic per byte of text, as in the anchors: 1 / CR arrives, 1 / CR is read, 1 is written.
     let mut list = vec![FREE; NUM_RATES];
     list[9] = 4300.0;
     let query = Query {

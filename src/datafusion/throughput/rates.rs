@@ -1,52 +1,54 @@
-//! What a machine does in a second: the numbers the model takes.
+//! Rates of a machine: the input of the model.
 //!
-//! Rates of links count stored bytes, all others bytes of text; GB are 10^9 bytes. Where the
-//! numbers come from is the business of [`calibration`](super::calibration).
+//! Rates of storage and links count stored bytes, and rates of memory count the bytes read and
+//! written. All others count bytes of text. A GB is 10^9 bytes. The module
+//! [`calibration`](super::calibration) provides the numbers.
 
 use serde::{Deserialize, Serialize};
 use tadoc::error::{Error, Result};
 
-/// What a machine does in a second, for codes of one width.
+/// Rates of a machine, for codes of one width.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rates {
-    /// Stored bytes from storage to the host.
+    /// Rate of reading stored bytes from storage into host memory.
     pub storage_gb_per_s: f64,
-    /// Whether that is the page cache: reading it is a copy, and the cores do it.
+    /// True if the bytes come from the page cache. Then reading is a copy, which the cores make.
     pub is_storage_cached: bool,
-    /// Its cores.
+    /// Rates of the cores.
     pub cpu: CpuRates,
-    /// Its device, if there is one.
+    /// Rates of the device, if there is one.
     pub device: Option<DeviceRates>,
 }
 
-/// What cores do in a second, in bytes of text.
+/// Rates of the cores, in bytes of text.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CpuRates {
-    /// Checking blocks for decoding on the cores: checksum, codes, splits, lengths.
+    /// Rate of checking blocks for decoding on the cores: checksum, codes, splits, lengths.
     pub check: CoreRate,
-    /// Checksums of blocks, and a copy to where the device takes them from; it checks the rest.
+    /// Rate of staging: checking the checksums of blocks and copying them to memory that the device
+    /// reads. The device checks the rest.
     pub staging: CoreRate,
-    /// Decoding checked blocks to arrays of views, UTF-8 checked.
+    /// Rate of decoding checked blocks to arrays of views, with a check of UTF-8.
     pub decode: CoreRate,
-    /// Finding the rows a predicate accepts.
+    /// Rate of finding the rows that a predicate accepts.
     pub matching: CoreRate,
-    /// Writing blocks with a table that has been trained. Not part of any prediction; for `COPY`.
+    /// Rate of writing blocks with a trained table, for `COPY`. No prediction uses it.
     pub encode: CoreRate,
 }
 
-/// A rate of the CPU: cores help until something they share is used up.
+/// A rate of the cores: it grows with their number up to a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CoreRate {
-    /// One core alone.
+    /// Rate of one core alone.
     pub per_core_gb_per_s: f64,
-    /// All cores together.
+    /// Rate of all cores together.
     pub all_cores_gb_per_s: f64,
 }
 
 impl Rates {
-    /// That all rates are above 0, and no time below.
+    /// Checks that all rates are above 0, and that no time is negative.
     pub(super) fn check(&self) -> Result<()> {
         above_zero("storage_gb_per_s", self.storage_gb_per_s)?;
         let CpuRates { check, staging, decode, matching, encode } = self.cpu;
@@ -60,36 +62,36 @@ impl Rates {
         above_zero("decode_gb_per_s", device.decode_gb_per_s)?;
         above_zero("matching_gb_per_s", device.matching_gb_per_s)?;
         above_zero("memory_gb_per_s", device.memory_gb_per_s)?;
-        // Times may be 0.
+        // Times may be 0, so 1 is added.
         above_zero("launch_s", 1.0 + device.launch_s)?;
         above_zero("startup_s", 1.0 + device.startup_s)
     }
 }
 
 impl CoreRate {
-    /// The rate of `num_cores` cores, at least one.
+    /// Returns the rate of `num_cores` cores, at least one.
     pub fn of(self, num_cores: usize) -> f64 {
         let alone = self.per_core_gb_per_s;
         (alone * num_cores.max(1) as f64).min(self.all_cores_gb_per_s.max(alone))
     }
 }
 
-/// What a device does in a second.
+/// Rates of a device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DeviceRates {
-    /// Host memory to device memory.
+    /// Rate of copying from host memory to device memory.
     pub h2d_gb_per_s: f64,
-    /// Device memory to host memory.
+    /// Rate of copying from device memory to host memory.
     pub d2h_gb_per_s: f64,
-    /// Text decoded, in device memory.
+    /// Rate of decoding text in device memory.
     pub decode_gb_per_s: f64,
-    /// Text matched, in device memory, nothing written but one bit per row.
+    /// Rate of matching text in device memory, which writes one bit per row.
     pub matching_gb_per_s: f64,
-    /// Bytes of device memory read and written.
+    /// Rate of reading and writing device memory, in bytes read and written.
     pub memory_gb_per_s: f64,
-    /// What a part costs however small it is, its copies and kernels submitted one by one; seconds.
+    /// Seconds that each part costs at least, to submit its copies and kernels one by one.
     pub launch_s: f64,
-    /// Opening the device and loading a kernel, once per process, in seconds.
+    /// Seconds to open the device and to load a kernel, once per process.
     pub startup_s: f64,
 }
 
@@ -101,7 +103,8 @@ pub(super) fn invalid(name: &'static str, got: impl ToString, allowed: &str) -> 
     Error::InvalidArgument { name, got: got.to_string(), allowed: allowed.to_owned() }
 }
 
-/// Three significant digits, or all before the point.
+/// Formats a number with three significant digits, or with all digits before the point if these are
+/// more.
 pub(super) fn significant(value: f64) -> String {
     let digits = if value >= 100.0 || value == 0.0 {
         0

@@ -1,18 +1,18 @@
-//! What `ingestion_model(t)` shows: every codec in every regime, behind a link of `t` GB/s.
+//! Rows of `ingestion_model(t)`: every codec in every regime, behind a link of `t` GB/s.
 //!
 //! ```text
 //! serial       link, then decode; text stays on the device        equation 3.4
 //! overlapped   128 parts, one transferred while one is decoded    equations 3.5, 3.6
 //! to_host      overlapped, and all text back over the same link
-//! resident     blocks in device memory already; decode only
+//! resident     blocks are in device memory already; decode only
 //! cpu          link, block checks, cores; this machine only
 //! ```
 //!
-//! Codecs with a device and a text in their name have been measured there, on 1 GiB of whole lines
-//! of `lineitem` or of its comments ([`codecs`](super::codecs); compare within a text only); those
-//! of `this machine` have the rates and ratios of its calibration (generated text), and pay for
-//! block checks or staging. The link goes from storage to the device without a stop (figure 3.1b of
-//! the thesis), both ways at the same speed.
+//! A codec with a device and a text in its name was measured on that device, with at least 1 GiB of
+//! whole lines of `lineitem` or of its comments ([`codecs`](super::codecs)). Compare codecs only
+//! within one text. A codec of `this machine` has the rates and ratios of the calibration, which
+//! uses generated text, and pays for block checks or staging. The link goes from storage to the
+//! device directly (figure 3.1b of the thesis), with the same speed in both directions.
 
 use std::fmt;
 
@@ -25,28 +25,28 @@ use super::model::{
     Column, CoreRate, CpuRates, DeviceRates, Place, Plan, Query, Rates, Stage, predict,
 };
 
-/// The column that is predicted: 1 GiB in blocks of 8 MiB, rows of 128 bytes.
+/// Size of the column of each prediction: 1 GiB in blocks of 8 MiB, with rows of 128 bytes.
 const TEXT_BYTES: u64 = 1 << 30;
 const NUM_BLOCKS: u64 = 128;
 const ROW_BYTES: u64 = 128;
 const DEVICE: &str = "H200";
-/// Device memory of an H200, bytes read and written (measured by copying).
+/// Rate of device memory of an H200, in bytes read and written (measured by copying).
 const MEMORY_GB_PER_S: f64 = 4300.0;
-/// A launch on it, back to back (published for many devices: 5 to 7).
+/// Seconds of a launch on an H200, back to back (published for many devices: 5 to 7 us).
 const LAUNCH_S: f64 = 7e-6;
 
-/// Where text comes from, where it goes, and in which order.
+/// A regime: the source of the text, its destination, and the order of the stages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Regime {
     /// Transfer, then decode.
     Serial,
     /// Transfer and decode at the same time.
     Overlapped,
-    /// The same, and all text back to the host.
+    /// Transfer and decode at the same time, and copy all text back to the host.
     ToHost,
-    /// Decode what is in device memory.
+    /// Decode blocks that are in device memory.
     Resident,
-    /// Transfer to the host, decode there.
+    /// Transfer to the host and decode there.
     Cpu,
 }
 
@@ -62,25 +62,26 @@ impl fmt::Display for Regime {
     }
 }
 
-/// A codec in a regime.
+/// A row: the prediction for one codec in one regime.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
-    /// Name of the codec, with device and text of its measurement.
+    /// Name of the codec, with the device and the text of its measurement.
     pub codec: String,
-    /// The regime.
+    /// Regime of the prediction.
     pub regime: Regime,
-    /// Text : all stored bytes.
+    /// Bytes of text divided by all stored bytes.
     pub ratio: f64,
-    /// Text decoded per second, in GB; `None` where nothing is decoded.
+    /// Decoding rate, in GB of text per second; `None` if nothing is decoded.
     pub decode_gb_per_s: Option<f64>,
-    /// Text that arrives per second, in GB.
+    /// Predicted throughput, in GB of text per second.
     pub predicted_gb_per_s: f64,
-    /// The stage that works longest.
+    /// Stage that works longest.
     pub binding: Stage,
 }
 
-/// All codecs in all regimes behind a link of `link_gb_per_s`, by regime, the fastest of each
-/// first.
+/// Returns all codecs in all regimes behind a link of `link_gb_per_s`.
+///
+/// The rows are sorted by regime, then by falling throughput.
 ///
 /// ```
 /// use datafusion_tadoc::throughput::{Calibration, Regime, rows};
@@ -92,7 +93,7 @@ pub struct Row {
 ///
 /// # Errors
 ///
-/// [`Error::InvalidArgument`](tadoc::Error::InvalidArgument) where the speed is not above 0.
+/// [`Error::InvalidArgument`](tadoc::Error::InvalidArgument) if the speed is not above 0.
 pub fn rows(link_gb_per_s: f64, calibration: &Calibration) -> Result<Vec<Row>> {
     let mut rows = vec![uncompressed(link_gb_per_s)];
     let of = |text| move |codec| (text, codec);
@@ -117,13 +118,13 @@ pub fn rows(link_gb_per_s: f64, calibration: &Calibration) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// What can be said of this machine: of its device only what was measured.
+/// Returns the regimes of this machine. Regimes of the device need a measured device.
 fn regimes(calibration: &Calibration) -> &'static [Regime] {
     let all = &[Regime::Cpu, Regime::Serial, Regime::Overlapped, Regime::ToHost, Regime::Resident];
     if calibration.device.is_some() { all } else { &all[..1] }
 }
 
-/// Text as it is: the link is all there is.
+/// Returns the row of uncompressed text, which only the link limits.
 fn uncompressed(link_gb_per_s: f64) -> Row {
     Row {
         codec: "uncompressed".to_owned(),
@@ -165,7 +166,8 @@ fn row(name: &str, ratio: f64, regime: Regime, rates: &Rates, num_cores: usize) 
     })
 }
 
-/// A device that decodes at this rate, behind this link, and a host that costs nothing.
+/// Returns the rates of a device with this decoding rate and link, and of a host that takes no
+/// time.
 fn published_rates(link_gb_per_s: f64, decode_gb_per_s: f64) -> Rates {
     const FREE: f64 = f64::INFINITY;
     let free = CoreRate { per_core_gb_per_s: FREE, all_cores_gb_per_s: FREE };
@@ -185,7 +187,7 @@ fn published_rates(link_gb_per_s: f64, decode_gb_per_s: f64) -> Rates {
     }
 }
 
-/// The same machine behind another link.
+/// Returns `rates` with the link replaced.
 fn with_link(rates: Rates, link_gb_per_s: f64) -> Rates {
     let device = rates.device.map(|device| DeviceRates {
         h2d_gb_per_s: link_gb_per_s,
@@ -216,7 +218,7 @@ mod tests {
         near(find(&rows, name, Regime::Overlapped), overlapped_gb_per_s(2.948, 55.0, 74.4, 128));
         near(find(&rows, name, Regime::Resident), 74.4);
         let best = find(&rows, "GSST-12, optimal parse (H200, lineitem)", Regime::ToHost);
-        // 128 bytes of text and a view of 16 for each row.
+        // Each row has 128 bytes of text and a view of 16 bytes.
         near(best, 55.0 * 128.0 / 144.0);
         assert_eq!(best.binding, Stage::DeviceToHost);
         assert_eq!(find(&rows, "uncompressed", Regime::Serial).predicted_gb_per_s, 55.0);

@@ -41,12 +41,12 @@ struct SetColumn {
     /// Values of each table that has the column.
     values: Vec<ArrayRef>,
     /// Places of the values, in order of document.
-    places: Vec<Place>,
+    places: Vec<ValueSource>,
 }
 
 /// Place of the value of a document.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct ValueSource {
     doc_id: u64,
     /// Index into the values of its column.
     table: usize,
@@ -91,7 +91,7 @@ impl Overlay {
             for (column, place) in columns.iter_mut().zip(&table.places) {
                 if let Some(place) = place {
                     let (doc_id, row) = (*doc_id, *row as usize);
-                    column.places.push(Place { doc_id, table: *place, row });
+                    column.places.push(ValueSource { doc_id, table: *place, row });
                 }
             }
         }
@@ -118,7 +118,7 @@ impl Overlay {
             return Ok(Arc::clone(values));
         }
         let mut rows: Vec<(usize, usize)> = (0..values.len()).map(|row| (0, row)).collect();
-        for Place { doc_id, table, row } in places {
+        for ValueSource { doc_id, table, row } in places {
             rows[(doc_id - first_doc) as usize] = (table + 1, *row);
         }
         let all: Vec<&dyn Array> =

@@ -19,7 +19,7 @@ use tadoc::error::Result;
 
 /// A run of consecutive parts of a version.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stretch {
+pub struct PartRun {
     /// Indexes of the parts.
     pub parts: Range<usize>,
     /// Ids of the documents in them.
@@ -33,7 +33,7 @@ pub struct Stretch {
 pub struct OptimizePlan {
     base: Version,
     edits: Vec<VersionEdits>,
-    stretches: Vec<Stretch>,
+    stretches: Vec<PartRun>,
     /// Total length of the segment files, in bytes.
     pub file_bytes: u64,
     /// Total length of the files of versions whose edits are not in the segment files, in bytes.
@@ -48,7 +48,7 @@ impl OptimizePlan {
     }
 
     /// Returns the stretches, in order of the parts.
-    pub fn stretches(&self) -> &[Stretch] {
+    pub fn stretches(&self) -> &[PartRun] {
         &self.stretches
     }
 
@@ -62,7 +62,7 @@ impl OptimizePlan {
         self.edits.iter().map(|edits| edits.batch.edits.len() as u64).sum()
     }
 
-    pub(super) fn into_parts(self) -> (Version, Vec<Stretch>, Vec<VersionEdits>) {
+    pub(super) fn into_parts(self) -> (Version, Vec<PartRun>, Vec<VersionEdits>) {
         (self.base, self.stretches, self.edits)
     }
 }
@@ -151,9 +151,9 @@ fn states(base: &Version, edits: &[VersionEdits], options: &OptimizeOptions) -> 
 
 /// Groups adjacent parts that are kept or rebuilt alike. The stretches to rebuild are limited in
 /// length.
-fn stretches(base: &Version, states: &[State], options: &OptimizeOptions) -> Vec<Stretch> {
+fn stretches(base: &Version, states: &[State], options: &OptimizeOptions) -> Vec<PartRun> {
     let firsts = first_ids(base);
-    let mut stretches: Vec<Stretch> = Vec::new();
+    let mut stretches: Vec<PartRun> = Vec::new();
     let mut stretch_bytes = 0u64;
     for (part_idx, (part, state)) in base.parts.iter().zip(states).enumerate() {
         let is_rebuilt = *state != State::Kept;
@@ -170,7 +170,7 @@ fn stretches(base: &Version, states: &[State], options: &OptimizeOptions) -> Vec
                 stretch_bytes = len_bytes(part);
                 let (parts, doc_ids) =
                     (part_idx..part_idx + 1, firsts[part_idx]..firsts[part_idx + 1]);
-                stretches.push(Stretch { parts, doc_ids, is_rebuilt });
+                stretches.push(PartRun { parts, doc_ids, is_rebuilt });
             }
         }
     }

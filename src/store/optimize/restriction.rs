@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::plan::Stretch;
+use super::plan::PartRun;
 use crate::store::VersionEdits;
 use crate::version::{Part, Version};
 use tadoc::edits::{Edit, EditBatch};
@@ -22,7 +22,7 @@ pub(super) struct Restricted {
 /// Returns the stretch of `base` as a version, with its `edits` from [`by_stretch`].
 pub(super) fn restricted(
     base: &Version,
-    stretch: &Stretch,
+    stretch: &PartRun,
     edits: Vec<VersionEdits>,
 ) -> Restricted {
     let ids = &stretch.doc_ids;
@@ -42,7 +42,7 @@ pub(super) fn restricted(
 /// that stretch.
 pub(super) fn by_stretch(
     base: &Version,
-    stretches: &[Stretch],
+    stretches: &[PartRun],
     edits: Vec<VersionEdits>,
 ) -> Vec<Vec<VersionEdits>> {
     let mut of_stretch: Vec<Vec<VersionEdits>> = vec![Vec::new(); stretches.len()];

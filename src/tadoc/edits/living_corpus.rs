@@ -54,7 +54,7 @@ use crate::segment::Corpus;
 pub struct LivingCorpus {
     base: Corpus,
     /// Runs of ids in order, each up to the first id of the next one. The first run is of the base.
-    runs: Vec<Run>,
+    runs: Vec<DocRange>,
     num_docs: u64,
     /// Documents that were edited or added, by id.
     documents: FxHashMap<u64, Arc<EditedDocument>>,
@@ -64,7 +64,7 @@ pub struct LivingCorpus {
 
 /// A run of documents with consecutive ids that are all in the base, all added, or all left out.
 #[derive(Debug, Clone)]
-pub(super) struct Run {
+pub(super) struct DocRange {
     first_id: u64,
     pub(super) source: RunSource,
 }
@@ -94,7 +94,7 @@ impl LivingCorpus {
     pub fn new(base: Corpus) -> Self {
         let source = RunSource::Base { first_doc: 0, segments: 0..base.segments().len() };
         Self {
-            runs: vec![Run { first_id: 0, source }],
+            runs: vec![DocRange { first_id: 0, source }],
             num_docs: base.num_docs(),
             base,
             documents: FxHashMap::default(),
@@ -145,13 +145,13 @@ impl LivingCorpus {
         }
         self.base = base;
         match self.runs.last_mut() {
-            Some(Run { source: RunSource::Base { segments, .. }, .. }) => {
+            Some(DocRange { source: RunSource::Base { segments, .. }, .. }) => {
                 segments.end = segments_end;
             }
             _ => {
                 let segments = first_segment..segments_end;
                 let source = RunSource::Base { first_doc, segments };
-                self.runs.push(Run { first_id: self.num_docs, source });
+                self.runs.push(DocRange { first_id: self.num_docs, source });
             }
         }
         self.num_docs += files.num_docs();
@@ -161,9 +161,9 @@ impl LivingCorpus {
     /// Gives the next `num_docs` ids to documents that are absent. They cannot be read or edited,
     /// and no snapshot can be made of the corpus.
     pub fn append_absent(&mut self, num_docs: u64) {
-        let goes_on = matches!(self.runs.last(), Some(Run { source: RunSource::Absent, .. }));
+        let goes_on = matches!(self.runs.last(), Some(DocRange { source: RunSource::Absent, .. }));
         if num_docs > 0 && !goes_on {
-            self.runs.push(Run { first_id: self.num_docs, source: RunSource::Absent });
+            self.runs.push(DocRange { first_id: self.num_docs, source: RunSource::Absent });
         }
         self.num_docs = self.num_docs.saturating_add(num_docs);
     }
@@ -250,9 +250,12 @@ impl LivingCorpus {
             Step::Add { path, content } => {
                 let document = EditedDocument::from_text(content.to_vec());
                 self.documents.insert(self.num_docs, Arc::new(document));
-                if !matches!(self.runs.last(), Some(Run { source: RunSource::Added { .. }, .. })) {
+                if !matches!(
+                    self.runs.last(),
+                    Some(DocRange { source: RunSource::Added { .. }, .. })
+                ) {
                     let source = RunSource::Added { first: self.added_paths.len() as u64 };
-                    self.runs.push(Run { first_id: self.num_docs, source });
+                    self.runs.push(DocRange { first_id: self.num_docs, source });
                 }
                 self.added_paths.push((*path).into());
                 self.num_docs += 1;

@@ -24,7 +24,7 @@ use bytes::Bytes;
 
 use super::edit::{Edit, EditBatch, EditMode, table_identity};
 use crate::error::Result;
-use crate::format::cursor::{Cursor, Place, push_varint};
+use crate::format::cursor::{Cursor, Origin, push_varint};
 
 const INSERT_TEXT: u8 = 0;
 const APPEND_TEXT: u8 = 1;
@@ -48,7 +48,7 @@ pub fn encode_batch(batch: &EditBatch) -> Vec<u8> {
 /// # Errors
 /// [`Error::Format`](crate::Error::Format) if they are not bytes that [`encode_batch`] writes.
 pub fn decode_batch(file: &str, bytes: &[u8]) -> Result<EditBatch> {
-    let mut cursor = Cursor::new(Place { file, section: "edits", offset: 0 }, bytes);
+    let mut cursor = Cursor::new(Origin { file, section: "edits", offset: 0 }, bytes);
     let at = cursor.clone();
     let stored_mode = cursor.u8()?;
     let mode = EditMode::from_u8(stored_mode)

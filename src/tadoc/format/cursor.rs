@@ -5,11 +5,11 @@
 //! except in [`Cursor::unpack`], which receives a limit from its caller.
 //!
 //! ```
-//! use tadoc::format::cursor::{Cursor, Place, push_varint};
+//! use tadoc::format::cursor::{Cursor, Origin, push_varint};
 //!
 //! let mut bytes = vec![7];
 //! push_varint(&mut bytes, 300);
-//! let place = Place { file: "notes.tadoc", section: "grammar", offset: 64 };
+//! let place = Origin { file: "notes.tadoc", section: "grammar", offset: 64 };
 //! let mut cursor = Cursor::new(place, &bytes);
 //! assert_eq!((cursor.u8()?, cursor.varint()?), (7, 300));
 //! assert!(cursor.u8().unwrap_err().to_string().starts_with("notes.tadoc: section grammar"));
@@ -20,7 +20,7 @@ use crate::error::{Error, Result};
 
 /// Origin of some bytes, for error messages.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct Origin<'a> {
     /// Location of the file.
     pub file: &'a str,
     /// Name of the section.
@@ -29,7 +29,7 @@ pub struct Place<'a> {
     pub offset: u64,
 }
 
-impl Place<'_> {
+impl Origin<'_> {
     /// Returns the error for a fault `at` bytes into the section.
     pub fn fault(&self, at: usize, reason: impl Into<String>) -> Error {
         Error::Format {
@@ -54,14 +54,14 @@ impl Place<'_> {
 /// Read position in the bytes of one section.
 #[derive(Debug, Clone)]
 pub struct Cursor<'a> {
-    place: Place<'a>,
+    place: Origin<'a>,
     bytes: &'a [u8],
     position: usize,
 }
 
 impl<'a> Cursor<'a> {
     /// Creates a cursor at the start of `bytes`, which lie at `place`.
-    pub fn new(place: Place<'a>, bytes: &'a [u8]) -> Self {
+    pub fn new(place: Origin<'a>, bytes: &'a [u8]) -> Self {
         Self { place, bytes, position: 0 }
     }
 

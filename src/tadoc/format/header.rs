@@ -2,7 +2,7 @@
 //! [`layout`](crate::format::layout).
 
 use crate::error::{Error, Result};
-use crate::format::cursor::Place;
+use crate::format::cursor::Origin;
 
 /// First and last bytes of a file. A byte above 0x7f and a line end of two characters reveal a
 /// transfer that treated the file as text.
@@ -57,7 +57,7 @@ pub(super) fn header() -> [u8; HEADER_BYTES] {
 /// # Errors
 /// [`Error::Format`] if the header is wrong.
 pub fn check_header(file: &str, bytes: &[u8]) -> Result<()> {
-    let place = Place { file, section: "header", offset: 0 };
+    let place = Origin { file, section: "header", offset: 0 };
     let mut expected = header();
     let minor_offset =
         if bytes.len() == HEADER_BYTES { 10 } else { bytes.len().saturating_sub(VERSION_FROM_END) };

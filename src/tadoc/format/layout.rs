@@ -42,7 +42,7 @@ use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::format::codecs;
-use crate::format::cursor::{Cursor, Place};
+use crate::format::cursor::{Cursor, Origin};
 use crate::format::header::{HEADER_BYTES, POSTSCRIPT_BYTES};
 use crate::format::limits::OpenLimits;
 use crate::format::postscript::Postscript;
@@ -139,8 +139,8 @@ impl SectionMeta {
     }
 
     /// Returns the place of the section's bytes in `file`.
-    pub(super) fn place<'a>(&self, file: &'a str) -> Place<'a> {
-        Place { file, section: self.kind.name(), offset: self.offset }
+    pub(super) fn place<'a>(&self, file: &'a str) -> Origin<'a> {
+        Origin { file, section: self.kind.name(), offset: self.offset }
     }
 }
 
@@ -298,7 +298,7 @@ impl FileFooter {
         file_len: u64,
         limits: &OpenLimits,
     ) -> Result<FooterOutcome> {
-        let place = Place { file, section: "postscript", offset: file_len };
+        let place = Origin { file, section: "postscript", offset: file_len };
         if file_len < (HEADER_BYTES + POSTSCRIPT_BYTES) as u64 || tail.len() as u64 > file_len {
             let reason = format!("expected a .tadoc file, {file_len} bytes are too few");
             return Err(place.fault(0, reason));
@@ -320,7 +320,7 @@ impl FileFooter {
             let len = u64::from(postscript.footer_len) + POSTSCRIPT_BYTES as u64;
             return Ok(FooterOutcome::NeedsTail(len));
         };
-        let place = Place { file, section: "footer", offset: postscript.footer_offset };
+        let place = Origin { file, section: "footer", offset: postscript.footer_offset };
         place.verify(&before[start..], postscript.footer_crc32c)?;
         let footer = parse_footer(Cursor::new(place, &before[start..]))?;
         footer.check(place)?;
@@ -376,7 +376,7 @@ impl FileFooter {
     /// Checks facts that single records cannot show: the sections tile the file up to the footer at
     /// `place`, sums do not overflow, and a document is continued only directly behind a part of
     /// it.
-    fn check(&self, place: Place<'_>) -> Result<()> {
+    fn check(&self, place: Origin<'_>) -> Result<()> {
         let mut expected = HEADER_BYTES as u64;
         for section in self.all_sections() {
             if section.offset != expected || section.len > place.offset {
@@ -413,7 +413,7 @@ impl FileFooter {
     }
 
     /// Refuses sections that were not written together.
-    fn check_ties(&self, place: Place<'_>) -> Result<()> {
+    fn check_ties(&self, place: Origin<'_>) -> Result<()> {
         for (i, segment) in self.segments.iter().enumerate() {
             let ties = segment.section(SectionKind::Ties);
             if ties.is_some_and(|section| !fits(section, &segment.ties())) {

@@ -2,7 +2,7 @@
 //! [`format`](crate::format::layout).
 
 use crate::error::Result;
-use crate::format::cursor::{Cursor, Place};
+use crate::format::cursor::{Cursor, Origin};
 use crate::format::header::{
     FORMAT_MAJOR, FORMAT_MINOR, KNOWN_FEATURES, MAGIC, POSTSCRIPT_BYTES, check_version,
 };
@@ -25,7 +25,7 @@ impl Postscript {
     /// [`Error::Version`](crate::Error::Version) for a later format.
     pub fn parse(file: &str, bytes: &[u8], file_len: u64) -> Result<Self> {
         let offset = file_len - POSTSCRIPT_BYTES as u64;
-        let place = Place { file, section: "postscript", offset };
+        let place = Origin { file, section: "postscript", offset };
         let mut cursor = Cursor::new(place, bytes);
         let (footer_offset, footer_len, footer_crc32c) =
             (cursor.u64()?, cursor.u32()?, cursor.u32()?);

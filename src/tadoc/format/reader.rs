@@ -20,7 +20,7 @@ use rayon::prelude::*;
 use crate::error::{Error, Result};
 use crate::format::codecs;
 use crate::format::codecs::grammar::count_tokens;
-use crate::format::cursor::Place;
+use crate::format::cursor::Origin;
 use crate::format::header::{HEADER_BYTES, VERSION_FROM_END, check_header};
 use crate::format::layout::{
     ALIGNMENT, COLUMNS_CODEC, FileFooter, FooterOutcome, SectionKind, SectionMeta, SegmentMeta,
@@ -139,7 +139,7 @@ fn word_counts(
 
 /// Refuses `counts` that differ from those of the grammar, because results must not depend on the
 /// choice between them.
-fn check_word_counts(place: Place<'_>, counts: &[u64], weights: &[u64]) -> Result<()> {
+fn check_word_counts(place: Origin<'_>, counts: &[u64], weights: &[u64]) -> Result<()> {
     match counts.iter().zip(weights).position(|(count, weight)| count != weight) {
         None => Ok(()),
         Some(word) => {
@@ -293,7 +293,7 @@ impl FileSource<'_> {
         if bytes.len() as u64 == len {
             return Ok(bytes);
         }
-        let place = Place { file: &self.name, section: "file", offset };
+        let place = Origin { file: &self.name, section: "file", offset };
         let got = bytes.len();
         Err(place
             .fault(got, format!("expected {len} bytes, got {got}; was the file cut just now?")))
@@ -301,7 +301,7 @@ impl FileSource<'_> {
 }
 
 fn lacks_tail(file: &str, len: u64) -> Error {
-    let place = Place { file, section: "footer", offset: 0 };
+    let place = Origin { file, section: "footer", offset: 0 };
     place.fault(0, format!("expected a footer inside the file, {len} bytes declared"))
 }
 
@@ -312,7 +312,7 @@ fn memory_bytes(footer: &FileFooter) -> u64 {
 /// Returns the section of `kind`.
 fn section_of<'a>(file: &str, meta: &'a SegmentMeta, kind: SectionKind) -> Result<&'a SectionMeta> {
     meta.section(kind).ok_or_else(|| {
-        let place = Place { file, section: "footer", offset: 0 };
+        let place = Origin { file, section: "footer", offset: 0 };
         place.fault(0, format!("expected a section {}", kind.name()))
     })
 }
@@ -356,7 +356,11 @@ fn section_bytes<'a>(
 /// Refuses words of the profile `word` that contain a blank or a smaller byte. Correct words
 /// contain none, and therefore texts of sequences are ordered as their words are. It needs O(bytes)
 /// time, 4 KiB at a time.
-fn check_words(place: Place<'_>, profile: TokenizerProfile, dictionary: &Dictionary) -> Result<()> {
+fn check_words(
+    place: Origin<'_>,
+    profile: TokenizerProfile,
+    dictionary: &Dictionary,
+) -> Result<()> {
     let end = dictionary.offsets()[dictionary.num_words() as usize] as usize;
     let mut chunks = dictionary.bytes()[..end].chunks(4096);
     let is_low = |chunk: &[u8]| chunk.iter().fold(u8::MAX, |least, &byte| least.min(byte)) <= b' ';
@@ -368,7 +372,7 @@ fn check_words(place: Place<'_>, profile: TokenizerProfile, dictionary: &Diction
 
 /// Compares the totals in the footer with those of the decoded segment.
 fn check_totals(
-    place: Place<'_>,
+    place: Origin<'_>,
     meta: &SegmentMeta,
     tokens: Option<(u64, u64)>,
     dag: &Dag,
@@ -392,7 +396,7 @@ fn check_totals(
 /// runs of the empty separator. With 20,000 of either, a file of 500 bytes made a passage of 20 KB
 /// take 3 seconds. Rules of two elements or more over tokens of real text take at most 6 steps for
 /// each byte.
-fn check_steps(place: Place<'_>, dag: &Dag) -> Result<()> {
+fn check_steps(place: Origin<'_>, dag: &Dag) -> Result<()> {
     let grammar = dag.grammar();
     let mut nums_steps = vec![0u64; grammar.num_rules()];
     for rule_id in grammar.rule_ids().skip(1).rev() {

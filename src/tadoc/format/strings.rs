@@ -159,7 +159,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::format::cursor::Place;
+    use crate::format::cursor::Origin;
 
     proptest! {
         #[test]
@@ -180,7 +180,7 @@ mod tests {
             let mut bytes = Vec::new();
             encoder.finish(&mut bytes);
 
-            let place = Place { file: "f", section: "s", offset: 0 };
+            let place = Origin { file: "f", section: "s", offset: 0 };
             let mut decoder = Decoder::new(place, &bytes).unwrap();
             let (mut models, mut arena, mut previous) = (StringModels::new(), Vec::new(), 0);
             for string in &strings {
@@ -194,7 +194,7 @@ mod tests {
 
         #[test]
         fn any_bytes_decode_within_bounds(bytes in prop::collection::vec(any::<u8>(), 1..300)) {
-            let place = Place { file: "f", section: "s", offset: 0 };
+            let place = Origin { file: "f", section: "s", offset: 0 };
             let Ok(mut decoder) = Decoder::new(place, &bytes) else { return Ok(()) };
             let (mut models, mut arena, mut previous) = (StringModels::new(), Vec::new(), 0);
             loop {

@@ -158,7 +158,7 @@ fn read_passages(corpus: &Corpus, queries: &[ExtractQuery], ends: Vec<usize>) ->
 
 /// Start of a passage in the runs of a segment.
 #[derive(Clone, Copy)]
-struct Place<'a> {
+struct PassageStart<'a> {
     runs: &'a TextRuns,
     arena: &'a [u8],
     cursor: Cursor,
@@ -170,7 +170,7 @@ struct Place<'a> {
 fn places_ahead<'a>(
     corpus: &'a Corpus,
     queries: &[ExtractQuery],
-) -> [Option<Place<'a>>; GROUP_LEN] {
+) -> [Option<PassageStart<'a>>; GROUP_LEN] {
     let mut windows = [None; GROUP_LEN];
     for (window, query) in windows.iter_mut().zip(queries) {
         let mut parts = corpus.doc_parts(query.doc_id);
@@ -185,7 +185,7 @@ fn places_ahead<'a>(
         }
     }
     let places = windows.map(|window| {
-        window.map(|(runs, arena, at, window)| Place {
+        window.map(|(runs, arena, at, window)| PassageStart {
             runs,
             arena,
             cursor: runs.root_within(window, at),

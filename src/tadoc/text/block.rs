@@ -121,7 +121,7 @@ fn piece_bytes(text: &[u8]) -> usize {
 }
 
 /// A range of the text that is tokenized separately.
-struct Piece<'a> {
+struct TextRange<'a> {
     piece_idx: usize,
     start: usize,
     end: usize,
@@ -160,7 +160,7 @@ fn cut_pieces<'a>(
     mut doc_ends: &'a [usize],
     starts: &[usize],
     mut doc_offsets: &'a mut [usize],
-) -> Vec<Piece<'a>> {
+) -> Vec<TextRange<'a>> {
     let ends = starts[1..].iter().copied().chain([text.len()]);
     let mut is_doc_start = true;
     starts
@@ -174,7 +174,7 @@ fn cut_pieces<'a>(
             let after_word = !is_doc_start;
             is_doc_start = ended.last() == Some(&end);
             (doc_ends, doc_offsets) = (later, later_offsets);
-            Piece { piece_idx, start, end, after_word, doc_ends: ended, doc_offsets: offsets }
+            TextRange { piece_idx, start, end, after_word, doc_ends: ended, doc_offsets: offsets }
         })
         .collect()
 }
@@ -192,7 +192,7 @@ struct Interned<'a> {
 fn intern_pieces<'a>(
     profile: TokenizerProfile,
     text: &[u8],
-    pieces: Vec<Piece<'a>>,
+    pieces: Vec<TextRange<'a>>,
 ) -> (Vec<Vec<Entry>>, Vec<Interned<'a>>) {
     let num_tables = pieces.len().min(rayon::current_num_threads());
     let queue = Mutex::new(pieces.into_iter());
@@ -215,7 +215,7 @@ fn intern_pieces<'a>(
 fn intern_piece<'a>(
     profile: TokenizerProfile,
     text: &[u8],
-    piece: Piece<'a>,
+    piece: TextRange<'a>,
     table_idx: usize,
     interner: &mut Interner<'_>,
 ) -> Interned<'a> {

@@ -37,7 +37,7 @@ const LEAST_FOUND: usize = 8;
 
 /// A stretch of text and the range of its ids.
 #[derive(Clone, Copy, Default)]
-struct Stretch {
+struct TextSpan {
     start: u32,
     len_bytes: u32,
     first_id: u32,
@@ -47,7 +47,7 @@ struct Stretch {
 /// Table of the stretches of one piece.
 pub(super) struct Repeats<'t> {
     text: &'t [u8],
-    slots: Vec<Stretch>,
+    slots: Vec<TextSpan>,
     looked_for_bytes: usize,
     found_bytes: usize,
 }
@@ -56,7 +56,7 @@ impl<'t> Repeats<'t> {
     /// Creates an empty table for a piece of `text` with `piece_bytes` bytes.
     pub(super) fn new(text: &'t [u8], piece_bytes: usize) -> Self {
         let num_slots = (piece_bytes / TEXT_BYTES_PER_SLOT).next_power_of_two().min(MAX_SLOTS);
-        let slots = vec![Stretch::default(); num_slots];
+        let slots = vec![TextSpan::default(); num_slots];
         Self { text, slots, looked_for_bytes: 0, found_bytes: 0 }
     }
 
@@ -100,7 +100,7 @@ impl<'t> Repeats<'t> {
         if let Some(slot_idx) = self.slot_idx(range.start)
             && let Ok(first_id) = u32::try_from(ids.start)
         {
-            self.slots[slot_idx] = Stretch {
+            self.slots[slot_idx] = TextSpan {
                 start: range.start as u32,
                 len_bytes: range.len() as u32,
                 first_id,

@@ -1,16 +1,17 @@
-//! Tasks over corpora: what cores and a device need for them.
+//! Rates of tasks over corpora, on the cores and on a device.
 //!
 //! ```text
-//! rows of text ──▶ corpus ─┬▶ cores    each task on one and on all : what traversal_costs says
-//!                          └▶ device   the first time, and again: what is prepared once for each
-//! rows of a document ──────▶ device    element, what a unit and a row cost, and a task with hardly any
-//! as much for each core ───▶ cores     the same on all, where nothing fits a cache
+//! large corpus, all rows ─┬▶ cores    time on one core and on all / estimate of traversal_costs
+//!                         └▶ device   first run and later runs: seconds per prepared element,
+//! tiny corpus, 1 document ─▶ device   per unit and per row, and seconds of an almost empty task
+//! a large text per core ───▶ cores    time on all cores, with a corpus larger than the caches
 //!
-//! unit   a window of a sequence, a pair that is met, or a word of the text: what a device goes through
+//! unit   a step of the work on a device: a window of a sequence, a pair, or a word of the text
 //! ```
 //!
-//! Nearly every window of the text is a row of its own. Between the sizes of the two corpora, and only there,
-//! the cores' rate follows the logarithm of the grammar's.
+//! Almost every window of the text gives its own row. Between the sizes of the two corpora of the
+//! cores, the logarithm of their rate changes linearly with the logarithm of the number of
+//! elements. Outside these sizes the rate is constant.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -30,33 +31,34 @@ use tadoc::segment::Corpus;
 
 use super::text;
 
-/// Words of a sequence that is counted, and of a window of pairs.
+/// Number of words of a measured sequence.
 const NUM_WORDS: usize = 3;
 const WINDOW: usize = 5;
-/// Text of the corpus.
+/// Number of bytes of text in a corpus.
 const TEXT_BYTES: usize = 4 << 20;
-/// Rows of text that make a document.
+/// Number of rows of text in a document.
 const ROWS_OF_A_DOCUMENT: usize = 500;
 pub(super) const NUM_RUNS: usize = 3;
-/// After so long a task on the cores is not run again.
+/// Time after which a task on the cores is not run again.
 const TIME: Duration = Duration::from_millis(150);
 const MEMORY_BYTES: u64 = 8 << 30;
-/// Fewer cores than this have a cache that holds as much text for each, and more take no more.
+/// Least number of cores for the larger corpus. The cache of fewer cores holds a text for each
+/// core.
 const MIN_LARGE_CORES: usize = 4;
 const MAX_LARGE_TEXTS: usize = 16;
 
-/// Kinds of tasks over corpora, each with rates of its own; with the words of a sequence or a window.
+/// A kind of task over corpora with its own rates, and the words of its sequences or windows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CorpusTask {
-    /// Sequences of so many words.
+    /// Counts of sequences of this many words.
     Sequences(usize),
-    /// Words of documents.
+    /// Words of each document.
     Terms,
-    /// Documents of words.
+    /// Documents of each word.
     Index,
-    /// Pairs of words in windows of so many.
+    /// Pairs of words in windows of this many words.
     Pairs(usize),
-    /// Documents of sequences of so many words.
+    /// Ranked documents of each sequence of this many words.
     Ranked(usize),
 }
 
@@ -64,7 +66,7 @@ pub enum CorpusTask {
 pub const NUM_CORPUS_TASKS: usize = 5;
 
 impl CorpusTask {
-    /// What is measured, one of each kind.
+    /// The measured tasks, one of each kind.
     pub const MEASURED: [Self; NUM_CORPUS_TASKS] = [
         Self::Sequences(NUM_WORDS),
         Self::Terms,
@@ -73,7 +75,7 @@ impl CorpusTask {
         Self::Ranked(NUM_WORDS),
     ];
 
-    /// Which place of arrays of rates is this kind's.
+    /// Returns the index of this kind in arrays of rates.
     fn place(self) -> usize {
         match self {
             Self::Sequences(_) => 0,
@@ -84,7 +86,7 @@ impl CorpusTask {
         }
     }
 
-    /// What a device goes through one by one for a text of this `shape`, at most.
+    /// Returns the largest number of units of work on a device, for a text of this `shape`.
     pub fn num_units(self, shape: SegmentShape) -> u64 {
         match self {
             Self::Sequences(n) => most_windows(shape, n),
@@ -93,7 +95,8 @@ impl CorpusTask {
         }
     }
 
-    /// Seconds of one core, by the table of the traversals.
+    /// Returns the seconds of one core for the fastest traversal, as estimated by
+    /// [`traversal_costs`].
     pub fn one_core_s(self, shape: SegmentShape) -> f64 {
         let (task, n) = match self {
             Self::Sequences(n) => (TraversalTask::SequenceCount, n),
@@ -106,7 +109,7 @@ impl CorpusTask {
         costs.map(|(_, nanoseconds)| nanoseconds).fold(f64::MAX, f64::min) * 1e-9
     }
 
-    /// The task on the cores.
+    /// Runs the task on the cores.
     fn run(self, vocabulary: &Arc<Vocabulary>) -> Result<()> {
         let (words, way) = (vocabulary.clone(), Traversal::Auto);
         match self {
@@ -131,52 +134,56 @@ impl CorpusTask {
     }
 }
 
-/// What tasks over corpora take, in seconds but for the cores.
+/// Rates of tasks over corpora. Times are in seconds; those of the cores are multiples.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CorpusRates {
-    /// In the order of [`CorpusTask::MEASURED`].
+    /// Rates of each kind of task, in the order of [`CorpusTask::MEASURED`].
     pub tasks: [TaskRates; NUM_CORPUS_TASKS],
-    /// On a device, a task with next to nothing to do.
+    /// Seconds of an almost empty task on a device.
     pub task_s: f64,
-    /// What is made of an element of a rule and copied there before the first task.
+    /// Seconds to prepare one element of a grammar on the device, with its copy, before the first
+    /// task.
     pub prepare_s: f64,
-    /// A row that comes to the host.
+    /// Seconds to copy one row to the host.
     pub row_s: f64,
-    /// A row that is merged with those of other segments, on one core.
+    /// Seconds to merge one row with those of other segments, on one core.
     pub merge_s: f64,
-    /// A row that is sorted among those of other segments, or of other words that count as one.
+    /// Seconds to sort one row among those of other segments, or of other words that count as one.
     pub sort_s: f64,
-    /// Opening the device.
+    /// Seconds to open the device.
     pub startup_s: f64,
-    /// The device is used where its time is at most so much of that of the cores.
+    /// Largest part of the time of the cores that the device may take to be used.
     pub margin: f64,
 }
 
-/// What one kind of task takes.
+/// Rates of one kind of task.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TaskRates {
-    /// The time of one core as a multiple of what [`traversal_costs`] says.
+    /// Time of one core, as a multiple of the estimate of [`traversal_costs`].
     pub one_core: f64,
-    /// Twice the cores take this part of the time.
+    /// Part of the time that twice the number of cores takes.
     pub of_twice: f64,
-    /// Where it was measured, the elements of a grammar and the time of a larger one as a multiple of what
-    /// the others say.
+    /// Change of the time with the size of a grammar; `None` if not measured.
     pub growth: Option<Growth>,
-    /// Seconds of a unit on a device.
+    /// Seconds of one unit on a device.
     pub unit_s: f64,
 }
 
-/// What becomes of a rate where a corpus is too large for caches, or large enough for all cores.
+/// A change of the time on the cores with the size of a corpus.
+///
+/// A larger corpus does not fit into the caches, or it is large enough to keep all cores busy.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Growth {
-    /// Elements of the grammars that were measured.
+    /// Numbers of elements of the two measured grammars.
     pub elements: [f64; 2],
-    /// Time of the larger one, as a multiple of what the rates of the smaller one say.
+    /// Time over the larger grammar, as a multiple of the time that the smaller one predicts.
     pub factor: f64,
 }
 
 impl Growth {
-    /// The multiple for a grammar of so many elements; no more than was measured for larger ones.
+    /// Returns the multiple for a grammar of `num_elements` elements.
+    ///
+    /// It is constant outside the sizes that were measured.
     fn of(&self, num_elements: u64) -> f64 {
         let [small, large] = self.elements.map(f64::ln);
         let share = ((num_elements.max(1) as f64).ln() - small) / (large - small);
@@ -185,10 +192,13 @@ impl Growth {
 }
 
 impl Default for CorpusRates {
-    /// Built-in values: 16 cores as fast as 5.3 (for sequences 3.7 to 5.1 were measured), and the slow end
-    /// of one H100 (kernels/README.md, 22 November 2026), which needed 5 to 15 ns an element for plans of
-    /// weights and as much for inverse grammars, 0.5 ns a window, and 13 ns a row through ordinary memory.
-    /// Units of other tasks are taken to cost as much as windows do.
+    /// Returns built-in values.
+    ///
+    /// 16 cores are 5.3 times as fast as one (3.7 to 5.1 times were measured for sequences). The
+    /// rates of the device are the slow end of one H100 (22 November 2026). It needed 5 to 15 ns
+    /// per element for plans of weights, as much for inverse grammars, 0.5 ns per window, and 13 ns
+    /// per row through ordinary memory. Units of other tasks are assumed to cost as much as
+    /// windows.
     fn default() -> Self {
         let task = TaskRates { one_core: 1.0, of_twice: 0.66, growth: None, unit_s: 3e-9 };
         Self {
@@ -205,24 +215,26 @@ impl Default for CorpusRates {
 }
 
 impl CorpusRates {
-    /// The rates of tasks like `task`.
+    /// Returns the rates of the kind of `task`.
     pub fn of(&self, task: CorpusTask) -> &TaskRates {
         &self.tasks[task.place()]
     }
 }
 
 impl TaskRates {
-    /// How long `num_cores` cores take for what [`traversal_costs`] says takes one second.
+    /// Returns the time of `num_cores` cores, as a multiple of the estimate of [`traversal_costs`].
     pub fn of_cores(&self, num_cores: usize) -> f64 {
         self.one_core * self.of_twice.powf((num_cores.max(1) as f64).log2())
     }
 
-    /// The same for a grammar of so many elements.
+    /// Returns the multiple of [`of_cores`](Self::of_cores), for a grammar of `num_elements`
+    /// elements.
     pub fn of_cores_and_elements(&self, num_cores: usize, num_elements: u64) -> f64 {
         self.of_cores(num_cores) * self.growth.map_or(1.0, |growth| growth.of(num_elements))
     }
 
-    /// What one core and all `num_cores` took, as multiples of what [`traversal_costs`] says.
+    /// Sets the times of one core and of all `num_cores`, as multiples of the estimate of
+    /// [`traversal_costs`].
     pub(super) fn set_cores(&mut self, one_core: f64, all_cores: f64, num_cores: usize) {
         let num_doublings = (num_cores as f64).log2();
         if num_doublings > 0.0 {
@@ -232,30 +244,31 @@ impl TaskRates {
     }
 }
 
-/// What a device needed for a task over a segment.
+/// Times of a task over a segment, on a device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CorpusTimes {
-    /// With nothing of the segment on the device.
+    /// Seconds of the first run, with nothing of the segment on the device.
     pub first_s: f64,
-    /// After that.
+    /// Seconds of a later run.
     pub again_s: f64,
-    /// Of this, what copying the answer to the host takes, and the rows that it has.
+    /// Seconds of a later run that copying the answer to the host takes.
     pub copy_s: f64,
-    /// See there.
+    /// Number of rows of the answer.
     pub num_rows: usize,
 }
 
-/// What devices and cores are measured with.
+/// Corpora, as files, for the measurement of devices and cores.
 #[derive(Debug)]
 pub(super) struct ProbeCorpora {
     pub(super) large: Vec<u8>,
     pub(super) tiny: Vec<u8>,
-    /// As large ones, of other text: together out of all caches.
+    /// Corpora as large as `large`, of other text. Together they are larger than all caches.
     more: Vec<Vec<u8>>,
 }
 
 impl ProbeCorpora {
-    /// With as many more as `num_cores` cores make in the time of one.
+    /// Builds the corpora: with few cores `large` and `tiny` only, else also one corpus for each
+    /// further core, up to [`MAX_LARGE_TEXTS`] texts in all.
     pub(super) fn new(num_cores: usize) -> Result<Self> {
         let num_texts =
             if num_cores < MIN_LARGE_CORES { 1 } else { num_cores.min(MAX_LARGE_TEXTS) };
@@ -270,7 +283,7 @@ impl ProbeCorpora {
         Ok(Self { large: large?, tiny: written(&documents[..1])?, more: more? })
     }
 
-    /// All of them as one; `None` where there is one.
+    /// Returns all large corpora as one corpus, or `None` if there is only one.
     fn all(&self) -> Result<Option<Corpus>> {
         if self.more.is_empty() {
             return Ok(None);
@@ -283,13 +296,13 @@ impl ProbeCorpora {
         Ok(Some(Corpus::new(large.profile(), segments)))
     }
 
-    /// The large one, with nothing derived yet.
+    /// Returns the large corpus, without derived data.
     pub(super) fn large(&self) -> Result<Corpus> {
         fresh(&self.large)
     }
 }
 
-/// The documents of text number `number`.
+/// Returns the documents of the text with number `number`.
 fn documents(number: usize) -> Vec<Vec<u8>> {
     let rows = text::rows_of(number as u64, TEXT_BYTES);
     rows.chunks(ROWS_OF_A_DOCUMENT).map(|rows| rows.join(&b"\n"[..])).collect()
@@ -303,7 +316,7 @@ fn written(documents: &[Vec<u8>]) -> Result<Vec<u8>> {
     Ok(builder.finish(None)?.0)
 }
 
-/// The corpus with nothing derived yet.
+/// Opens the corpus of `file`, without derived data.
 pub(super) fn fresh(file: &[u8]) -> Result<Corpus> {
     Ok(Corpus::from_bytes("calibration", file, &OpenLimits::default())?.1)
 }
@@ -312,15 +325,18 @@ pub(super) fn shape(corpus: &Corpus) -> SegmentShape {
     corpus.segments().iter().map(|segment| SegmentShape::from(segment.as_ref())).sum()
 }
 
-/// How many windows of `n` words there are at most: each begins in one word, and at most n - 1 of them in an
-/// element.
+/// Returns an upper bound of the number of windows of `n` words.
+///
+/// Each word begins one window, and at most n - 1 windows count for one element.
 fn most_windows(shape: SegmentShape, n: usize) -> u64 {
     let reach = n.saturating_sub(1) as u64;
     shape.num_elements.saturating_mul(reach).min(shape.num_words)
 }
 
-/// How many pairs of words less than `window` apart there are at most: each word begins `window` - 1 of
-/// them, and those that begin in an element and end behind it are as many as two edges have.
+/// Returns an upper bound of the number of pairs of words that are less than `window` apart.
+///
+/// Each word begins `window` - 1 pairs, and at most `window` (`window` - 1) / 2 pairs begin in an
+/// element and end behind it.
 fn most_pairs(shape: SegmentShape, window: usize) -> u64 {
     let reach = window.saturating_sub(1) as u64;
     let of_element = reach.saturating_mul(reach.saturating_add(1)) / 2;
@@ -328,17 +344,18 @@ fn most_pairs(shape: SegmentShape, window: usize) -> u64 {
     of_elements.min(shape.num_words.saturating_mul(reach))
 }
 
-/// What cores need.
+/// Measured times of the cores.
 pub(super) struct TimesOfCores {
-    /// One core and all of them compared with [`CorpusTask::one_core_s`], for each kind of task.
+    /// Times of one core and of all cores divided by [`CorpusTask::one_core_s`], for each kind of
+    /// task.
     pub(super) ratios: [[f64; 2]; NUM_CORPUS_TASKS],
-    /// The same of all cores with the larger corpus, where there is one.
+    /// Ratios of all cores over the larger corpus, if there is one.
     pub(super) large_ratios: Option<[f64; NUM_CORPUS_TASKS]>,
-    /// Elements of both.
+    /// Numbers of elements of the grammars of both corpora.
     pub(super) elements: [Option<f64>; 2],
 }
 
-/// Counts everything on one core and on all of them.
+/// Measures all kinds of tasks on one core and on all cores.
 pub(super) fn measure_cores(corpora: &ProbeCorpora, num_cores: usize) -> Result<TimesOfCores> {
     let (corpus, all) = (corpora.large()?, corpora.all()?);
     let [one_core, all_cores] = [ratios(&corpus, 1)?, ratios(&corpus, num_cores)?];
@@ -352,7 +369,7 @@ pub(super) fn measure_cores(corpora: &ProbeCorpora, num_cores: usize) -> Result<
     Ok(TimesOfCores { ratios: pairs, large_ratios, elements })
 }
 
-/// How `num_threads` cores compare with [`CorpusTask::one_core_s`], for each kind of task.
+/// Measures `num_threads` cores, as multiples of [`CorpusTask::one_core_s`], for each kind of task.
 fn ratios(corpus: &Corpus, num_threads: usize) -> Result<[f64; NUM_CORPUS_TASKS]> {
     let (vocabulary, shape) = (Arc::new(Vocabulary::new(corpus)?), shape(corpus));
     let pool = ThreadPoolBuilder::new().num_threads(num_threads).build();
@@ -400,7 +417,7 @@ mod tests {
         }
     }
 
-    /// Texts of cores that there are not, which differ; few are made where there are few cores.
+    /// Checks that the larger corpus is measured if there are more texts, and only then.
     #[test]
     fn many_cores_have_a_larger_corpus() {
         let written = |number: usize| written(&documents(number)[..2]).unwrap();

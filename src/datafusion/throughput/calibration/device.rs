@@ -1,6 +1,6 @@
-//! What a device has to answer to be calibrated.
+//! Calibration of a device through the trait [`DeviceProbe`].
 //!
-//! The answers of `gpu` are in `gpu_probe`; tests have their own.
+//! `gpu_probe` implements the trait for real devices. Tests have their own implementation.
 
 use std::sync::Arc;
 
@@ -12,38 +12,43 @@ use tadoc::segment::Segment;
 use super::corpora::{CorpusTask, CorpusTimes, NUM_RUNS, ProbeCorpora, fresh, shape};
 use super::{DeviceCalibration, NUM_CORPUS_TASKS};
 
-/// Where host memory of a copy comes from.
+/// A kind of host memory of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostMemory {
-    /// The driver has pinned it: copies run at the speed of the bus.
+    /// Memory that the driver has pinned. Copies have the speed of the bus.
     Pinned,
-    /// Ordinary memory: the driver copies it once more.
+    /// Ordinary memory. The driver copies it once more.
     Pageable,
 }
 
-/// A device that can be measured. `None` is: not possible with this implementation.
+/// A device that can be measured.
+///
+/// Methods return `None` if the implementation cannot measure the rate.
 pub trait DeviceProbe {
-    /// Its name.
+    /// Returns the name of the device.
     fn name(&self) -> String;
-    /// Seconds it took to open it and to load a kernel.
+    /// Returns the seconds that opening the device and loading a kernel took.
     fn startup_s(&self) -> f64;
-    /// Stored bytes to the device, in GB/s, without what the host does before.
+    /// Measures copying stored bytes to the device, in GB/s, without the work of the host before
+    /// it.
     ///
     /// # Errors
     ///
-    /// Those of the device; the same for all below.
+    /// Errors of the device. All other methods have these errors, too.
     fn h2d_gb_per_s(&mut self, block: &Block<Vec<u8>>, from: HostMemory) -> Result<Option<f64>>;
-    /// Rows from the device, in GB/s. `flat` has a high ratio: hardly anything else is copied.
+    /// Measures copying rows from the device, in GB/s.
+    ///
+    /// `flat` has a high ratio, so that almost all copied bytes are rows.
     fn d2h_gb_per_s(&mut self, flat: &Block<Vec<u8>>, to: HostMemory) -> Result<Option<f64>>;
-    /// Text decoded in device memory, in GB/s.
+    /// Measures decoding text in device memory, in GB/s.
     fn decode_gb_per_s(&mut self, block: &Block<Vec<u8>>) -> Result<f64>;
-    /// Text matched in device memory, in GB/s.
+    /// Measures matching text in device memory, in GB/s.
     fn matching_gb_per_s(&mut self, block: &Block<Vec<u8>>) -> Result<Option<f64>>;
-    /// Device memory read and written, in GB/s.
+    /// Measures reading and writing device memory, in GB/s.
     fn memory_gb_per_s(&mut self, block: &Block<Vec<u8>>) -> Result<f64>;
-    /// Seconds a part costs that has next to nothing to do, one after the other.
+    /// Measures almost empty parts, one after the other, in seconds per part.
     fn launch_s(&mut self, tiny: &Block<Vec<u8>>) -> Result<f64>;
-    /// What `task` takes over a segment that it has nothing of.
+    /// Measures `task` over a segment of which the device holds nothing yet.
     fn corpus_times(
         &mut self,
         segment: &Arc<Segment>,
@@ -51,20 +56,20 @@ pub trait DeviceProbe {
     ) -> Result<Option<CorpusTimes>>;
 }
 
-/// What devices are measured with.
+/// Input for the measurement of a device.
 pub(super) struct ProbeBlocks {
-    /// Codes of 8 bits.
+    /// Block with codes of 8 bits.
     pub(super) eight: Block<Vec<u8>>,
-    /// Codes of 12 bits.
+    /// Block with codes of 12 bits.
     pub(super) twelve: Block<Vec<u8>>,
-    /// A high ratio.
+    /// Block with a high ratio.
     pub(super) flat: Block<Vec<u8>>,
-    /// Next to nothing.
+    /// Block that is almost empty.
     pub(super) tiny: Block<Vec<u8>>,
     pub(super) corpora: ProbeCorpora,
 }
 
-/// Asks for everything.
+/// Measures all rates of a device.
 pub(super) fn measure_device(
     probe: &mut dyn DeviceProbe,
     blocks: &ProbeBlocks,
@@ -73,7 +78,8 @@ pub(super) fn measure_device(
     let built_in = DeviceCalibration::default();
     let decode_8bit_gb_per_s = probe.decode_gb_per_s(eight)?;
     let decode_12bit_gb_per_s = probe.decode_gb_per_s(twelve)?;
-    // Decoding is no faster than the memory: a measured rate below its traffic was too low.
+    // Decoding cannot be faster than the memory. If the measured rate of the memory is below the
+    // traffic of decoding, it is too low.
     let traffic = |rate: f64, block: &Block<Vec<u8>>| {
         rate * (1.0 + block.as_bytes().len() as f64 / block.text_len_bytes().max(1) as f64)
     };
@@ -104,23 +110,24 @@ pub(super) fn measure_device(
     })
 }
 
-/// What a device needs.
+/// Seconds of tasks over corpora on a device.
 struct DeviceTimes {
     task_s: f64,
     prepare_s: f64,
     row_s: f64,
-    /// Of each kind of task.
+    /// Seconds of one unit, for each kind of task.
     unit_s: [f64; NUM_CORPUS_TASKS],
 }
 
-/// What a device needs: a task, an element that is prepared and a row, the most of all kinds, and a unit of
-/// each.
-/// `None` where it cannot count.
+/// Measures tasks over corpora on a device.
+///
+/// The times of a task, of a prepared element and of a row are the largest of all kinds. The times
+/// of units are of each kind. Returns `None` if the device cannot run the tasks.
 fn measure_device_corpora(
     probe: &mut dyn DeviceProbe,
     corpora: &ProbeCorpora,
 ) -> Result<Option<DeviceTimes>> {
-    // A picosecond at least: files hold numbers above 0.
+    // Times are at least a picosecond, because files hold numbers above 0.
     let [task_s, prepare_s, row_s] = [1e-12; 3];
     let mut times = DeviceTimes { task_s, prepare_s, row_s, unit_s: [1e-12; NUM_CORPUS_TASKS] };
     for (task, unit_s) in CorpusTask::MEASURED.into_iter().zip(&mut times.unit_s) {
@@ -141,7 +148,7 @@ fn measure_device_corpora(
     Ok(Some(times))
 }
 
-/// The fastest of a few runs over a corpus that the device has nothing of.
+/// Returns the least times of a few runs, each over a corpus of which the device holds nothing.
 fn least_times(
     probe: &mut dyn DeviceProbe,
     file: &[u8],

@@ -1,16 +1,27 @@
-//! What `gpu` answers when it is calibrated.
+//! Measurement of a device through `tadoc-cuda`.
 //!
-//! Everything is measured over copies of one block, as many as fit (64, that is 256 MiB of text),
-//! and the fastest of a few runs counts. The way back in pinned memory has no call of its own: it
-//! is what binds where runs of ratio 8 follow one another. The way there is taken to be as fast, as
-//! links are. Checks of blocks on the device are part of no rate. Predicates do not run on devices
-//! yet.
+//! Each rate is measured over copies of one block, as many as fit (at most 64, which is 256 MiB of
+//! text), and the fastest of a few runs counts. The copy to pinned host memory has no call of its
+//! own. It limits the throughput of runs of ratio 8 that follow one another, so their rate is used.
+//! The copy from pinned host memory is assumed to be as fast, because links have the same speed in
+//! both directions. No rate includes the checks of blocks on the device. Matching is not measured.
 //!
-//! One H200 (20 November 2026), GB/s: back 50.7 to 51.7 pinned, 5.2 to 6.7 pageable; there 11 to 14
-//! pageable; decoding with views 974 to 992 (8 bits, ratio 2.25) and 1,055 to 1,064 (12 bits,
-//! 2.88), without views 1,727 and 1,949; memory 4,130 to 4,270; a part 34 to 47 us, opening 0.21 to
-//! 0.95 s. Tried: the way back as the time of a run less that of its upload, 59 and 78 GB/s, which
-//! no bus here has, since an upload takes device memory anew.
+//! Figures of one H200 (20 November 2026):
+//!
+//! ```text
+//! device to host, pinned            50.7 to 51.7 GB/s
+//! device to host, pageable          5.2 to 6.7 GB/s
+//! host to device, pageable          11 to 14 GB/s
+//! decoding with views, 8 bits       974 to 992 GB/s, ratio 2.25; without views 1,727
+//! decoding with views, 12 bits      1,055 to 1,064 GB/s, ratio 2.88; without views 1,949
+//! memory                            4,130 to 4,270 GB/s
+//! a part                            34 to 47 us
+//! opening                           0.21 to 0.95 s
+//! ```
+//!
+//! Failed experiment: the time of a run less that of its upload, as the time of the copy to the
+//! host. It gave 59 and 78 GB/s, and no bus of this machine is that fast. The result is wrong
+//! because an upload allocates device memory again.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -28,17 +39,17 @@ use super::corpora::{CorpusTask, CorpusTimes};
 use super::device::{DeviceProbe, HostMemory};
 
 const MAX_COPIES: u64 = 64;
-/// Pageable copies are slow.
+/// Largest number of copies of a block for pageable memory, whose copies are slow.
 const MAX_PAGEABLE_COPIES: usize = 16;
-/// 64 MiB of text, as runs of a scan have.
+/// Largest number of blocks in a run: 64 MiB of text, as in runs of a scan.
 const MAX_RUN_COPIES: usize = 16;
 const NUM_FLAT_RUNS: usize = 12;
-/// Runs on their way while another is submitted; scanners have three slots.
+/// Number of pending runs while another one is submitted. Scanners have three slots.
 const NUM_PENDING: usize = 2;
 const NUM_RUNS: usize = 5;
 const NUM_LAUNCHES: usize = 60;
 
-/// A device of `gpu`.
+/// An open device of `tadoc-cuda` that can be measured.
 #[derive(Debug)]
 pub struct GpuProbe {
     device: Device,
@@ -52,7 +63,7 @@ impl GpuProbe {
     ///
     /// # Errors
     ///
-    /// Those of [`Device::open`] and [`GsstScanner::load`].
+    /// Errors of [`Device::open`] and [`GsstScanner::load`].
     pub fn open(ordinal: usize) -> std::result::Result<Self, GpuError> {
         let start = Instant::now();
         let device = Device::open(ordinal)?;
@@ -63,15 +74,17 @@ impl GpuProbe {
         Ok(Self { device, scanner, decoder, startup })
     }
 
-    /// Copies of a block that take, with their text, a quarter of the memory that is free.
+    /// Returns copies of a block that take, with their text, at most a quarter of the free memory.
+    ///
+    /// There are at least one and at most [`MAX_COPIES`].
     fn copies<'a>(&self, block: &'a Block<Vec<u8>>) -> Result<Vec<&'a Block<Vec<u8>>>> {
         let block_bytes = (block.as_bytes().len() + block.text_len_bytes()).max(1) as u64;
         let num_copies = (self.device.free_bytes()? / 4 / block_bytes).clamp(1, MAX_COPIES);
         Ok((0..num_copies).map(|_| block).collect())
     }
 
-    /// Decodes a run many times, each submitted while two before it are on their way; the bytes
-    /// that came back.
+    /// Decodes a run `num_runs` times, with [`NUM_PENDING`] runs pending while the next one is
+    /// submitted. Returns the number of bytes that came back.
     fn pipelined(
         &self,
         run: &[SealedBlock<&[u8]>],
@@ -93,7 +106,7 @@ impl GpuProbe {
         Ok(len_bytes)
     }
 
-    /// A run of a few copies, for what is slow.
+    /// Returns at most [`MAX_PAGEABLE_COPIES`] copies of a block, for slow measurements.
     fn few(&self, block: &Block<Vec<u8>>) -> Result<Vec<Block<Vec<u8>>>> {
         Ok(self.copies(block)?.into_iter().take(MAX_PAGEABLE_COPIES).cloned().collect())
     }
@@ -103,7 +116,7 @@ fn sealed<'a>(blocks: &[&'a Block<Vec<u8>>]) -> Vec<SealedBlock<&'a [u8]>> {
     blocks.iter().map(|block| SealedBlock::of_valid(*block)).collect()
 }
 
-/// The fastest of some runs, in seconds.
+/// Returns the seconds of the fastest of [`NUM_RUNS`] runs.
 fn fastest(mut run: impl FnMut() -> Result<Duration>) -> Result<f64> {
     let mut fastest = run()?;
     for _ in 1..NUM_RUNS {
@@ -164,7 +177,7 @@ impl DeviceProbe for GpuProbe {
         Ok(Some(gb_per_s(len_bytes, seconds)))
     }
 
-    /// Text and views, from blocks that have been validated.
+    /// Measures decoding to text and views, from validated blocks.
     fn decode_gb_per_s(&mut self, block: &Block<Vec<u8>>) -> Result<f64> {
         let copies: Vec<Block<Vec<u8>>> = self.copies(block)?.into_iter().cloned().collect();
         let run = self.scanner.upload(&copies, RowForm::Views)?;
@@ -180,7 +193,7 @@ impl DeviceProbe for GpuProbe {
         Ok(None)
     }
 
-    /// Filling memory, which only writes it: less than reading and writing together can be.
+    /// Measures filling memory, which only writes it. Reading and writing together can be faster.
     fn memory_gb_per_s(&mut self, block: &Block<Vec<u8>>) -> Result<f64> {
         let copies: Vec<Block<Vec<u8>>> = self.copies(block)?.into_iter().cloned().collect();
         let mut text = self.decoder.text_for(&self.decoder.upload(&copies)?)?;
@@ -190,7 +203,7 @@ impl DeviceProbe for GpuProbe {
         Ok(gb_per_s(text.len_bytes(), seconds))
     }
 
-    /// Many small runs, one submitted while the one before is on its way.
+    /// Measures many small runs, each submitted while earlier runs are pending.
     fn launch_s(&mut self, tiny: &Block<Vec<u8>>) -> Result<f64> {
         let run = sealed(&[tiny]);
         let seconds = fastest(|| {
@@ -223,7 +236,8 @@ impl DeviceProbe for GpuProbe {
     }
 }
 
-/// Counts, and copies the answer to the host: seconds for that, and its rows.
+/// Runs `task` and copies the answer to the host. Returns the seconds of the copy, and the number
+/// of rows.
 fn count(
     copies: &mut CorpusCopies,
     segment: &Arc<Segment>,
@@ -253,7 +267,7 @@ fn count(
     }
 }
 
-/// Seconds of `to_host` when all work before is done, and the rows.
+/// Waits for all earlier work, runs `to_host`, and returns its seconds and `num_rows`.
 fn copied<T>(
     copies: &CorpusCopies,
     num_rows: usize,

@@ -1,18 +1,19 @@
-//! Rates of devices that nobody has to measure, and what was measured of others.
+//! Built-in rates of known devices, and a cache of the rates of other devices.
 //!
 //! ```text
 //! name ─┬▶ in the table below ─▶ link and memory ─▶ rates of an H200, scaled
 //!       └▶ not there ─▶ the cache: $XDG_CACHE_HOME/tadoc/device, ~/.cache/tadoc/device,
-//!                       %LOCALAPPDATA%\tadoc\device ─▶ not there, or damaged: measured, and kept there
+//!                       %LOCALAPPDATA%\tadoc\device ─▶ missing or damaged: measure, and write it
 //! ```
 //!
-//! The cache is a calibration of this machine with the cores' built-in rates ([`file`](super::file)). One that
-//! cannot be read is as none, for nobody wrote it by hand. Which device there is Linux says before the driver
-//! is started: `/proc/driver/nvidia/gpus/*/information`.
+//! The cache is a calibration of this machine with built-in rates of the cores
+//! ([`file`](super::file)). A cache that cannot be read counts as missing, because no user wrote
+//! it. Linux names the device before the driver is started, in
+//! `/proc/driver/nvidia/gpus/*/information`.
 //!
-//! Only H100 and H200 were measured (kernels/README.md). Of the others the table has the link's generation and the
-//! memory's rate by their datasheets, each at nine tenths, and all that a device does in its own memory is
-//! taken to follow that rate.
+//! Only H100 and H200 were measured (benches/results). For the other devices, the table has 90 % of
+//! the rates of link and memory in their datasheets. All work in device memory is assumed to scale
+//! with the rate of the memory.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +22,8 @@ use super::file::cache_path;
 use super::measure::machine;
 use super::{Calibration, DeviceCalibration};
 
-/// Words of a device's name; the link in GB/s each way, from pinned memory; its memory in GB/s.
+/// Known devices: a word of the name, the rate of the link in each direction from pinned memory in
+/// GB/s, and the rate of the memory in GB/s.
 const KNOWN: [(&str, f64, f64); 14] = [
     ("H200", 50.0, 4200.0),
     ("H100", 50.0, 3000.0),
@@ -40,17 +42,23 @@ const KNOWN: [(&str, f64, f64); 14] = [
 ];
 
 impl DeviceCalibration {
-    /// The built-in rates of the device that the driver calls `name`, such as `NVIDIA H200`.
+    /// Returns the built-in rates of the device that the driver calls `name`, such as `NVIDIA
+    /// H200`.
+    ///
+    /// Returns `None` if the table has no such device.
     pub fn for_known_device(name: &str) -> Option<Self> {
         let is_in_name = |word: &str| name.split(|c: char| !c.is_alphanumeric()).any(|w| w == word);
         let (_, link, memory) = KNOWN.into_iter().find(|(word, _, _)| is_in_name(word))?;
         Some(Self { name: name.to_owned(), ..Self::scaled(link, memory) })
     }
 
-    /// Rates of one H200 (kernels/README.md: decoding with views 1,396 and 1,461 GB/s, matching 1,844 and
-    /// more where 5 % of the rows match; sequences 0.5 ns a window, 10 ns a row through SQL of which copies
-    /// are a third, 1 to 5 ns an element before the first task; opening 0.2 to 0.37 s, 0.5 on a machine that has just started), for another link and
-    /// another memory.
+    /// Returns the rates of one H200, scaled to another link and another memory.
+    ///
+    /// Measured were: decoding with views, 1,396 and 1,461 GB/s
+    /// (benches/results/2026-11-21-h200.md); matching, 1,844 GB/s and more if 5 % of the rows match
+    /// (benches/results/2026-11-20-h200.md); sequences, 0.5 ns per window, 10 ns per row through
+    /// SQL (a third of it for copies), and 1 to 5 ns per element before the first task; opening,
+    /// 0.2 to 0.37 s, or 0.5 s on a machine that has just started.
     fn scaled(link_gb_per_s: f64, memory_gb_per_s: f64) -> Self {
         let (of_link, of_memory) = (link_gb_per_s / 50.0, memory_gb_per_s / 4200.0);
         let seconds = |seconds: f64| Some(seconds / of_memory);
@@ -74,16 +82,20 @@ impl DeviceCalibration {
     }
 }
 
-/// Expected rates of this machine's device before it is opened: those of the table where Linux names the device, else those
-/// of the cache. `None` where neither knows it.
+/// Returns the expected rates of the device of this machine, before it is opened.
+///
+/// The rates are those of the table if it has the device that Linux names, else those of the cache.
+/// Returns `None` if neither has the device.
 pub fn expected_device() -> Option<DeviceCalibration> {
     let installed = installed_device(Path::new("/proc/driver/nvidia/gpus"));
     let known = installed.as_deref().and_then(DeviceCalibration::for_known_device);
     known.or_else(|| cached(&cache_path()?, installed.as_deref()))
 }
 
-/// The rates of the open device called `name`: the table's, or the cache's, or else what `measure` measures, which is kept in
-/// the cache. `None` where that fails.
+/// Returns the rates of the open device called `name`.
+///
+/// The rates are those of the table, else those of the cache, else the result of `measure`, which
+/// is then written to the cache. Returns `None` if `measure` fails.
 pub fn device_rates<E>(
     name: &str,
     measure: impl FnOnce() -> Result<DeviceCalibration, E>,
@@ -113,8 +125,10 @@ fn cached_or_measured<E>(
     Some(device)
 }
 
-/// The device in the cache at `path`, where it was measured on this machine and is called `name`, if that is
-/// known.
+/// Returns the device in the cache at `path`, if it was measured on this machine and has this
+/// `name`.
+///
+/// Without a `name`, any device matches.
 fn cached(path: &Path, name: Option<&str>) -> Option<DeviceCalibration> {
     let kept = Calibration::load_from(path);
     let kept = kept.inspect_err(|error| tracing::info!(%error, "a cache that is made anew"));
@@ -122,7 +136,7 @@ fn cached(path: &Path, name: Option<&str>) -> Option<DeviceCalibration> {
     kept.device.filter(|device| name.is_none_or(|name| device.name == name))
 }
 
-/// The name of a device of the driver that keeps what it knows of each in a folder below `gpus`.
+/// Returns the name of the first device that has a folder in `gpus`, the folder of the driver.
 fn installed_device(gpus: &Path) -> Option<String> {
     let mut folders: Vec<_> =
         fs::read_dir(gpus).ok()?.flatten().map(|entry| entry.path()).collect();
@@ -151,12 +165,12 @@ mod tests {
         assert_eq!(link("NVIDIA A100-SXM4-80GB"), Some((23.0, 1500.0)));
         assert_eq!(link("NVIDIA L4"), Some((23.0, 270.0)));
         assert_eq!(link("NVIDIA L40S"), Some((23.0, 780.0)));
-        // Another machine than an H200 with the same letters in its name.
+        // This device is no H200, although its name contains these letters.
         assert_eq!(link("NVIDIA GH200 480GB"), None);
         assert_eq!(link(""), None);
     }
 
-    /// The table's rates are those of a calibration: they survive its file.
+    /// Checks that the rates of the table survive the file of a calibration.
     #[test]
     fn known_rates_are_rates() {
         for (name, ..) in KNOWN {
@@ -191,9 +205,9 @@ mod tests {
             assert_eq!((rates("a device"), num_measured.get()), (device.clone(), 1));
         }
         assert_eq!(cached(&path, None), device);
-        // Another device takes its place.
+        // Another device replaces it.
         assert_eq!((rates("another").unwrap().name.as_str(), num_measured.get()), ("another", 2));
-        // What is damaged, or of another machine, is written anew.
+        // A cache that is damaged, or of another machine, is written again.
         let text = fs::read_to_string(&path).unwrap();
         let of_another = text.replace("\"machine\": \"", "\"machine\": \"not ");
         for damaged in ["", "version = 9", "\u{0}\u{ff}", &text[..text.len() / 2], &of_another] {
@@ -205,11 +219,11 @@ mod tests {
         }
         fs::write(&path, [0xff, 0xfe, 0]).unwrap();
         assert_eq!(rates("another"), Some(measured("another")));
-        // A device that cannot be measured leaves no file.
+        // A failed measurement writes no file.
         let other = dir.path().join("other");
         assert_eq!(cached_or_measured(Some(&other), "x", || Err("lost")), None);
         assert!(!other.exists());
-        // Nor does a machine without a folder for it need one.
+        // A machine without a folder for the cache measures, too.
         assert!(cached_or_measured(None, "x", || Ok::<_, String>(measured("x"))).is_some());
     }
 

@@ -1,16 +1,16 @@
-//! Measuring this machine, in a few seconds.
+//! Measurement of this machine, in a few seconds.
 //!
 //! ```text
 //! 4 MiB of generated text ─▶ encode ─▶ block of 8 bits ─┬▶ check, decode, match: one and all cores
 //!                                      block of 12 bits ─┘▶ device, if one is given
-//! the same as documents   ─▶ corpus ────▶ the same (`corpora`)
+//! this text as documents  ─▶ corpus ────▶ tasks on one and all cores, and on the device
 //! ```
 //!
-//! A rate of one core is that of the fastest run; that of all cores counts what all threads
-//! finished within a time. A block with its text is larger than the caches of one core; staging,
-//! which needs no text, is measured over eight.
+//! The rate of one core is that of the fastest run. The rate of all cores is the sum of the mean
+//! rates of their threads, which run at the same time. A block with its text is larger than the
+//! caches of one core. Staging needs no text and is measured over eight blocks.
 //!
-//! 16 cores of a virtual Xeon (20 November 2026), GB/s of text, one core and all:
+//! Rates of 16 cores of a virtual Xeon (20 November 2026) in GB/s of text, one core and all:
 //!
 //! ```text
 //! bits   ratio   checks      staging     decoding    matching    encoding
@@ -18,8 +18,8 @@
 //! 12     2.88    1.5   15    18   220    7.5   68    5.0   44    0.14   1.8
 //! ```
 //!
-//! A device behind PCIe 5 whose blocks were all checked on the host would wait for that, not for
-//! the bus.
+//! If the host checked all blocks for a device behind PCIe 5, the device would wait for these
+//! checks and not for the bus.
 
 use std::fmt;
 use std::path::Path;
@@ -39,25 +39,25 @@ use super::{Calibration, CoreTimes, DeviceCalibration, WidthRates, text};
 
 const TEXT_BYTES: usize = 4 << 20;
 const TINY_BYTES: usize = 1 << 10;
-/// Blocks that are copied for a device at a time: more than a core has cache for.
+/// Number of blocks in one run of staging, which are larger than the caches of a core.
 const NUM_RUN_BLOCKS: usize = 8;
-/// A row whose codes are an eighth of it.
+/// Row whose codes have an eighth of its bytes.
 const FLAT_ROW: [u8; 256] = [b'='; 256];
-/// How long a rate is measured, for one core and again for all.
+/// Time for the measurement of one rate, for one core and again for all.
 const TIME: Duration = Duration::from_millis(90);
 
-/// What is being measured, for whoever shows progress.
+/// A step of the measurement, for a display of progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Reading a path.
     Storage,
-    /// Cores, codes of 8 bits.
+    /// Measuring codes of 8 bits on the cores.
     CoresEight,
-    /// Cores, codes of 12 bits.
+    /// Measuring codes of 12 bits on the cores.
     CoresTwelve,
-    /// Cores, a corpus.
+    /// Measuring tasks over a corpus on the cores.
     CoresCorpus,
-    /// A device.
+    /// Measuring the device.
     Device,
 }
 
@@ -73,12 +73,13 @@ impl fmt::Display for Step {
     }
 }
 
-/// Measures this machine: the storage below a path if there is one, the cores, a device if there is
-/// one. What is not measured keeps its built-in value. `on_step` is called before each step.
+/// Measures this machine: the cores, and if given, the storage at a path and a device.
+///
+/// Rates that are not measured keep their built-in values. `on_step` is called before each step.
 ///
 /// # Errors
 ///
-/// Those of [`measure_storage`] and of the device.
+/// Errors of [`measure_storage`] and of the device.
 pub fn measure(
     storage: Option<&Path>,
     device: Option<&mut dyn DeviceProbe>,
@@ -129,7 +130,8 @@ pub fn measure_only_device(probe: &mut dyn DeviceProbe) -> Result<DeviceCalibrat
     measure_device(probe, &probe_blocks(&rows, blocks, ProbeCorpora::new(1)?)?)
 }
 
-/// Input of a device's measurement: the blocks of `rows` in both widths, the `corpora`, and a flat and a tiny block.
+/// Builds the input for the measurement of a device: the blocks of `rows` in both widths, a flat
+/// block, a tiny block and the `corpora`.
 fn probe_blocks(
     rows: &[Option<&[u8]>],
     [eight, twelve]: [Block<Vec<u8>>; 2],
@@ -146,7 +148,7 @@ fn block(width: CodeWidth, rows: &[Option<&[u8]>]) -> Result<Block<Vec<u8>>> {
     Block::open(write_block(rows, &BlockOptions::new(width)).map_err(from_gsst)?).map_err(from_gsst)
 }
 
-/// Rates of the cores for one width, and the block they were measured with.
+/// Measures the rates of the cores for one width, and returns them with the measured block.
 fn measure_width(
     width: CodeWidth,
     rows: &[Option<&[u8]>],
@@ -171,7 +173,7 @@ fn measure_width(
     Ok((WidthRates { ratio, cpu }, block))
 }
 
-/// What the host does for a device: checksums, and one copy of a run of blocks.
+/// Checks the checksums of a run of blocks and copies it once, as the host does for a device.
 fn staged(blocks: &[Vec<u8>]) -> Result<Vec<u8>> {
     let mut run = Vec::with_capacity(blocks.iter().map(Vec::len).sum());
     for block in blocks {
@@ -180,7 +182,7 @@ fn staged(blocks: &[Vec<u8>]) -> Result<Vec<u8>> {
     Ok(run)
 }
 
-/// The rate of work that handles `text_bytes` each time, on one core and on all.
+/// Measures the rate of `work`, which handles `text_bytes` in each run, on one core and on all.
 fn core_rate(text_bytes: usize, num_cores: usize, work: &(dyn Fn() + Sync)) -> CoreRate {
     let text_gb = text_bytes as f64 / 1e9;
     let (begin, mut fastest) = (Instant::now(), Duration::MAX);
@@ -191,7 +193,7 @@ fn core_rate(text_bytes: usize, num_cores: usize, work: &(dyn Fn() + Sync)) -> C
     }
     let alone = text_gb / fastest.as_secs_f64().max(1e-9);
     let rates = std::thread::scope(|scope| {
-        // The collected handles are what makes the threads run at the same time.
+        // Collecting the handles starts all threads before the first one is joined.
         let threads: Vec<_> =
             (0..num_cores).map(|_| scope.spawn(|| text_gb / seconds_of_a_run(work))).collect();
         threads.into_iter().filter_map(|thread| thread.join().ok()).sum::<f64>()
@@ -199,7 +201,7 @@ fn core_rate(text_bytes: usize, num_cores: usize, work: &(dyn Fn() + Sync)) -> C
     CoreRate { per_core_gb_per_s: alone, all_cores_gb_per_s: rates }
 }
 
-/// The mean over runs for [`TIME`], at least one.
+/// Returns the mean seconds of a run, over the runs within [`TIME`], at least one.
 fn seconds_of_a_run(work: &(dyn Fn() + Sync)) -> f64 {
     let (start, mut num_runs) = (Instant::now(), 0.0);
     while num_runs == 0.0 || start.elapsed() < TIME {
@@ -209,16 +211,16 @@ fn seconds_of_a_run(work: &(dyn Fn() + Sync)) -> f64 {
     start.elapsed().as_secs_f64().max(1e-9) / num_runs
 }
 
-/// Four significant digits: more were not measured.
+/// Rounds to four significant digits, which is the precision of the measurement.
 fn rounded(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
     }
-    // Through text, so that the file has the digits and not their nearest binary fraction's.
+    // Rounding goes through text, so that the file has exactly these digits.
     format!("{value:.3e}").parse().unwrap_or(value)
 }
 
-/// Name and processor of this machine.
+/// Returns the name and processor of this machine.
 pub(super) fn machine() -> String {
     let first_line = |path: &str| {
         let text = std::fs::read_to_string(path).ok()?;
@@ -235,13 +237,13 @@ pub(super) fn machine() -> String {
     format!("{host}, {}", model.unwrap_or(std::env::consts::ARCH))
 }
 
-/// The day, UTC, as `2026-11-20`.
+/// Returns the current day (UTC), such as `2026-11-20`.
 fn today() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     date(since.as_secs() / 86_400)
 }
 
-/// The day so many days after 1 January 1970, in the Gregorian calendar.
+/// Returns the date `days` days after 1 January 1970, in the Gregorian calendar.
 fn date(mut days: u64) -> String {
     let is_leap = |year: u64| {
         year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))

@@ -1,17 +1,19 @@
-//! What this machine can do: measured once, kept in a file, used by every prediction.
+//! Calibration: the rates of this machine, measured once and kept in a file.
 //!
 //! ```text
 //! measure    storage, cores, device ──▶ Calibration        6 to 8 s
-//! file       Calibration ◀──▶ JSON, one number in a line
+//! file       Calibration ◀──▶ JSON, one number per line
 //!            $TADOC_CALIBRATION, or $XDG_CONFIG_HOME/tadoc/calibration,
 //!            ~/.config/tadoc/calibration, %APPDATA%\tadoc\calibration
-//! device     what a device has to answer; gpu_probe has the answers of `gpu`
+//! device     DeviceProbe, the trait of devices that can be measured; gpu_probe implements it
 //! known      devices with built-in rates; others are measured when they are opened, and cached
-//! corpora    the same for tasks over corpora
+//! corpora    rates of tasks over corpora
+//! storage    rate of reading files
+//! text       generated text for the measurements
 //! ```
 //!
-//! Without a file the built-in values of [`Calibration::default`] are used. They are on the low
-//! side for machines of 2026.
+//! Without a file, predictions use the built-in values of [`Calibration::default`], which are low
+//! for machines of 2026.
 //!
 //! ```
 //! use datafusion_tadoc::throughput::Calibration;
@@ -56,46 +58,45 @@ pub use storage::{StorageRate, StorageSource, measure_storage};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Calibration {
-    /// The machine's name and processor.
+    /// Name and processor of the machine.
     pub machine: String,
-    /// The day it was measured (UTC), such as `2026-11-20`; `built in` where it was not.
+    /// Day of the measurement (UTC), such as `2026-11-20`, or `built in`.
     pub date: String,
-    /// Cores it has.
+    /// Number of cores.
     pub num_cores: usize,
-    /// Sequential reads.
+    /// Rate of sequential reads.
     pub storage: StorageRate,
-    /// Codes of 8 bits on the cores.
+    /// Rates of codes of 8 bits on the cores.
     pub eight: WidthRates,
-    /// Codes of 12 bits on the cores.
+    /// Rates of codes of 12 bits on the cores.
     pub twelve: WidthRates,
-    /// Tasks over a corpus on the cores, in the order of [`CorpusTask::MEASURED`].
+    /// Times of tasks over a corpus on the cores, in the order of [`CorpusTask::MEASURED`].
     pub corpora: [CoreTimes; NUM_CORPUS_TASKS],
-    /// Elements of the grammars of the corpus that was counted and of the larger one.
+    /// Elements of the grammars of the measured corpus and of the larger one.
     pub corpus_elements: [Option<f64>; 2],
-    /// The device; `None` where none was measured.
+    /// Rates of the device; `None` if no device was measured.
     pub device: Option<DeviceCalibration>,
 }
 
-/// Rates of one width on the cores, in GB of text per second, and the ratio of the text that was
-/// used.
+/// Rates of codes of one width on the cores, in GB of text per second, with the ratio of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WidthRates {
-    /// Text : stored bytes of the generated text.
+    /// Bytes of the generated text divided by its stored bytes.
     pub ratio: f64,
-    /// What the cores do.
+    /// Rates of the cores.
     pub cpu: CpuRates,
 }
 
-/// What a task over a corpus takes, as a multiple of the built-in time; `None`: not measured.
+/// Times of a task over a corpus, as multiples of the built-in time; `None` if not measured.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CoreTimes {
-    /// One core.
+    /// Time on one core.
     pub one_core: Option<f64>,
-    /// All cores.
+    /// Time on all cores.
     pub all_cores: Option<f64>,
-    /// All cores, a corpus that is larger than caches.
+    /// Time on all cores, over a corpus that is larger than the caches.
     pub large: Option<f64>,
 }
 
@@ -103,42 +104,44 @@ pub struct CoreTimes {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DeviceCalibration {
-    /// Its name.
+    /// Name of the device.
     pub name: String,
-    /// Host to device from memory the driver has pinned; `None`: not measured.
+    /// Rate of copying from pinned host memory to the device; `None` if not measured.
     pub h2d_pinned_gb_per_s: Option<f64>,
-    /// Host to device from ordinary memory.
+    /// Rate of copying from ordinary host memory to the device.
     pub h2d_pageable_gb_per_s: f64,
-    /// Device to host into pinned memory; `None`: not measured.
+    /// Rate of copying from the device to pinned host memory; `None` if not measured.
     pub d2h_pinned_gb_per_s: Option<f64>,
-    /// Device to host into ordinary memory.
+    /// Rate of copying from the device to ordinary host memory.
     pub d2h_pageable_gb_per_s: f64,
-    /// Text decoded from codes of 8 bits.
+    /// Rate of decoding codes of 8 bits, in bytes of text.
     pub decode_8bit_gb_per_s: f64,
-    /// Text decoded from codes of 12 bits.
+    /// Rate of decoding codes of 12 bits, in bytes of text.
     pub decode_12bit_gb_per_s: f64,
-    /// Text matched; `None`: not measured, taken to be as fast as decoding.
+    /// Rate of matching text; `None` if not measured, then the rate of decoding is used.
     pub matching_gb_per_s: Option<f64>,
-    /// Its memory, bytes read and written.
+    /// Rate of the memory of the device, in bytes read and written.
     pub memory_gb_per_s: f64,
-    /// A part with next to nothing in it, in seconds.
+    /// Seconds of a part that is almost empty.
     pub launch_s: f64,
-    /// Opening it and loading a kernel, in seconds.
+    /// Seconds to open the device and to load a kernel.
     pub startup_s: f64,
-    /// A task over a corpus with next to nothing in it, in seconds; `None`: not measured, as below.
+    /// Seconds of a task over a corpus that is almost empty; `None` if not measured.
     pub corpus_task_s: Option<f64>,
-    /// What is made of an element of a grammar before the first task, in seconds.
+    /// Seconds to prepare one element of a grammar before the first task; `None` if not measured.
     pub corpus_prepare_s: Option<f64>,
-    /// A row of an answer that comes to the host, in seconds; `None`: units have their rows.
+    /// Seconds to copy one row of an answer to the host; `None` if the times of units include it.
     pub corpus_row_s: Option<f64>,
-    /// A window of a sequence, a word, or a pair that is counted, in seconds, in the order of
-    /// [`CorpusTask::MEASURED`].
+    /// Seconds of one unit (a window of a sequence, a word, or a pair), in the order of
+    /// [`CorpusTask::MEASURED`]; `None` if not measured.
     pub corpus_unit_s: [Option<f64>; NUM_CORPUS_TASKS],
 }
 
 impl Calibration {
-    /// What predictions for codes of this width need. With `has_device` and no device measured, the
-    /// built-in values of [`DeviceCalibration::default`] stand in.
+    /// Returns the rates that predictions for codes of this width need.
+    ///
+    /// With `has_device`, and if no device was measured, the rates of the device are the built-in
+    /// values of [`DeviceCalibration::default`].
     pub fn rates(&self, width: CodeWidth, has_device: bool) -> Rates {
         let built_in = DeviceCalibration::default();
         let device = self.device.as_ref().unwrap_or(&built_in);
@@ -150,7 +153,10 @@ impl Calibration {
         }
     }
 
-    /// What tasks over corpora take; what was not measured is built in, of cores as for sequences.
+    /// Returns the rates of tasks over corpora.
+    ///
+    /// Built-in values replace rates that were not measured. On the cores, a task that was not
+    /// measured has the rates of sequences.
     pub fn corpus_rates(&self) -> CorpusRates {
         let mut rates = CorpusRates::default();
         let built_in = rates;
@@ -181,7 +187,7 @@ impl Calibration {
         rates
     }
 
-    /// The cores' rates for one width.
+    /// Returns the rates of the cores for one width.
     pub fn width(&self, width: CodeWidth) -> &WidthRates {
         match width {
             CodeWidth::Eight => &self.eight,
@@ -189,8 +195,9 @@ impl Calibration {
         }
     }
 
-    /// Whether this machine is the one that was measured: home folders are shared, rates are not.
-    /// Built-in values fit every machine.
+    /// Returns true if the calibration was measured on this machine, or is built in.
+    ///
+    /// Machines may share a home folder, but not their rates.
     pub fn is_of_this_machine(&self) -> bool {
         self.date == BUILT_IN || self.machine == measure::machine()
     }
@@ -198,8 +205,10 @@ impl Calibration {
 
 const BUILT_IN: &str = "built in";
 
-/// Cores that this process may use. Asking reads four files, which plans of small queries would wait for, so that it is
-/// asked once.
+/// Returns the number of cores that this process may use.
+///
+/// The number is determined once: it takes reading four files, and plans of small queries would
+/// wait for that.
 pub(crate) fn num_cores() -> usize {
     static NUM_CORES: LazyLock<usize> =
         LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
@@ -207,9 +216,10 @@ pub(crate) fn num_cores() -> usize {
 }
 
 impl Default for Calibration {
-    /// Built-in values: storage as a slow SSD, cores at about half of what a virtual Xeon did in
-    /// November 2026 (see `measure.rs`), all cores of this machine together at their sum, no
-    /// device.
+    /// Returns built-in values.
+    ///
+    /// Storage is a slow SSD. One core has about half the rate of a virtual Xeon in November 2026
+    /// (see `measure.rs`), and all cores of this machine have the sum. There is no device.
     fn default() -> Self {
         let num_cores = num_cores();
         let rate = |per_core_gb_per_s: f64| CoreRate {
@@ -259,9 +269,11 @@ impl DeviceCalibration {
 }
 
 impl Default for DeviceCalibration {
-    /// Built-in values: PCIe 3 with 16 lanes, pageable copies as slow as they were on an H200 (see
-    /// `gpu_probe.rs`), memory of a small device of 2020, decoding at half of what GSST had on an
-    /// A100, parts and startup at the slow end.
+    /// Returns built-in values.
+    ///
+    /// The link is PCIe 3 with 16 lanes, and pageable copies are as slow as on an H200 (see
+    /// `gpu_probe.rs`). The memory is that of a small device of 2020. Decoding has half the rate of
+    /// GSST on an A100. The times of parts and of startup are long.
     fn default() -> Self {
         Self {
             name: "any".to_owned(),

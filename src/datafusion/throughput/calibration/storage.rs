@@ -1,11 +1,13 @@
-//! How fast a path is read from its beginning to its end.
+//! Measurement of the rate at which files are read from beginning to end.
 //!
-//! Whether the bytes came from storage or from the page cache is asked of Linux (`read_bytes` of
-//! `/proc/thread-self/io`: what a thread made the storage layer fetch); other systems do not say. All
-//! cores read, each into memory of its own that it uses again, as scans do: 4 MiB at a time, one
-//! gigabyte or one second at most. (One thread has 6 to 8 GB/s from the page cache; a scan on 16 cores
-//! got two to four times as much, and the model was too low by that.) Left out: emptying the page
-//! cache, which needs rights.
+//! Linux says if the bytes came from storage or from the page cache: `read_bytes` of
+//! `/proc/thread-self/io` counts the bytes that a thread made the storage layer fetch. Other
+//! systems do not say it. All cores read, each into its own buffer that it uses again, as scans do.
+//! Each read has 4 MiB. The measurement ends after one gibibyte or one second.
+//!
+//! One thread reads 6 to 8 GB/s from the page cache. A scan on 16 cores got two to four times as
+//! much, so predictions from one thread were too low. The page cache is not emptied first, because
+//! that needs privileges.
 
 use std::fs::{self, File};
 use std::io::{Read, Seek, SeekFrom};
@@ -20,32 +22,32 @@ use tadoc::error::{Error, Result};
 const BUFFER_BYTES: u64 = 4 << 20;
 const MAX_BYTES: u64 = 1 << 30;
 const MAX_TIME: Duration = Duration::from_secs(1);
-/// Fewer say more about opening files than about reading.
+/// Least number of bytes; with fewer, the time of opening files counts more than that of reading.
 const MIN_BYTES: u64 = 1 << 20;
 
 /// A rate of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StorageRate {
-    /// GB per second.
+    /// Rate in GB per second.
     pub gb_per_s: f64,
-    /// Where the bytes came from.
+    /// Source of the bytes.
     pub source: StorageSource,
 }
 
-/// Where bytes came from.
+/// A source of bytes that were read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StorageSource {
-    /// At least nine tenths from storage.
+    /// At least 90 % of the bytes came from storage.
     Storage,
-    /// At least nine tenths from memory.
+    /// At least 90 % of the bytes came from memory.
     PageCache,
-    /// From both.
+    /// The bytes came from both.
     Both,
     /// The system does not say.
     Unknown,
-    /// Not measured.
+    /// The rate is built in and was not measured.
     BuiltIn,
 }
 
@@ -60,11 +62,13 @@ impl StorageSource {
     }
 }
 
-/// Reads the file at `path`, or the files of the folder at `path` by name (not those below it).
+/// Measures the rate of reading the file at `path`, or the files of the folder at `path`.
+///
+/// The files of a folder are read in the order of their names. Folders inside it are skipped.
 ///
 /// # Errors
 ///
-/// [`Error::Io`]; [`Error::InvalidArgument`] where there is less than a mebibyte to read.
+/// [`Error::Io`]; [`Error::InvalidArgument`] if there is less than 1 MiB to read.
 pub fn measure_storage(path: &Path) -> Result<StorageRate> {
     let stretches = stretches(files(path)?)?;
     let len_bytes: u64 = stretches.iter().map(|stretch| stretch.len_bytes).sum();
@@ -89,28 +93,28 @@ pub fn measure_storage(path: &Path) -> Result<StorageRate> {
     Ok(StorageRate { gb_per_s: read_bytes as f64 / seconds / 1e9, source })
 }
 
-/// A part of a file that one reader takes at once.
-struct Stretch {
+/// A range of a file that one reader reads at once.
+struct ReadTask {
     file: PathBuf,
     offset: u64,
     len_bytes: u64,
 }
 
-/// What one reader did.
+/// Result of one reader.
 struct Done {
     read_bytes: u64,
-    /// What of it the storage layer fetched, where the system says.
+    /// Bytes that the storage layer fetched; `None` if the system does not say.
     fetched_bytes: Option<u64>,
 }
 
-/// The first gigabyte of `files`, cut into stretches.
-fn stretches(files: Vec<PathBuf>) -> Result<Vec<Stretch>> {
+/// Cuts the first [`MAX_BYTES`] of `files` into read tasks.
+fn stretches(files: Vec<PathBuf>) -> Result<Vec<ReadTask>> {
     let (mut stretches, mut left) = (Vec::new(), MAX_BYTES);
     for file in files {
         let failed = |error| Error::io(format!("reading {}", file.display()), error);
         let end = fs::metadata(&file).map_err(failed)?.len().min(left);
         left -= end;
-        let cut = |start: u64| Stretch {
+        let cut = |start: u64| ReadTask {
             file: file.clone(),
             offset: start,
             len_bytes: (end - start).min(BUFFER_BYTES),
@@ -136,8 +140,8 @@ fn files(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Reads one stretch after the other that nobody else took, until none is left or time is up.
-fn read_stretches(stretches: &[Stretch], next: &AtomicUsize, start: Instant) -> Result<Done> {
+/// Takes and runs read tasks until none is left or the time is up.
+fn read_stretches(stretches: &[ReadTask], next: &AtomicUsize, start: Instant) -> Result<Done> {
     let mut buffer = vec![0; BUFFER_BYTES as usize];
     let fetched_before = fetched_bytes();
     let mut read_bytes = 0;
@@ -157,7 +161,9 @@ fn read_stretches(stretches: &[Stretch], next: &AtomicUsize, start: Instant) -> 
     Ok(Done { read_bytes, fetched_bytes })
 }
 
-/// Bytes this thread made the storage layer fetch so far; `None` where the system does not say.
+/// Returns the bytes that this thread has made the storage layer fetch so far.
+///
+/// Returns `None` if the system does not say.
 fn fetched_bytes() -> Option<u64> {
     let counters = fs::read_to_string("/proc/thread-self/io").ok()?;
     let line = counters.lines().find_map(|line| line.strip_prefix("read_bytes:"))?;
@@ -202,7 +208,7 @@ mod tests {
         assert_eq!(of(Some(0)), StorageSource::PageCache);
         assert_eq!(of(Some(500)), StorageSource::Both);
         assert_eq!(of(Some(900)), StorageSource::Storage);
-        // Reading ahead fetches more than was read.
+        // Read-ahead fetches more than was read.
         assert_eq!(of(Some(2000)), StorageSource::Storage);
     }
 }

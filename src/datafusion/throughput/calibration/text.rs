@@ -1,10 +1,11 @@
-//! The text that is measured with: rows of made-up words, the same on every machine.
+//! Generated text for the measurements: rows of made-up words, the same on every machine.
 //!
-//! 1,500 words of one to four syllables, early ones more often, a few words and a number to a row:
-//! ratios lie near those of comment columns. No claim is made for other text; rates depend on the
-//! ratio, which is therefore kept with them.
+//! There are 1,500 words of one to four syllables. Early words are more frequent. A row has a few
+//! words and a number. The ratios are near those of comment columns. Other text can have other
+//! rates, because rates depend on the ratio. So the ratio is kept with the rates.
 
-/// A word in two rows of a hundred; what predicates look for. No made-up word contains it.
+/// Word that the measured predicates look for. It is in 2 % of the rows, and no made-up word
+/// contains it.
 pub(super) const NEEDLE: &str = "zygote";
 const NEEDLE_PERCENT: usize = 2;
 const NUM_WORDS: usize = 1500;
@@ -14,12 +15,14 @@ const SYLLABLES: [&str; 40] = [
     "po", "ra", "re", "ro", "sa", "si", "sto", "ta", "ti", "un",
 ];
 
-/// Rows with `len_bytes` of text or a little more.
+/// Returns rows with `len_bytes` of text or a little more.
 pub(super) fn rows(len_bytes: usize) -> Vec<Vec<u8>> {
     rows_of(0, len_bytes)
 }
 
-/// The same of text number `number`: other rows of the same words.
+/// Returns rows with `len_bytes` of text or a little more, for the text with number `number`.
+///
+/// Texts with different numbers have different rows of the same words.
 pub(super) fn rows_of(number: u64, len_bytes: usize) -> Vec<Vec<u8>> {
     let mut numbers = Numbers(0x9E37_79B9_7F4A_7C15);
     let words: Vec<String> = (0..NUM_WORDS).map(|_| word(&mut numbers)).collect();
@@ -28,7 +31,7 @@ pub(super) fn rows_of(number: u64, len_bytes: usize) -> Vec<Vec<u8>> {
     while total_bytes < len_bytes {
         let mut row = Vec::new();
         for _ in 0..3 + numbers.below(7) {
-            // The smallest of three numbers: early words come more often.
+            // The smallest of three numbers makes early words more frequent.
             let rank = (0..3).map(|_| numbers.below(NUM_WORDS)).min().unwrap_or(0);
             row.extend_from_slice(words[rank].as_bytes());
             row.push(b' ');
@@ -47,11 +50,13 @@ fn word(numbers: &mut Numbers) -> String {
     (0..1 + numbers.below(4)).map(|_| SYLLABLES[numbers.below(SYLLABLES.len())]).collect()
 }
 
-/// Marsaglia's xorshift with a multiplication: random enough for text, and the same everywhere.
+/// A generator of random numbers: Marsaglia's xorshift with a multiplication.
+///
+/// It gives the same numbers on every machine.
 struct Numbers(u64);
 
 impl Numbers {
-    /// A number below `limit`, which is not 0.
+    /// Returns a number below `limit`, which is not 0.
     fn below(&mut self, limit: usize) -> usize {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;

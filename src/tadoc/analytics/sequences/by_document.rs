@@ -81,7 +81,7 @@ impl Room<'_> {
 }
 
 /// Rows of some documents, and the number of rows of each.
-type Part = (Counted, Vec<usize>);
+type RankedRange = (Counted, Vec<usize>);
 
 impl DocumentSequences {
     /// Prepares `traversal`; [`Traversal::Auto`] uses the best one
@@ -191,7 +191,12 @@ impl DocumentSequences {
         Ok(DocumentSequenceCounts { doc_ids: doc_ids.to_vec(), ends, sequences, counts })
     }
 
-    fn count_by_rules(&self, edges: &[Edges], doc_ids: &[u64], room: Room<'_>) -> Result<Part> {
+    fn count_by_rules(
+        &self,
+        edges: &[Edges],
+        doc_ids: &[u64],
+        room: Room<'_>,
+    ) -> Result<RankedRange> {
         let weights = ListedWeights::from_rules(edges);
         match self.packing.all_bits().saturating_add(weights.bits()) {
             0..=64 => self.count_by_packed_rules::<u64>(edges, doc_ids, room, weights),
@@ -211,7 +216,7 @@ impl DocumentSequences {
         doc_ids: &[u64],
         room: Room<'_>,
         weights: ListedWeights,
-    ) -> Result<Part> {
+    ) -> Result<RankedRange> {
         let mut rules = LocalRules::new(edges);
         let mut windows = PackedWindows::<K, _>::new(self.packing, weights, Keep::All, 0);
         self.count_packed(doc_ids, room, &mut windows, |doc_id, windows| {
@@ -220,7 +225,12 @@ impl DocumentSequences {
         })
     }
 
-    fn count_by_tokens(&self, walk: &TokenWalk, doc_ids: &[u64], room: Room<'_>) -> Result<Part> {
+    fn count_by_tokens(
+        &self,
+        walk: &TokenWalk,
+        doc_ids: &[u64],
+        room: Room<'_>,
+    ) -> Result<RankedRange> {
         let mut expansion = Expansion::default();
         let weights = Weights::one();
         match self.packing.all_bits() {
@@ -251,7 +261,7 @@ impl DocumentSequences {
         room: Room<'_>,
         windows: &mut PackedWindows<K, W>,
         mut walk: impl FnMut(u64, &mut PackedWindows<K, W>) -> Result<()>,
-    ) -> Result<Part> {
+    ) -> Result<RankedRange> {
         let (mut counted, mut lens) = (Counted::default(), Vec::with_capacity(doc_ids.len()));
         let mut sorting = Sorting::default();
         for &doc_id in doc_ids {
@@ -272,7 +282,7 @@ impl DocumentSequences {
         doc_ids: &[u64],
         room: Room<'_>,
         mut walk: impl FnMut(u64, &mut TextWindows) -> Result<()>,
-    ) -> Result<Part> {
+    ) -> Result<RankedRange> {
         let mut windows = TextWindows::new(self.packing, Keep::All);
         let (mut counted, mut lens) = (Counted::default(), Vec::with_capacity(doc_ids.len()));
         for &doc_id in doc_ids {
@@ -295,7 +305,7 @@ impl DocumentSequences {
         numbered: &Numbered,
         doc_ids: &[u64],
         room: Room<'_>,
-    ) -> Result<Part> {
+    ) -> Result<RankedRange> {
         let (mut counted, mut lens) = (Counted::default(), Vec::with_capacity(doc_ids.len()));
         let mut counts = numbered.counts();
         let mut rest = doc_ids;

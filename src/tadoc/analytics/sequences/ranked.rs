@@ -56,7 +56,7 @@ pub struct RankedInvertedIndex {
 
 /// Result of one range of sequences.
 #[derive(Default)]
-pub(super) struct Part {
+pub(super) struct RankedRange {
     pub sequences: Counted,
     /// Number of documents of each sequence.
     pub lens: Vec<usize>,
@@ -149,7 +149,7 @@ impl RankedInvertedIndex {
     pub(super) fn from_parts(
         vocabulary: Arc<Vocabulary>,
         packing: Packing,
-        parts: &[Part],
+        parts: &[RankedRange],
     ) -> Self {
         let mut sequences = Sequences::new(vocabulary, packing);
         sequences.extend(parts.iter().map(|part| &part.sequences));
@@ -228,8 +228,8 @@ fn entries(table: &DocumentSequenceCounts) -> Vec<Vec<Entry>> {
     starts.into_par_iter().map(task).collect()
 }
 
-fn part(entries: &mut [Entry], table: &DocumentSequenceCounts) -> Part {
-    let mut part = Part::default();
+fn part(entries: &mut [Entry], table: &DocumentSequenceCounts) -> RankedRange {
+    let mut part = RankedRange::default();
     let mut docs: Vec<(Reverse<u64>, u64)> = Vec::new();
     let sequences = table.sequences();
     let words = |row: u64| sequences.row_words(row as usize);

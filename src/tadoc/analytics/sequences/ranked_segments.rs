@@ -25,7 +25,7 @@ use super::entries::{Entry, for_each_sequence, sorted_buckets};
 use super::key::Key;
 use super::merged::{check_parts, refused_words, row_key};
 use super::packing::Packing;
-use super::ranked::{Part, RankedInvertedIndex};
+use super::ranked::{RankedInvertedIndex, RankedRange};
 use super::rows::Sequences;
 
 /// Number of sequences that a parallel task converts to entries.
@@ -110,7 +110,7 @@ fn ranked(
     packing: Packing,
     parts: &[SegmentRanked],
     is_wanted: &[bool],
-) -> Vec<Part> {
+) -> Vec<RankedRange> {
     let rows = WordRows::new(vocabulary);
     let first_doc_ids: Vec<u64> =
         (0..parts.len()).map(|at| vocabulary.corpus().first_doc_id(at)).collect();
@@ -136,7 +136,7 @@ fn ranked(
     let entries: Vec<Vec<Entry>> = entries.collect();
     let all = (0, u64::ones(packing.key_bits()));
     sorted_buckets(entries, all, |entries| {
-        let mut part = Part::default();
+        let mut part = RankedRange::default();
         let mut found: Vec<(u64, u64)> = Vec::new();
         for_each_sequence(entries, packing, &|_| &[], |run| {
             found.clear();

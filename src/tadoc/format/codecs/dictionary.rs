@@ -19,7 +19,7 @@ use bytes::Bytes;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::format::cursor::{Cursor, Place, push_varint};
+use crate::format::cursor::{Cursor, Origin, push_varint};
 use crate::format::entropy::{Decoder, Encoder, MAX_SYMBOLS_PER_BYTE};
 use crate::format::layout::SegmentMeta;
 use crate::format::strings::StringModels;
@@ -102,7 +102,7 @@ fn encode_list(dictionary: &Dictionary, ids: std::ops::Range<u32>) -> Vec<u8> {
 /// [`Error::Format`] if the section does not contain exactly the tokens that `meta` declares,
 /// [`Error::Version`] for an unknown codec.
 pub(in crate::format) fn decode(
-    place: Place<'_>,
+    place: Origin<'_>,
     codec: u16,
     bytes: &[u8],
     meta: &SegmentMeta,
@@ -130,7 +130,7 @@ pub(in crate::format) fn decode(
 }
 
 /// Returns the parts of `whole`, which together are all of it.
-fn parts<'a>(place: Place<'a>, whole: &List<'a>) -> Result<Vec<List<'a>>> {
+fn parts<'a>(place: Origin<'a>, whole: &List<'a>) -> Result<Vec<List<'a>>> {
     let mut cursor = Cursor::new(place, whole.bytes);
     let num_parts = cursor.varint()?;
     if num_parts > MAX_PARTS_READ {
@@ -168,7 +168,7 @@ struct List<'a> {
 
 impl List<'_> {
     /// Refuses a list whose declared size is impossible for its bytes, before memory is allocated.
-    fn check(&self, place: Place<'_>) -> Result<()> {
+    fn check(&self, place: Origin<'_>) -> Result<()> {
         let num_bytes = self.bytes.len();
         if self.num_tokens.max(self.len) > (num_bytes as u64).saturating_mul(MAX_SYMBOLS_PER_BYTE) {
             let len = self.len;
@@ -177,7 +177,7 @@ impl List<'_> {
         Ok(())
     }
 
-    fn decode(&self, place: Place<'_>) -> Result<Tokens> {
+    fn decode(&self, place: Origin<'_>) -> Result<Tokens> {
         let (num_tokens, len) = (self.num_tokens as usize, self.len as usize);
         let (mut models, mut decoder) = (StringModels::new(), Decoder::new(place, self.bytes)?);
         let mut arena = Vec::with_capacity(len);
@@ -229,7 +229,7 @@ mod tests {
 
     use super::*;
 
-    const PLACE: Place<'static> = Place { file: "f", section: "dictionary", offset: 0 };
+    const PLACE: Origin<'static> = Origin { file: "f", section: "dictionary", offset: 0 };
 
     /// Builds a dictionary of ascending words and separators.
     fn dictionary(words: &[String], num_separators: usize) -> Dictionary {

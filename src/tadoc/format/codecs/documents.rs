@@ -13,7 +13,7 @@
 //! strings 32.1).
 
 use crate::error::{Error, Result};
-use crate::format::cursor::{Cursor, Place, pack, push_varint};
+use crate::format::cursor::{Cursor, Origin, pack, push_varint};
 use crate::format::entropy::{Decoder, Encoder, MAX_SYMBOLS_PER_BYTE};
 use crate::format::layout::SegmentMeta;
 use crate::format::strings::StringModels;
@@ -59,7 +59,7 @@ pub(in crate::format) fn encode(paths: &Paths) -> Result<(u16, Vec<u8>)> {
 /// [`Error::Format`] if the section does not contain exactly the paths that `meta` declares,
 /// [`Error::Version`] for an unknown codec.
 pub(in crate::format) fn decode(
-    place: Place<'_>,
+    place: Origin<'_>,
     codec: u16,
     bytes: &[u8],
     meta: &SegmentMeta,
@@ -109,7 +109,7 @@ pub(in crate::format) fn decode(
 }
 
 struct PathsDecoder<'a> {
-    place: Place<'a>,
+    place: Origin<'a>,
     meta: &'a SegmentMeta,
     arena: Vec<u8>,
     ends: Vec<u64>,

@@ -6,7 +6,7 @@
 //! needs O(words) time.
 
 use crate::error::Result;
-use crate::format::cursor::Place;
+use crate::format::cursor::Origin;
 use crate::format::entropy::{Decoder, Distribution, Encoder, MAX_SYMBOLS_PER_BYTE};
 use crate::format::layout::SegmentMeta;
 use crate::text::Dictionary;
@@ -45,7 +45,7 @@ pub(in crate::format) fn encode(dictionary: &Dictionary, counts: &[u64]) -> Vec<
 /// [`Error::Format`](crate::Error::Format) if the section does not contain exactly these counts, or
 /// if their sum differs from the number of words of text that `meta` declares.
 pub(in crate::format) fn decode(
-    place: Place<'_>,
+    place: Origin<'_>,
     bytes: &[u8],
     dictionary: &Dictionary,
     meta: &SegmentMeta,
@@ -82,7 +82,7 @@ mod tests {
 
     use super::*;
 
-    const PLACE: Place<'static> = Place { file: "f", section: "word counts", offset: 0 };
+    const PLACE: Origin<'static> = Origin { file: "f", section: "word counts", offset: 0 };
 
     fn dictionary(num_words: usize) -> Dictionary {
         let word = |i: usize| format!("{:0width$}", i, width = 3 + i / 9);

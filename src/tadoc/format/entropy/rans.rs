@@ -7,7 +7,7 @@
 //! is still busy with the previous number. This is 1.5 times as fast.
 
 use crate::error::Result;
-use crate::format::cursor::{Cursor, Place, push_varint};
+use crate::format::cursor::{Cursor, Origin, push_varint};
 use crate::format::entropy::distribution::{Distribution, Interval, SCALE_BITS};
 use crate::format::entropy::numbers::{magnitude, smallest, uniform_code};
 
@@ -196,7 +196,7 @@ impl BitEncoder {
 /// Decoder of a stream. Past its end it reads zeros, and [`finish`](Self::finish) reports this.
 #[derive(Debug)]
 pub(in crate::format) struct Decoder<'a> {
-    place: Place<'a>,
+    place: Origin<'a>,
     symbols: &'a [u8],
     position: usize,
     states: [u64; NUM_STATES],
@@ -207,7 +207,7 @@ pub(in crate::format) struct Decoder<'a> {
 
 impl<'a> Decoder<'a> {
     /// Creates a decoder of `bytes`, the whole output of an [`Encoder`], which lie at `place`.
-    pub(in crate::format) fn new(place: Place<'a>, bytes: &'a [u8]) -> Result<Self> {
+    pub(in crate::format) fn new(place: Origin<'a>, bytes: &'a [u8]) -> Result<Self> {
         let mut cursor = Cursor::new(place, bytes);
         let symbols_len = usize::try_from(cursor.varint()?).unwrap_or(usize::MAX);
         let symbols = cursor.take(symbols_len)?;
@@ -321,7 +321,7 @@ mod tests {
 
     use super::*;
 
-    const PLACE: Place<'static> = Place { file: "f", section: "s", offset: 0 };
+    const PLACE: Origin<'static> = Origin { file: "f", section: "s", offset: 0 };
 
     proptest! {
         #[test]

@@ -35,7 +35,7 @@ pub struct WordQuery<'a> {
 
 /// A query in one part of its document.
 #[derive(Debug, Clone, Copy)]
-struct Part {
+struct DocQuery {
     segment: u32,
     doc: u32,
     /// Index of the word among the distinct words of the batch.
@@ -66,7 +66,7 @@ pub(in crate::query) enum WordTask {
 pub(in crate::query) struct WordPlan<'a> {
     pub(in crate::query) corpus: &'a Corpus,
     /// Parts of one query after the other.
-    parts: Vec<Part>,
+    parts: Vec<DocQuery>,
     /// End of the parts of each query.
     ends: Vec<u32>,
     /// Index of the part whose answer each part uses: equal parts are answered once.
@@ -119,7 +119,8 @@ impl<'a> WordPlan<'a> {
             by_doc: Vec::new(),
         };
         let words = plan.number_parts(queries)?;
-        let key = |(part, part_idx): (&Part, u32)| (part.segment, part.word, part.doc, part_idx);
+        let key =
+            |(part, part_idx): (&DocQuery, u32)| (part.segment, part.word, part.doc, part_idx);
         let mut keys: Vec<PartKey> = plan.parts.iter().zip(0..).map(key).collect();
         keys.par_sort_unstable();
         plan.answered = vec![0; plan.parts.len()];
@@ -219,7 +220,7 @@ impl<'a> WordPlan<'a> {
             let mut parts = self.corpus.doc_parts(query.doc_id).peekable();
             while let Some((segment_idx, doc)) = parts.next() {
                 let (segment, doc) = (segment_idx as u32, doc as u32);
-                self.parts.push(Part { segment, doc, word, start });
+                self.parts.push(DocQuery { segment, doc, word, start });
                 if parts.peek().is_some() {
                     let len =
                         self.corpus.segments()[segment_idx].doc_len_bytes_or_derive(doc as usize);

@@ -18,7 +18,7 @@ use crate::text::{TokenizerProfile, for_each_token};
 
 use crate::query::language::pattern::{WordPattern, is_special};
 use crate::query::language::regex::WordRegex;
-use crate::query::language::wildcard::{Piece, Wildcard};
+use crate::query::language::wildcard::{PatternChar, Wildcard};
 
 /// Character that replaces a wildcard while the text around it is cut.
 const PLACEHOLDER: char = 'x';
@@ -189,14 +189,14 @@ fn words_of(
                 at = end;
             }
             ('\\', Some(next)) if is_special(next) => {
-                plain.push(Piece::Literal(next));
+                plain.push(PatternChar::Literal(next));
                 at += 2;
             }
             _ => {
                 plain.push(match character {
-                    '*' => Piece::Many,
-                    '?' => Piece::One,
-                    other => Piece::Literal(other),
+                    '*' => PatternChar::Many,
+                    '?' => PatternChar::One,
+                    other => PatternChar::Literal(other),
                 });
                 at += 1;
             }
@@ -255,12 +255,12 @@ fn regex(text: &[(usize, char)], following: Option<&(usize, char)>) -> Result<Wo
 struct Plain {
     text: String,
     /// Positions of the placeholders in `text`, in ascending order, each with its wildcard.
-    wildcards: Vec<(usize, Piece)>,
+    wildcards: Vec<(usize, PatternChar)>,
 }
 
 impl Plain {
-    fn push(&mut self, piece: Piece) {
-        if let Piece::Literal(character) = piece {
+    fn push(&mut self, piece: PatternChar) {
+        if let PatternChar::Literal(character) = piece {
             self.text.push(character);
             return;
         }
@@ -282,7 +282,7 @@ impl Plain {
                 let mut here = here.iter().peekable();
                 let pieces = word.char_indices().map(|(at, character)| {
                     let wildcard = here.next_if(|wildcard| wildcard.0 == start + at);
-                    wildcard.map_or(Piece::Literal(character), |found| found.1)
+                    wildcard.map_or(PatternChar::Literal(character), |found| found.1)
                 });
                 words.push(WordPattern::wildcard(Wildcard::new(pieces)));
             } else if token.is_word {

@@ -10,7 +10,7 @@ use std::fmt::{self, Write};
 use crate::text::{Dictionary, Fold};
 
 use crate::query::language::regex::{RegexFault, WordRegex};
-use crate::query::language::wildcard::{Piece, Wildcard};
+use crate::query::language::wildcard::{PatternChar, Wildcard};
 use crate::query::matching::dictionary_search::filtered;
 use crate::query::matching::word_set::WordSet;
 
@@ -115,10 +115,10 @@ const FINAL_SIGMA: char = '\u{3c2}';
 const SIGMA: &str = "\u{3c3}";
 
 /// Returns the pieces of [`open_folded`] words for a piece of a wildcard, one or more.
-fn folded_piece(piece: Piece) -> Vec<Piece> {
+fn folded_piece(piece: PatternChar) -> Vec<PatternChar> {
     match piece {
-        Piece::Literal(character) => {
-            open_folded(&character.to_string()).chars().map(Piece::Literal).collect()
+        PatternChar::Literal(character) => {
+            open_folded(&character.to_string()).chars().map(PatternChar::Literal).collect()
         }
         other => vec![other],
     }
@@ -135,9 +135,9 @@ impl fmt::Display for WordPattern {
         match &self.kind {
             Kind::Exact(word) => word.chars().try_for_each(|c| write_escaped(formatter, c)),
             Kind::Wildcard(wildcard) => wildcard.pieces().try_for_each(|piece| match piece {
-                Piece::Literal(character) => write_escaped(formatter, character),
-                Piece::One => formatter.write_char('?'),
-                Piece::Many => formatter.write_char('*'),
+                PatternChar::Literal(character) => write_escaped(formatter, character),
+                PatternChar::One => formatter.write_char('?'),
+                PatternChar::Many => formatter.write_char('*'),
             }),
             Kind::Regex(regex) => write!(formatter, "/{}/", regex.source()),
         }

@@ -17,7 +17,7 @@ use crate::query::matching::word_set::WordSet;
 
 /// One character of a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::query) enum Piece {
+pub(in crate::query) enum PatternChar {
     /// The given character.
     Literal(char),
     /// Any one character.
@@ -34,26 +34,26 @@ pub(in crate::query) struct Wildcard {
 }
 
 impl Wildcard {
-    pub fn new(pieces: impl IntoIterator<Item = Piece>) -> Self {
+    pub fn new(pieces: impl IntoIterator<Item = PatternChar>) -> Self {
         let mut parts = vec![Vec::new()];
         for piece in pieces {
             let last = parts.len() - 1;
             match piece {
-                Piece::Literal(character) => parts[last].push(Some(character)),
-                Piece::One => parts[last].push(None),
+                PatternChar::Literal(character) => parts[last].push(Some(character)),
+                PatternChar::One => parts[last].push(None),
                 // Several stars in a row count as one.
-                Piece::Many if last > 0 && parts[last].is_empty() => {}
-                Piece::Many => parts.push(Vec::new()),
+                PatternChar::Many if last > 0 && parts[last].is_empty() => {}
+                PatternChar::Many => parts.push(Vec::new()),
             }
         }
         Self { parts }
     }
 
     /// Returns the pattern, character by character.
-    pub fn pieces(&self) -> impl Iterator<Item = Piece> + '_ {
+    pub fn pieces(&self) -> impl Iterator<Item = PatternChar> + '_ {
         self.parts.iter().enumerate().flat_map(|(idx, part)| {
-            let characters = part.iter().map(|c| c.map_or(Piece::One, Piece::Literal));
-            (idx > 0).then_some(Piece::Many).into_iter().chain(characters)
+            let characters = part.iter().map(|c| c.map_or(PatternChar::One, PatternChar::Literal));
+            (idx > 0).then_some(PatternChar::Many).into_iter().chain(characters)
         })
     }
 
@@ -123,9 +123,9 @@ mod tests {
 
     fn wildcard(pattern: &str) -> Wildcard {
         Wildcard::new(pattern.chars().map(|character| match character {
-            '*' => Piece::Many,
-            '?' => Piece::One,
-            other => Piece::Literal(other),
+            '*' => PatternChar::Many,
+            '?' => PatternChar::One,
+            other => PatternChar::Literal(other),
         }))
     }
 

@@ -149,7 +149,7 @@ fn candidates(
 
 /// Intersects `docs` with the documents of each run, cheapest first. Stops when listing the
 /// documents of a run is likely to cost more than reading the documents that are left.
-fn keep_docs_with(docs: &mut DocSet, segment: &Segment, runs: &[Run]) {
+fn keep_docs_with(docs: &mut DocSet, segment: &Segment, runs: &[ClassRun]) {
     let len_bytes: u64 = segment.dag.len_bytes(segment.dag.num_terminals());
     let mut costs: Vec<(u64, Vec<u32>)> = Vec::with_capacity(runs.len());
     for run in runs {
@@ -172,7 +172,7 @@ fn keep_docs_with(docs: &mut DocSet, segment: &Segment, runs: &[Run]) {
 
 /// A run of one class of characters in a fragment, and its position in a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Run {
+struct ClassRun {
     bytes: Vec<u8>,
     is_word: bool,
     /// Flags: the token may have more bytes before the run, after the run.
@@ -180,14 +180,14 @@ struct Run {
 }
 
 /// Returns the distinct runs of all fragments, without those that exclude nothing.
-fn runs_of(profile: TokenizerProfile, pattern: &TextPattern) -> Vec<Run> {
-    let mut runs: Vec<Run> = Vec::new();
+fn runs_of(profile: TokenizerProfile, pattern: &TextPattern) -> Vec<ClassRun> {
+    let mut runs: Vec<ClassRun> = Vec::new();
     for fragment in pattern.fragments.iter().filter(|fragment| !has_replacement(fragment)) {
         let is_whole = pattern.exact_len_bytes == Some(fragment.len() as u64);
         let mut of_fragment = Vec::new();
         for_each_token(profile, fragment.as_bytes(), |token| {
             let bytes = token.bytes.to_vec();
-            of_fragment.push(Run { bytes, is_word: token.is_word, is_open: (false, false) });
+            of_fragment.push(ClassRun { bytes, is_word: token.is_word, is_open: (false, false) });
         });
         if let (false, Some(first)) = (is_whole, of_fragment.first_mut()) {
             first.is_open.0 = true;
@@ -196,7 +196,7 @@ fn runs_of(profile: TokenizerProfile, pattern: &TextPattern) -> Vec<Run> {
             last.is_open.1 = true;
         }
         // One blank may be an implied one, which is no token.
-        let says_something = |run: &Run| run.is_word || run.bytes != b" ";
+        let says_something = |run: &ClassRun| run.is_word || run.bytes != b" ";
         for run in of_fragment.into_iter().filter(says_something) {
             if !runs.contains(&run) {
                 runs.push(run);
@@ -206,7 +206,7 @@ fn runs_of(profile: TokenizerProfile, pattern: &TextPattern) -> Vec<Run> {
     runs
 }
 
-impl Run {
+impl ClassRun {
     /// Returns the ids of the tokens that can contain this run.
     fn tokens(&self, dictionary: &Dictionary) -> Vec<u32> {
         let ids = match self.is_word {
@@ -260,7 +260,7 @@ mod tests {
     fn runs_are_open_at_the_edges_of_a_fragment_only() {
         let runs = |pattern: &TextPattern| -> Vec<(String, (bool, bool))> {
             let runs = runs_of(TokenizerProfile::Word, pattern);
-            let text = |run: Run| (String::from_utf8(run.bytes).unwrap(), run.is_open);
+            let text = |run: ClassRun| (String::from_utf8(run.bytes).unwrap(), run.is_open);
             runs.into_iter().map(text).collect()
         };
         let run = |text: &str, open| (text.to_owned(), open);
@@ -295,7 +295,7 @@ mod tests {
             let num_words = tokens.len() as u32;
             let dictionary = Dictionary::from_parts(num_words, offsets, bytes.into()).unwrap();
             for is_open in [(true, true), (true, false), (false, true), (false, false)] {
-                let run = Run { bytes: needle.clone().into_bytes(), is_word: true, is_open };
+                let run = ClassRun { bytes: needle.clone().into_bytes(), is_word: true, is_open };
                 let fits = |token: &str| match is_open {
                     (true, true) => token.contains(&needle),
                     (true, false) => token.ends_with(&needle),

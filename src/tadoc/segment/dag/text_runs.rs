@@ -57,7 +57,7 @@ pub struct TextRuns {
     blocks: Vec<Block>,
     texts: Vec<u8>,
     references: Vec<Reference>,
-    root: Run,
+    root: TextRun,
     hints: RootHints,
 }
 
@@ -73,7 +73,7 @@ struct Block {
 
 /// A sequence of consecutive pieces.
 #[derive(Debug, Clone, Copy)]
-struct Run {
+struct TextRun {
     first: u32,
     end: u32,
     /// Bytes of all pieces before the run, wrapping.
@@ -91,7 +91,7 @@ struct Reference {
 enum Source {
     /// Start of the token in the arena.
     Token(u32),
-    Run(Run),
+    Run(TextRun),
 }
 
 /// Pieces that are still to be read, and the number of bytes to skip in the first.
@@ -132,7 +132,7 @@ impl TextRuns {
         }
         let mut builder = Builder::new(dag, sums, arena, offsets, plan);
         builder.push_documents();
-        let root = Run { first: 0, end: builder.num_pieces, sum: 0 };
+        let root = TextRun { first: 0, end: builder.num_pieces, sum: 0 };
         let num_blocks = builder.blocks.len();
         builder.push_references()?;
         let Builder { mut blocks, mut texts, references, .. } = builder;
@@ -209,7 +209,7 @@ impl TextRuns {
     }
 
     /// Returns the pieces of `run` from byte `at` on.
-    fn run_from(&self, run: Run, at: u32) -> Cursor {
+    fn run_from(&self, run: TextRun, at: u32) -> Cursor {
         if at == 0 {
             return Cursor { next: run.first, end: run.end, skipped: 0 };
         }
@@ -222,7 +222,7 @@ impl TextRuns {
 
     /// Returns the pieces of `run` from byte `at` on, which lies in block `block_idx`.
     #[inline]
-    fn cursor_in(&self, block_idx: usize, run: Run, at: u32) -> Cursor {
+    fn cursor_in(&self, block_idx: usize, run: TextRun, at: u32) -> Cursor {
         let block = &self.blocks[block_idx];
         // Number of bytes from here to the position sought. It wraps in pieces before the run.
         let mut left = at.wrapping_sub(block.sum.wrapping_sub(run.sum));
@@ -387,7 +387,7 @@ impl<'a> Builder<'a> {
                     let (first, sum) = (self.num_pieces, self.sum);
                     self.is_apart = true;
                     self.push_run(self.dag.rule_range(rule_id));
-                    Source::Run(Run { first, end: self.num_pieces, sum })
+                    Source::Run(TextRun { first, end: self.num_pieces, sum })
                 }
             };
             self.references.push(Reference { len_bytes, source });

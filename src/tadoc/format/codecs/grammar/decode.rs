@@ -6,7 +6,7 @@ use crate::format::codecs::grammar::{
     DOC_END, FIRST_DISTANCES, History, NEW_RULE, NUM_SYMBOLS, PREDICTED, RULE_LEN,
     UNSEEN_SEPARATOR, UNSEEN_WORD, begins_with_separator, list_of, new_models, rules, symbol_of,
 };
-use crate::format::cursor::Place;
+use crate::format::cursor::Origin;
 use crate::format::entropy::{Decoder, Distribution, MAX_SYMBOLS_PER_BYTE};
 use crate::format::layout::SegmentMeta;
 use crate::grammar::Grammar;
@@ -16,7 +16,7 @@ use crate::grammar::Grammar;
 /// # Errors
 /// [`Error::Format`] if the section does not contain exactly the grammar that `meta` declares.
 pub(in crate::format) fn decode(
-    place: Place<'_>,
+    place: Origin<'_>,
     bytes: &[u8],
     meta: &SegmentMeta,
 ) -> Result<Grammar> {
@@ -34,12 +34,12 @@ pub(in crate::format) fn decode(
     decoder.rules.finish().ok_or_else(|| misfit(place))
 }
 
-fn misfit(place: Place<'_>) -> Error {
+fn misfit(place: Origin<'_>) -> Error {
     place.fault(0, "expected events that fit one another and the declared counts")
 }
 
 struct GrammarDecoder<'a> {
-    place: Place<'a>,
+    place: Origin<'a>,
     decoder: Decoder<'a>,
     models: Vec<Distribution<NUM_SYMBOLS>>,
     history: History,
@@ -50,7 +50,7 @@ struct GrammarDecoder<'a> {
 }
 
 impl<'a> GrammarDecoder<'a> {
-    fn new(place: Place<'a>, bytes: &'a [u8], meta: &SegmentMeta) -> Result<Self> {
+    fn new(place: Origin<'a>, bytes: &'a [u8], meta: &SegmentMeta) -> Result<Self> {
         let num_terminals = meta.num_words + meta.num_separators;
         Ok(Self {
             place,

@@ -84,6 +84,20 @@ async fn grammars_of_a_copy_are_those_of_the_cores() {
     }
 }
 
+/// The copies of one session stay on the device whatever the limit of another one is.
+#[tokio::test]
+async fn sessions_have_limits_of_their_own() {
+    let Some(ample) = Scene::new().await else { return };
+    let little = Scene::anywhere();
+    let location = ample.corpus("shared", 16 << 10, &documents(6, 200, 600));
+    let sql = format!("SELECT * FROM sequence_count('{location}', 3)");
+    let first = ample.check(&sql).await;
+    assert!(first.upload_bytes > 0 && first.fallbacks == 0);
+    little.run("SET tadoc.gpu_memory_bytes = '4KiB'").await;
+    assert_eq!(little.check(&sql).await.fallbacks, 1);
+    assert_eq!(ample.check(&sql).await, first.resident());
+}
+
 #[tokio::test]
 async fn copies_stay_for_the_next_query() {
     let Some(scene) = Scene::new().await else { return };

@@ -19,7 +19,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::corpus::{CopyKey, CorpusCopies};
-use crate::device::{Device, has_driver, num_devices};
+use crate::device::{Device, has_driver};
 use crate::devices::Devices;
 use crate::error::GpuError;
 use crate::gsst_scan::{GsstScanner, ScanOptions};
@@ -54,6 +54,8 @@ pub struct CudaSession {
 /// A device and its contents.
 #[derive(Debug)]
 pub(super) struct Seat {
+    /// Index of the seat in its session.
+    position: usize,
     device: Device,
     scanner: GsstScanner,
     copies: Mutex<CorpusCopies>,
@@ -90,27 +92,6 @@ impl CudaSession {
             Some(Err(error)) => DeviceState::Missing(error.to_string()),
             _ => self.seats.state(),
         }
-    }
-
-    fn problem_now(&self) -> Option<GpuError> {
-        if let Err(error) = self.num_devices.get_or_init(num_devices) {
-            return Some(error.clone());
-        }
-        self.seats.if_opened().map(usable)?.err()
-    }
-
-    fn open_all_soon(&self) {
-        let after_opening = Arc::clone(&self.after_opening);
-        self.seats.open_soon(move |seats| {
-            if let Some(first) = seats.first() {
-                after_opening(&first.device);
-            }
-        });
-    }
-
-    /// Returns all seats. Opens the devices, or waits until they are open.
-    fn seats(&self) -> Result<&[Arc<Seat>], GpuError> {
-        self.seats.get().map(Vec::as_slice).map_err(GpuError::clone)
     }
 
     /// Returns the seats of devices that did not fail; at least one.
@@ -157,12 +138,13 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 fn open_all() -> Result<Vec<Arc<Seat>>, GpuError> {
     let devices = Devices::open(u64::MAX)?;
-    let seat = |device: &Device| {
+    let seat = |(position, device): (usize, &Device)| {
         let scanner = GsstScanner::new(device, ScanOptions::default())?;
         let copies = Mutex::new(CorpusCopies::new(device.clone()));
-        Ok(Arc::new(Seat { device: device.clone(), scanner, copies, kept: Mutex::default() }))
+        let (device, kept) = (device.clone(), Mutex::default());
+        Ok(Arc::new(Seat { position, device, scanner, copies, kept }))
     };
-    let seats = devices.all().iter().map(seat).collect::<Result<Vec<_>, GpuError>>()?;
+    let seats = devices.all().iter().enumerate().map(seat).collect::<Result<Vec<_>, GpuError>>()?;
     load_kernels(&seats);
     Ok(seats)
 }

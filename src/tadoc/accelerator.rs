@@ -47,6 +47,10 @@ use crate::error::Result;
 use crate::grammar::RoundsOutput;
 use crate::segment::Segment;
 
+/// Least number of elements of a block whose rounds are worth a device. The cores run the rounds of
+/// shorter ones before a device that is closed is open.
+pub const MIN_ROUNDS_ELEMENTS: usize = 4 << 20;
+
 /// State of a device.
 #[derive(Debug, Clone, PartialEq)]
 pub enum DeviceState {
@@ -161,7 +165,7 @@ pub trait Accelerator: fmt::Debug + Send + Sync {
 
     /// Drops the copies of `segments`, which are not loaded any more. A device that works drops them
     /// before its next work.
-    fn forget(&self, segments: &[&Arc<Segment>]);
+    fn forget(&self, segments: &mut dyn Iterator<Item = &Arc<Segment>>);
 
     /// Returns the words of each document.
     ///

@@ -62,7 +62,7 @@ impl ColumnScanner for SeatScanner {
         resize(memory.as_ref(), run.staging + run.rows)?;
         let Self(seat) = self;
         let submit = || seat.scanner.submit(&sealed, RowForm::Views, text_type.is_utf8());
-        Ok(Box::new(PendingArrays { rows: seat.retried(submit)?, text_type, memory }))
+        Ok(Box::new(Pending { rows: seat.retried(submit)?, text_type, memory }))
     }
 
     fn matcher(&self, predicates: &[&CodePredicate]) -> DeviceResult<Box<dyn ColumnMatcher>> {
@@ -103,18 +103,18 @@ impl ColumnMatcher for SeatMatcher {
         resize(memory.as_ref(), RunBytes::of(&sealed, RowForm::Views)?.staging)?;
         let scanner = &self.seat.scanner;
         let submit = || scanner.submit_matching(&sealed, &self.tests, is_text_wanted);
-        Ok(Box::new(PendingStretches { rows: self.seat.retried(submit)?, text_type, memory }))
+        Ok(Box::new(Pending { rows: self.seat.retried(submit)?, text_type, memory }))
     }
 }
 
-/// Rows that the device decodes in full.
-struct PendingArrays {
-    rows: scanned_rows::PendingRows,
+/// Rows `R` that the device works on, with the account of their memory.
+struct Pending<R> {
+    rows: R,
     text_type: TextType,
     memory: Box<dyn RowMemory>,
 }
 
-impl PendingRows<ArrayRef> for PendingArrays {
+impl PendingRows<ArrayRef> for Pending<scanned_rows::PendingRows> {
     fn wait(self: Box<Self>) -> DeviceResult<Vec<ArrayRef>> {
         let rows = self.rows.wait()?;
         // The staging memory is free again, but the buffer may be larger than the rows.
@@ -123,14 +123,7 @@ impl PendingRows<ArrayRef> for PendingArrays {
     }
 }
 
-/// Rows that the device matches with predicates.
-struct PendingStretches {
-    rows: PendingMatches,
-    text_type: TextType,
-    memory: Box<dyn RowMemory>,
-}
-
-impl PendingRows<StretchMatches> for PendingStretches {
+impl PendingRows<StretchMatches> for Pending<PendingMatches> {
     fn wait(self: Box<Self>) -> DeviceResult<Vec<StretchMatches>> {
         let rows = self.rows.wait()?;
         resize(self.memory.as_ref(), rows.buffer().capacity_bytes())?;

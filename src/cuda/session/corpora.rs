@@ -14,11 +14,12 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Instant;
 
-use super::{CudaSession, Seat, lock};
+use super::{CudaSession, Seat, lock, usable};
 use crate::corpus::{
     CopyKey, CorpusCopies, DeviceRanked, DeviceRounds, DeviceSequences, DeviceTermVectors,
     DeviceTerms,
 };
+use crate::device::num_devices;
 use crate::error::GpuError;
 use tadoc::accelerator::{
     Accelerator, DeviceState, Rounds, RowAccount, SegmentTask, SegmentWork, Step,
@@ -155,11 +156,20 @@ impl Accelerator for CudaSession {
     }
 
     fn problem(&self) -> Option<String> {
-        self.problem_now().map(|error| error.to_string())
+        if let Err(error) = self.num_devices.get_or_init(num_devices) {
+            return Some(error.to_string());
+        }
+        let error = self.seats.if_opened().map(usable)?.err();
+        error.map(|error| error.to_string())
     }
 
     fn open_soon(&self) {
-        self.open_all_soon();
+        let after_opening = Arc::clone(&self.after_opening);
+        self.seats.open_soon(move |seats| {
+            if let Some(first) = seats.first() {
+                after_opening(&first.device);
+            }
+        });
     }
 
     fn is_opening(&self) -> bool {
@@ -182,9 +192,13 @@ impl Accelerator for CudaSession {
         missing.map(|segment| segment.dag.grammar().symbols.len() as u64).sum()
     }
 
-    fn forget(&self, segments: &[&Arc<Segment>]) {
-        segments.iter().for_each(|segment| lock(&self.homes).forget(address(segment)));
-        for (at, seat) in self.open_seats().iter().enumerate() {
+    fn forget(&self, segments: &mut dyn Iterator<Item = &Arc<Segment>>) {
+        let seats = self.open_seats();
+        if seats.is_empty() {
+            return;
+        }
+        segments.for_each(|segment| lock(&self.homes).forget(address(segment)));
+        for (at, seat) in seats.iter().enumerate() {
             if let Ok(mut copies) = seat.copies.try_lock() {
                 copies.forget(&lock(&self.homes).take_gone(at));
                 *lock(&seat.kept) = copies.keys();
@@ -261,22 +275,16 @@ impl CudaSession {
         max_bytes: u64,
         work: impl Fn(&mut CorpusCopies, &Arc<Segment>) -> GpuResult<P> + Sync,
     ) -> GpuResult<Vec<P>> {
-        self.usable_seats()?;
-        let seats = self.seats()?;
-        let is_usable = |at: &usize| seats[*at].device.check().is_ok();
-        let usable: Vec<usize> = (0..seats.len()).filter(is_usable).collect();
-        if usable.is_empty() {
-            return Err(GpuError::NoDevice);
-        }
+        let usable: Vec<usize> = self.usable_seats()?.iter().map(|seat| seat.position).collect();
+        let seats = self.open_seats();
         let mut by_seat: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for (at, segment) in segments.iter().enumerate() {
             let seat = lock(&self.homes).seat(address(segment), &usable);
             by_seat.entry(seat).or_default().push(at);
         }
         let at_seat = |(seat, places): (usize, Vec<usize>)| {
-            let part = |at: usize| {
-                Ok((at, self.at_seat(&seats[seat], seat, max_bytes, &segments[at], &work)?))
-            };
+            let part =
+                |at: usize| Ok((at, self.at_seat(&seats[seat], max_bytes, &segments[at], &work)?));
             places.into_iter().map(part).collect::<GpuResult<Vec<_>>>()
         };
         let parts: GpuResult<Vec<Vec<(usize, P)>>> = if by_seat.len() > 1 {
@@ -297,17 +305,16 @@ impl CudaSession {
         Ok(parts.into_iter().map(|(_, part)| part).collect())
     }
 
-    /// Returns the result of `work` for a segment at seat number `at`.
+    /// Returns the result of `work` for a segment at `seat`.
     fn at_seat<P>(
         &self,
         seat: &Seat,
-        at: usize,
         max_bytes: u64,
         segment: &Arc<Segment>,
         work: &impl Fn(&mut CorpusCopies, &Arc<Segment>) -> GpuResult<P>,
     ) -> GpuResult<P> {
         let mut copies = lock(&seat.copies);
-        copies.forget(&lock(&self.homes).take_gone(at));
+        copies.forget(&lock(&self.homes).take_gone(seat.position));
         copies.set_max_bytes(max_bytes)?;
         let part = work(&mut copies, segment).or_else(|error| match error {
             GpuError::OutOfMemory { .. } => {

@@ -34,9 +34,8 @@ use super::counters::Counters;
 use super::device::{Reserved, way_out};
 use super::fetch::{FetchedRanges, Objects};
 use crate::errors::{contain_panics, datafusion_error, from_gsst, task_error};
-use crate::placement::DeviceSession;
 use gsst::arrow::TextType;
-use gsst::parquet::device::{ColumnScanner, DeviceError, DeviceFault, DeviceResult, PendingRows};
+use gsst::parquet::device::{ColumnDevice, ColumnScanner, DeviceResult, PendingRows};
 use gsst::parquet::{GsstFooter, GsstParquetReader, ReadOptions, StretchMatches};
 
 /// The scan of one file, or of a part of it.
@@ -60,7 +59,7 @@ pub(super) struct FileScan {
 /// The use of a device by a scan.
 #[derive(Debug, Clone)]
 pub(super) struct DeviceUse {
-    pub(super) devices: Arc<DeviceSession>,
+    pub(super) columns: Arc<dyn ColumnDevice>,
     pub(super) partition: usize,
     pub(super) max_bytes: u64,
     pub(super) is_demanded: bool,
@@ -69,13 +68,7 @@ pub(super) struct DeviceUse {
 impl DeviceUse {
     /// Returns the scanner of this partition.
     pub(super) fn scanner(&self) -> DeviceResult<Arc<dyn ColumnScanner>> {
-        match self.devices.columns() {
-            Some(columns) => columns.scanner(self.partition, self.max_bytes),
-            None => {
-                let error = gsst::Error::external("GPU", "the session has no devices");
-                Err(DeviceError { fault: DeviceFault::Other, error })
-            }
-        }
+        self.columns.scanner(self.partition, self.max_bytes)
     }
 }
 

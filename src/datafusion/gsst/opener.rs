@@ -125,12 +125,14 @@ impl GsstOpener {
         let projector = projection.try_map_exprs(at_place)?.make_projector(&decoded_schema)?;
         let Conditions { row_filter, code_predicates, rest } = conditions;
         let options = &self.settings.options;
-        let device = self.placement.is_on_device().then(|| DeviceUse {
-            devices: Arc::clone(&self.settings.devices),
-            partition: self.partition,
-            max_bytes: options.gpu_memory_bytes,
-            is_demanded: options.device == Device::Gpu,
-        });
+        let device = self.settings.devices.columns().filter(|_| self.placement.is_on_device()).map(
+            |columns| DeviceUse {
+                columns: Arc::clone(columns),
+                partition: self.partition,
+                max_bytes: options.gpu_memory_bytes,
+                is_demanded: options.device == Device::Gpu,
+            },
+        );
         let consumer = MemoryConsumer::new(format!("GsstScan[{}]", self.partition));
         Ok(FileScan {
             object: file.object_meta,

@@ -21,7 +21,7 @@ use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricB
 use crate::options::{Device, TadocOptions};
 use crate::placement::session::{DeviceSession, demanded_but};
 use crate::throughput::{Decision, Effort, decide};
-use tadoc::accelerator::Rounds;
+use tadoc::accelerator::{MIN_ROUNDS_ELEMENTS, Rounds};
 use tadoc::build::BuilderKind;
 use tadoc::grammar::{RoundsEngine, RoundsOutput};
 
@@ -36,8 +36,6 @@ const DEVICE_S: f64 = 5e-3;
 const DEVICE_ELEMENT_S: f64 = 2e-9;
 /// Largest time on the device, as a share of the time on the cores.
 const MARGIN: f64 = 0.8;
-/// Least number of elements of a block for a device.
-const MIN_ELEMENTS: usize = 4 << 20;
 
 /// Returns the engine that runs rounds in place of the cores, or `None` if `tadoc.device` or the
 /// builder does not allow it. `metrics` count its grammars. A device that is demanded is opened
@@ -85,11 +83,8 @@ struct SessionRounds {
 impl SessionRounds {
     fn opened(&self) -> std::result::Result<&dyn Rounds, &str> {
         let open = || {
-            if let Some(problem) = self.devices.problem() {
-                return Err(problem);
-            }
-            let accelerator = self.devices.accelerator().ok_or_else(String::new)?;
-            accelerator.rounds(self.max_bytes).map_err(|error| error.to_string())
+            let rounds = self.devices.usable()?.rounds(self.max_bytes);
+            rounds.map_err(|error| error.to_string())
         };
         match self.opened.get_or_init(open) {
             Ok(rounds) => Ok(rounds.as_ref()),
@@ -100,7 +95,7 @@ impl SessionRounds {
     /// Returns true if a block of `num_elements` elements goes to a device. Otherwise adds to the
     /// missed time of the session.
     fn is_for_device(&self, num_elements: usize) -> bool {
-        if num_elements < MIN_ELEMENTS {
+        if num_elements < MIN_ROUNDS_ELEMENTS {
             return false;
         }
         if self.is_demanded {

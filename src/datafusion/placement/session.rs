@@ -97,8 +97,8 @@ impl DeviceSession {
     }
 
     /// Returns the devices for GSST columns, if there are any.
-    pub(crate) fn columns(&self) -> Option<&dyn ColumnDevice> {
-        self.devices.as_ref().ok().map(|devices| devices.columns.as_ref())
+    pub(crate) fn columns(&self) -> Option<&Arc<dyn ColumnDevice>> {
+        self.devices.as_ref().ok().map(|devices| &devices.columns)
     }
 
     /// Returns the state of the devices without waiting.
@@ -109,12 +109,19 @@ impl DeviceSession {
         }
     }
 
+    /// Returns the devices for tasks over corpora, or the reason why none can be used. Waits for the
+    /// driver.
+    pub(crate) fn usable(&self) -> std::result::Result<&dyn Accelerator, String> {
+        let devices = self.devices.as_ref().map_err(|reason| (*reason).to_owned())?;
+        match devices.accelerator.problem() {
+            Some(problem) => Err(problem),
+            None => Ok(devices.accelerator.as_ref()),
+        }
+    }
+
     /// Returns the reason why no device can be used. Waits for the driver.
     pub(crate) fn problem(&self) -> Option<String> {
-        match &self.devices {
-            Ok(devices) => devices.accelerator.problem(),
-            Err(reason) => Some((*reason).to_owned()),
-        }
+        self.usable().err()
     }
 
     /// Checks that there is a device, because the user demands one.
@@ -140,14 +147,11 @@ impl DeviceSession {
         is_on_device: impl Fn(&C) -> bool,
     ) -> C {
         let choice = choose(&|| self.state());
-        match self.problem_if(is_on_device(&choice)) {
+        let problem = if is_on_device(&choice) { self.problem() } else { None };
+        match problem {
             Some(problem) => choose(&|| DeviceState::Missing(problem.clone())),
             None => choice,
         }
-    }
-
-    fn problem_if(&self, is_on_device: bool) -> Option<String> {
-        if is_on_device { self.problem() } else { None }
     }
 
     /// Adds to the missed time what open devices would have saved of work on `num_cores` cores.
@@ -193,9 +197,9 @@ impl DeviceSession {
 
     /// Drops the copies of `segments` from the devices, because the segments are not loaded any
     /// more.
-    pub(crate) fn forget(&self, segments: &[&Arc<Segment>]) {
+    pub(crate) fn forget<'a>(&self, mut segments: impl Iterator<Item = &'a Arc<Segment>>) {
         if let Some(accelerator) = self.accelerator() {
-            accelerator.forget(segments);
+            accelerator.forget(&mut segments);
         }
     }
 }

@@ -57,8 +57,7 @@ impl Drop for LoadedFile {
             let mut shared = self._shared.iter().flat_map(|file| &file.segments);
             shared.any(|other| Arc::ptr_eq(segment, other))
         };
-        let own: Vec<_> = self.segments.iter().filter(|segment| !is_shared(segment)).collect();
-        self.devices.forget(&own);
+        self.devices.forget(self.segments.iter().filter(|segment| !is_shared(segment)));
     }
 }
 

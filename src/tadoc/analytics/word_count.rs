@@ -62,29 +62,6 @@ impl WordCounts {
         Ok(Self { vocabulary, merged })
     }
 
-    /// Builds the rows from counts that were made elsewhere (on a device): for each segment, the
-    /// counts by word id.
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] unless there is one count for each word of each segment,
-    /// [`Error::Capacity`] if a count needs more than 64 bits.
-    pub fn from_segments(vocabulary: Arc<Vocabulary>, mut counts: Vec<Vec<u64>>) -> Result<Self> {
-        let segments = vocabulary.corpus().segments();
-        let expected = segments.iter().map(|segment| segment.dag.num_words() as usize);
-        if !expected.clone().eq(counts.iter().map(Vec::len)) {
-            let got =
-                format!("{} of {} words", counts.len(), counts.iter().map(Vec::len).sum::<usize>());
-            let allowed = format!("{} of {} words", segments.len(), expected.sum::<usize>());
-            return Err(Error::InvalidArgument { name: "counts of segments", got, allowed });
-        }
-        let only = if vocabulary.is_one_segment() { counts.pop() } else { None };
-        let merged = match only {
-            Some(counts) => counts,
-            None => sums(&vocabulary, &counts)?,
-        };
-        Ok(Self { vocabulary, merged })
-    }
-
     /// Returns the vocabulary that the rows belong to.
     pub fn vocabulary(&self) -> &Arc<Vocabulary> {
         &self.vocabulary

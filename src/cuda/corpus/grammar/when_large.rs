@@ -8,12 +8,10 @@ use std::sync::OnceLock;
 
 use crate::device::Device;
 use crate::error::GpuError;
+use tadoc::accelerator::MIN_ROUNDS_ELEMENTS;
 use tadoc::grammar::{RoundsEngine, RoundsOutput};
 
 use super::DeviceRounds;
-
-/// Least number of elements for a device. Shorter sequences are left to the cores.
-const MIN_ELEMENTS: usize = 4 << 20;
 
 /// The [`DeviceRounds`] of the first device, made on first use.
 #[derive(Debug, Default)]
@@ -31,11 +29,6 @@ impl RoundsWhenLarge {
         Ok(Self { rounds: OnceLock::from(Ok(open()?)) })
     }
 
-    /// Returns true if the rounds of so many elements are worth a device.
-    pub fn is_large(num_elements: usize) -> bool {
-        num_elements >= MIN_ELEMENTS
-    }
-
     /// Returns the error of the last long sequence that was left to the cores, if there was one.
     pub fn fault(&self) -> Option<GpuError> {
         match self.rounds.get()? {
@@ -47,7 +40,7 @@ impl RoundsWhenLarge {
 
 impl RoundsEngine for RoundsWhenLarge {
     fn run(&self, symbols: &[u32], first_rule: u32) -> Option<RoundsOutput> {
-        if !Self::is_large(symbols.len()) {
+        if symbols.len() < MIN_ROUNDS_ELEMENTS {
             return None;
         }
         self.rounds.get_or_init(open).as_ref().ok()?.run(symbols, first_rule)

@@ -67,7 +67,7 @@ impl Accelerator for FakeDevices {
         0
     }
 
-    fn forget(&self, _: &[&Arc<Segment>]) {}
+    fn forget(&self, _: &mut dyn Iterator<Item = &Arc<Segment>>) {}
 
     fn term_vectors(&self, _: SegmentWork<'_>) -> Result<Vec<SegmentTerms>> {
         refused()

@@ -48,14 +48,14 @@ struct Content<C> {
     calibration: C,
 }
 
-/// Where the calibration of this user is kept: `TADOC_CALIBRATION`, else the file `calibration` in
-/// the folder `tadoc` of the user's configuration. `None` where no variable says where that is.
+/// Returns the path of this user's calibration: `TADOC_CALIBRATION`, else the file `calibration` in
+/// the folder `tadoc` of the user's configuration. `None` if no variable names that folder.
 pub fn path() -> Option<PathBuf> {
     path_from(|name| std::env::var_os(name), cfg!(windows))
 }
 
-/// Path of the cached rates of a device: the file `device` in the folder `tadoc` of the user's caches. `None` where no
-/// variable names that folder.
+/// Returns the path of the cached rates of a device: the file `device` in the folder `tadoc` of the
+/// user's caches. `None` if no variable names that folder.
 pub(super) fn cache_path() -> Option<PathBuf> {
     let folders = ["LOCALAPPDATA", "XDG_CACHE_HOME", ".cache"];
     path_in(folders, "device", |name| std::env::var_os(name), cfg!(windows))
@@ -71,8 +71,9 @@ fn path_from(variable: impl Fn(&str) -> Option<OsString>, is_windows: bool) -> O
     }
 }
 
-/// The file `name` in the folder `tadoc` of what the first variable names on Windows, the second elsewhere; where that
-/// is not set, of the folder below the user's own.
+/// Returns the path of the file `name` in a folder `tadoc`. That folder lies in the one that the
+/// first variable names on Windows and the second one elsewhere. If the second one is not set, it
+/// lies in the third folder below the user's home.
 fn path_in(
     [of_windows, of_xdg, below_home]: [&str; 3],
     name: &str,
@@ -91,20 +92,20 @@ fn path_in(
 }
 
 impl Calibration {
-    /// What is kept at [`path`], or the built-in values where there is nothing.
+    /// Reads the file at [`path`]. Returns the built-in values if there is none.
     ///
     /// # Errors
     ///
-    /// Those of [`Calibration::load_from`].
+    /// The errors of [`Calibration::load_from`].
     pub fn load() -> Result<Self> {
         path().map_or_else(|| Ok(Self::default()), |path| Self::load_from(&path))
     }
 
-    /// What is kept at `path`, or the built-in values where there is nothing.
+    /// Reads the file at `path`. Returns the built-in values if there is none.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`]; those of [`Calibration::from_text`].
+    /// [`Error::Io`], and the errors of [`Calibration::from_text`].
     pub fn load_from(path: &Path) -> Result<Self> {
         let failed =
             |error| Error::io(format!("reading the calibration {}", path.display()), error);
@@ -128,11 +129,11 @@ impl Calibration {
         }
     }
 
-    /// Replaces what is kept at `path`; makes its folder.
+    /// Replaces the file at `path`. Creates its folder.
     ///
     /// # Errors
     ///
-    /// [`Error::Io`]; those of [`Calibration::to_text`]. The file is as it was then.
+    /// [`Error::Io`], and the errors of [`Calibration::to_text`]. The old file then stays.
     pub fn save_to(&self, path: &Path) -> Result<()> {
         let failed =
             |error| Error::io(format!("writing the calibration {}", path.display()), error);

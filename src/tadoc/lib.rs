@@ -118,6 +118,8 @@
 //! | partition | DataFusion's unit of parallel work |
 //! | device | a GPU; the cores are the processor's |
 //! | placement | the decision whether cores or a device answer a task |
+//! | place | the cores or a device, as a placement decides |
+//! | route | the way of stored bytes to the cores or the device that decodes them |
 //! | rate | work per second, as measured or assumed by the throughput model |
 
 pub mod accelerator;

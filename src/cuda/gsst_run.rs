@@ -198,11 +198,11 @@ impl RunLayout {
             }
         }
         layout.form = Some(form);
-        layout.place(num_tables, num_splits, is_checked);
+        layout.lay_out(num_tables, num_splits, is_checked);
         Ok(layout)
     }
 
-    fn place(&mut self, num_tables: [usize; 2], num_splits: [usize; 2], is_checked: bool) {
+    fn lay_out(&mut self, num_tables: [usize; 2], num_splits: [usize; 2], is_checked: bool) {
         let mut input = Parts(self.stored_len_bytes + SLACK_BYTES);
         for (width, num) in [CodeWidth::Eight, CodeWidth::Twelve].into_iter().zip(num_tables) {
             let parts = self.width_mut(width);

@@ -74,14 +74,14 @@ struct Loaded {
 
 /// The addresses of a run on the device, and its stream.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RunPlace<'a> {
+pub(super) struct RunAddresses<'a> {
     pub(super) stream: &'a Arc<CudaStream>,
     pub(super) input: u64,
     pub(super) scratch: u64,
     pub(super) output: u64,
 }
 
-impl RunPlace<'_> {
+impl RunAddresses<'_> {
     /// Returns the address of a part of the input.
     fn input(&self, part: &Range<usize>) -> u64 {
         self.input + part.start as u64
@@ -143,7 +143,7 @@ impl RunKernels {
     pub(super) unsafe fn run(
         &self,
         layout: &RunLayout,
-        at: RunPlace<'_>,
+        at: RunAddresses<'_>,
         must_be_utf8: bool,
     ) -> Result<(), GpuError> {
         // SAFETY: the caller guarantees it.
@@ -162,7 +162,7 @@ impl RunKernels {
     pub(super) unsafe fn check(
         &self,
         layout: &RunLayout,
-        at: RunPlace<'_>,
+        at: RunAddresses<'_>,
     ) -> Result<(), GpuError> {
         // SAFETY: the caller guarantees it.
         unsafe { self.sums(layout, at, true) }?;
@@ -184,7 +184,7 @@ impl RunKernels {
         layout: &RunLayout,
         parts: &WidthParts,
         function: &CudaFunction,
-        at: RunPlace<'_>,
+        at: RunAddresses<'_>,
     ) -> Result<(), GpuError> {
         let places = [&parts.tables, &parts.places, &parts.block_idxs].map(|part| at.input(part));
         let (blocks, code_ends) = (at.input(&layout.blocks), at.scratch(&layout.code_ends));
@@ -205,7 +205,7 @@ impl RunKernels {
     ///
     /// The contract of [`RunKernels::run`]. The blocks must have been checked, by
     /// [`RunKernels::check`] or earlier.
-    unsafe fn decode(&self, layout: &RunLayout, at: RunPlace<'_>) -> Result<(), GpuError> {
+    unsafe fn decode(&self, layout: &RunLayout, at: RunAddresses<'_>) -> Result<(), GpuError> {
         let widths = [(CodeWidth::Eight, &layout.eight), (CodeWidth::Twelve, &layout.twelve)];
         for (width, parts) in widths {
             if parts.num_blocks == 0 {
@@ -250,7 +250,7 @@ impl RunKernels {
         &self,
         layout: &RunLayout,
         parts: &WidthParts,
-        at: RunPlace<'_>,
+        at: RunAddresses<'_>,
     ) -> Result<(), GpuError> {
         let [places, block_idxs] = [&parts.places, &parts.block_idxs].map(|part| at.input(part));
         let [blocks, frames] = [&layout.blocks, &layout.frames].map(|part| at.input(part));
@@ -267,7 +267,7 @@ impl RunKernels {
         &self,
         layout: &RunLayout,
         parts: &WidthParts,
-        at: RunPlace<'_>,
+        at: RunAddresses<'_>,
     ) -> Result<(), GpuError> {
         let splits = at.scratch(&parts.split_rows);
         let (text, views) = (at.output(&layout.text), at.output(&layout.rows));
@@ -286,7 +286,7 @@ impl RunKernels {
     unsafe fn rows(
         &self,
         layout: &RunLayout,
-        at: RunPlace<'_>,
+        at: RunAddresses<'_>,
         must_be_utf8: bool,
     ) -> Result<(), GpuError> {
         let loaded = self.loaded()?;
@@ -322,7 +322,7 @@ impl RunKernels {
     pub(super) unsafe fn run_valid(
         &self,
         layout: &RunLayout,
-        at: RunPlace<'_>,
+        at: RunAddresses<'_>,
     ) -> Result<(), GpuError> {
         // SAFETY: the caller guarantees it.
         unsafe { self.sums(layout, at, false) }?;
@@ -348,7 +348,7 @@ impl RunKernels {
     unsafe fn sums(
         &self,
         layout: &RunLayout,
-        at: RunPlace<'_>,
+        at: RunAddresses<'_>,
         is_check: bool,
     ) -> Result<(), GpuError> {
         let loaded = self.loaded()?;
@@ -380,7 +380,7 @@ impl RunKernels {
     unsafe fn offsets(
         &self,
         layout: &RunLayout,
-        at: RunPlace<'_>,
+        at: RunAddresses<'_>,
         is_check: bool,
     ) -> Result<(), GpuError> {
         let loaded = self.loaded()?;
@@ -418,7 +418,7 @@ impl RunKernels {
 }
 
 /// Returns the address of the offsets: in the output, or in scratch if views are requested.
-fn offsets_of(layout: &RunLayout, at: RunPlace<'_>) -> u64 {
+fn offsets_of(layout: &RunLayout, at: RunAddresses<'_>) -> u64 {
     match layout.form {
         Some(RowForm::Views) => at.scratch(&layout.scratch_offsets),
         _ => at.output(&layout.rows),

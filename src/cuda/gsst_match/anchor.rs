@@ -1,4 +1,4 @@
-//! Choice of the place in a literal where the filter looks: its rarest place.
+//! Choice of the position in a literal at which the filter looks: its rarest one.
 //!
 //! The filter compares two codes, about 6 bytes, with the literal: the code that covers the byte
 //! `anchor` of the literal, and the next one. At a common place, most candidates are wrong and must

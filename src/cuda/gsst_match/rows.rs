@@ -127,7 +127,7 @@ impl DeviceRows {
     }
 
     /// Returns the device memory used in addition to the blocks' bytes: symbols and places of rows.
-    pub fn places_len_bytes(&self) -> u64 {
+    pub fn overhead_len_bytes(&self) -> u64 {
         let lists = self.lists.iter().map(|list| list.tables.num_bytes() + list.blocks.num_bytes());
         (lists.sum::<usize>() + self.frames.num_bytes()) as u64 + self.bytes.num_bytes() as u64
             - self.stored_len_bytes

@@ -344,7 +344,7 @@ fn append(mut job: Job, inputs: Vec<Input>, arguments: &Arguments) -> Outcome {
             note(text);
         }
     };
-    let name = living.store.place();
+    let name = living.store.location();
     job.options.profile = living.store.profile();
     let (base, ingest) = (living.version(None)?, job.options);
     let outcome = Arc::new(Mutex::new(None));

@@ -97,7 +97,7 @@ impl Living {
             merge_columns: Some(Arc::new(merge_columns)),
             ..OptimizeOptions::default()
         };
-        let place = self.store.place();
+        let place = self.store.location();
         match self.wait(self.store.recompress_if_due(version, &options)) {
             Ok(done) => {
                 done.map(|done| format!("{place}: version {}: compressed anew", done.number))

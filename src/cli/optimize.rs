@@ -76,7 +76,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let mut lines = Vec::new();
     match (plan.is_worth_it(), arguments.dry_run) {
         (false, _) => {
-            let place = living.store.place();
+            let place = living.store.location();
             lines.push(format!("{place}: version {}: nothing to do", base.number));
         }
         (true, true) => lines.extend(planned(&plan)),
@@ -149,7 +149,7 @@ fn done(
     let (old, new) = (before.file_bytes + before.edit_bytes, after.file_bytes + after.edit_bytes);
     Ok(format!(
         "{}: version {}: {} and {} rebuilt as {}, {} before, {} after ({})",
-        living.store.place(),
+        living.store.location(),
         version.number,
         plural(rebuilt(before).map(|(_, parts)| parts.len() as u64).sum(), "part"),
         plural(before.num_edits(), "edit"),

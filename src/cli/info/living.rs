@@ -29,7 +29,7 @@ fn facts(living: &Living, version: &Version) -> Outcome<Vec<Fact>> {
     let options = OptimizeOptions::default();
     let plan = living.wait(living.store.optimize_plan(version, &options))?;
     Ok(vec![
-        Fact::text("corpus", &living.store.place()),
+        Fact::text("corpus", &living.store.location()),
         Fact::count("version", version.number),
         Fact::text("committed", &time(version.time_us)),
         Fact::text("kind", version.kind.as_str()),

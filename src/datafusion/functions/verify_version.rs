@@ -26,7 +26,7 @@ pub(super) async fn verify_version(
     let mut files: Vec<Corpus> = Vec::new();
     let mut is_well = true;
     for part in &version.parts {
-        let Some(file) = found.place.file(part) else { continue };
+        let Some(file) = found.location.file(part) else { continue };
         reservation.try_grow(file.meta.size as usize)?;
         let bytes = read_part(&run, &file).await?;
         // All files stay decoded, because edits are applied to all of them.
@@ -58,7 +58,7 @@ pub(super) async fn verify_version(
             Err(error) => Err(error),
         };
         is_well &= outcome.is_ok();
-        let file = format!("{} version {number}", found.store.place());
+        let file = format!("{} version {number}", found.store.location());
         let row = Row { segment: None, section: "edits", offset: None, len_bytes: None, outcome };
         if !send(&mut run, &file, &[row]).await? {
             return Ok(());
@@ -68,7 +68,7 @@ pub(super) async fn verify_version(
         let (making, limit) = (version.clone(), run.scan.options.max_output_bytes);
         let apply = move || apply(&making, files, &edits, limit);
         let row = tokio::task::spawn_blocking(apply).await.map_err(task_error)?;
-        let file = format!("{} version {}", found.store.place(), version.number);
+        let file = format!("{} version {}", found.store.location(), version.number);
         send(&mut run, &file, &[row]).await?;
     }
     Ok(())

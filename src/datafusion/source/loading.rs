@@ -152,7 +152,7 @@ impl CorpusCache {
         let cell = Arc::clone(&self.lock().slot(&sections.key(open)).cell);
         let file = cell.get_or_try_init(|| self.load_file(context, open, keep, sections)).await;
         file.cloned().map_err(|error| match source.living() {
-            Some(view) => explain_missing(&view.place, error),
+            Some(view) => explain_missing(&view.location, error),
             None => error,
         })
     }

@@ -76,8 +76,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let mut lines = Vec::new();
     match (plan.is_worth_it(), arguments.dry_run) {
         (false, _) => {
-            let place = living.store.location();
-            lines.push(format!("{place}: version {}: nothing to do", base.number));
+            let location = living.store.location();
+            lines.push(format!("{location}: version {}: nothing to do", base.number));
         }
         (true, true) => lines.extend(planned(&plan)),
         (true, false) => {

@@ -18,7 +18,7 @@ use tadoc_store::{Part, Version};
 use crate::display::{bytes, grouped, plain, plural};
 use crate::failure::{Failure, Outcome};
 use crate::living::Living;
-use crate::places::{Corpora, CorpusFile, Places, StoredFile};
+use crate::resolver::{BlockingResolver, Corpora, CorpusFile, StoredFile};
 
 /// Bytes at the start of every file that belong to no section.
 const HEADER_BYTES: u64 = 64;
@@ -46,12 +46,12 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
-    let places = Places::new()?;
+    let resolver = BlockingResolver::new()?;
     let mut total = Total::default();
     for location in &arguments.corpora {
-        match places.corpora(location, arguments.version) {
+        match resolver.corpora(location, arguments.version) {
             Ok(Corpora::Living(store)) => {
-                let living = Living { store, places: places.clone() };
+                let living = Living { store, resolver: resolver.clone() };
                 total
                     .print(verify_living(&living, location, arguments.version), arguments.quiet)?;
             }
@@ -177,7 +177,7 @@ fn verify_parts(living: &Living, version: &Version, report: &mut Report) {
     let limits = OpenLimits::default();
     for part in &version.parts {
         let Part::File { len_bytes, .. } = part else { continue };
-        let checked = living.places.wait(living.store.read_part(part, &limits));
+        let checked = living.resolver.wait(living.store.read_part(part, &limits));
         let is_damage = |error: &Error| error.is_damage() || matches!(error, Error::Missing { .. });
         let verdict = match &checked {
             Ok(_) => "ok",

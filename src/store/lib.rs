@@ -42,10 +42,10 @@
 //! ```
 //!
 //! Reading order: `names` (of commits and files), `version` (the value), `manifest` (its bytes),
-//! `staging`, `storage` (the operations at a location), `local`, `object` and `location` (folders that
-//! survive power loss, object stores, and the choice between them), `thread` and `retry` (helpers),
-//! `abandoned` (files without a commit), `store` (the handle), `part_file`, `change` and `commit`
-//! (the next version), `assemble` (a version as a corpus), `optimize` (parts built anew),
+//! `staging`, `storage` (the operations at a location), `local`, `object` and `location` (folders
+//! that survive power loss, object stores, and the choice between them), `thread` and `retry`
+//! (helpers), `abandoned` (files without a commit), `store` (the handle), `part_file`, `change` and
+//! `commit` (the next version), `assemble` (a version as a corpus), `optimize` (parts built anew),
 //! `recompress` (when that is due), `clean_up`.
 //!
 //! The crate needs no runtime: blocking work and waiting happen on threads of their own.

@@ -139,8 +139,8 @@ pub enum Error {
     },
     /// A commit was sent, and its outcome is unknown.
     #[error(
-        "{location}: no answer whether version {version} was committed: {source}; before trying again, \
-         look for commit {commit_id} in the history"
+        "{location}: no answer whether version {version} was committed: {source}; before trying \
+         again, look for commit {commit_id} in the history"
     )]
     UnknownCommit {
         /// Folder or prefix of the corpus.

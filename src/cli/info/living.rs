@@ -49,7 +49,7 @@ fn facts(living: &Living, version: &Version) -> Outcome<Vec<Fact>> {
 fn text_bytes(living: &Living, arguments: &Arguments, version: &Version) -> Option<u64> {
     let mut text_bytes = 0u64;
     for part in &version.parts {
-        let file = living.places.part(&arguments.corpus, part).ok()?;
+        let file = living.resolver.part(&arguments.corpus, part).ok()?;
         text_bytes += file.map_or(0, |file| file.footer.len_bytes());
     }
     Some(text_bytes)

@@ -4,7 +4,7 @@
 //! location ─▶ Resolver ─┬─ corpora ─▶ Found::Living   a folder or prefix with versions
 //!                       │             Found::Files    a .tadoc file; a folder or glob of them
 //!                       ├─ files   ─▶ FileAt          any files: the input of an ingest
-//!                       ├─ storage ─▶ Storage         location of a living corpus, existing or new
+//!                       ├─ storage ─▶ Storage         location of a living corpus
 //!                       └─ object  ─▶ store and path  location of a new file
 //! ```
 //!

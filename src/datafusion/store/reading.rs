@@ -1,5 +1,5 @@
-//! Versions that one statement reads. The first scan that asks for a location looks it up; the others
-//! reuse the result.
+//! Versions that one statement reads. The first scan that asks for a location looks it up; the
+//! others reuse the result.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -142,8 +142,8 @@ pub(super) fn check_files(version: &Version, files: &[OpenFile]) -> Result<()> {
     Ok(())
 }
 
-/// Explains, in an error about a missing file of the corpus at `location`, what may have happened to
-/// the file.
+/// Explains, in an error about a missing file of the corpus at `location`, what may have happened
+/// to the file.
 pub(crate) fn explain_missing(location: &str, error: DataFusionError) -> DataFusionError {
     let DataFusionError::ObjectStore(cause) = error.find_root() else { return error };
     let object_store::Error::NotFound { path, .. } = cause.as_ref() else { return error };

@@ -230,7 +230,7 @@ fn ranks_are_those_of_the_corpora() {
                 assert_eq!(index.len(), expected.len(), "{what}");
                 for (row, (words, ranked)) in expected.iter().enumerate() {
                     assert!(index.sequences().words(row).eq(words.iter().copied()), "{what}");
-                    let places = index.places_of(row);
+                    let places = index.entries_of(row);
                     let found = index.counts()[places.clone()].iter().zip(&index.doc_ids()[places]);
                     let found = found.map(|(&count, &doc_id)| (Reverse(count), doc_id));
                     assert!(found.eq(ranked.iter().copied()), "{what}: {words:?}");

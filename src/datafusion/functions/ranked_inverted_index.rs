@@ -215,9 +215,9 @@ fn send_index(
 ) -> Result<bool> {
     // The sequence of each row.
     let sequences: Vec<u32> =
-        (0..index.len()).flat_map(|row| index.places_of(row).map(move |_| row as u32)).collect();
+        (0..index.len()).flat_map(|row| index.entries_of(row).map(move |_| row as u32)).collect();
     let sequence = |row: usize| sequences[row] as usize;
-    let rank = |&row: &usize| (row - index.places_of(sequence(row)).start + 1) as u64;
+    let rank = |&row: &usize| (row - index.entries_of(sequence(row)).start + 1) as u64;
     let scan = run.scan.clone();
     send_in_order(run, sequences.len(), index.sequences().num_words(), |range| {
         MadeRows::passing(&scan, range, |column, rows| match column {

@@ -173,7 +173,7 @@ pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
 
     /// Returns the parts of segments that the function uses, if no filter needs text.
     fn uses(&self, _scan: &Scan) -> Uses {
-        Uses::Places
+        Uses::Positions
     }
 
     /// Returns true if rows that a device counted can be sent from any number of partitions.

@@ -15,7 +15,7 @@ use crate::placement::KnownTasks;
 use crate::source::cache::FILES_AT_ONCE;
 use crate::source::loaded::{LoadContext, LoadedCorpus, LoadedFile};
 use crate::source::location::{read_range, store_of};
-use crate::source::memory::{MemoryWhenUsed, Uses, estimate_bytes, places_memory, text_memory};
+use crate::source::memory::{MemoryWhenUsed, Uses, estimate_bytes, positions_memory, text_memory};
 use crate::source::open_file::OpenFile;
 use crate::source::sections::Sections;
 use crate::source::{CorpusCache, Source};
@@ -228,12 +228,12 @@ impl CorpusCache {
         files: &[Arc<LoadedFile>],
         keep: &[String],
     ) -> Result<()> {
-        if context.uses != Uses::Places {
+        if context.uses != Uses::Positions {
             return Ok(());
         }
         for file in files {
             let mut held = file.places_bytes.lock().unwrap_or_else(PoisonError::into_inner);
-            let needed = places_memory(&file.segments);
+            let needed = positions_memory(&file.segments);
             if *held < needed {
                 self.resize(&file.reservation, file.reservation.size() + needed, keep)?;
                 *held = needed;

@@ -33,11 +33,11 @@ fn parts_are_the_rows_of_the_cores() {
             let (mut sequence, mut row) = (0, 0);
             for part in (0..parts.num_parts()).map(|at| parts.part(at)) {
                 for at in 0..part.len() {
-                    while index.places_of(sequence).end <= row {
+                    while index.entries_of(sequence).end <= row {
                         sequence += 1;
                     }
                     assert!(part.words(at).eq(index.sequences().words(sequence)), "{n}, {row}");
-                    let rank = (row - index.places_of(sequence).start + 1) as u64;
+                    let rank = (row - index.entries_of(sequence).start + 1) as u64;
                     let got = (part.doc_ids()[at], part.counts()[at], part.ranks()[at]);
                     assert_eq!(
                         got,

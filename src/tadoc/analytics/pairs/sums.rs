@@ -91,7 +91,7 @@ impl<K: Key + Keyed<Key = K>> PairSums<K> {
                 parts.min_count,
             );
         }
-        self.place(pieces, words, parts);
+        self.group_by_first_word(pieces, words, parts);
         let mut start = 0;
         for at in 0..self.ends.len() {
             let end = self.ends[at];
@@ -109,8 +109,8 @@ impl<K: Key + Keyed<Key = K>> PairSums<K> {
         Ok(())
     }
 
-    /// Places the pairs of a bucket by first word.
-    fn place<'k>(
+    /// Groups the pairs of a bucket by first word.
+    fn group_by_first_word<'k>(
         &mut self,
         pieces: impl Iterator<Item = &'k [K]> + Clone,
         words: Range<usize>,

@@ -189,7 +189,7 @@ impl RankedInvertedIndex {
     ///
     /// # Panics
     /// If `row` is not below [`len`](Self::len).
-    pub fn places_of(&self, row: usize) -> Range<usize> {
+    pub fn entries_of(&self, row: usize) -> Range<usize> {
         self.ends[row]..self.ends[row + 1]
     }
 

@@ -23,7 +23,7 @@ use crate::placement::{self, Task};
 use crate::portions::added_up;
 use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
-use crate::scan::{Run, Scan};
+use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
 use tadoc::analytics::{Cooccurrences, Fold, Pairing, TraversalTask};
@@ -127,7 +127,7 @@ impl TableFunction for Cooccurrence {
         }
     }
 
-    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
             run.blocking(move |run| self.send_pairs(run, &loaded)).await
@@ -137,7 +137,7 @@ impl TableFunction for Cooccurrence {
 }
 
 impl Cooccurrence {
-    fn send_pairs(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+    fn send_pairs(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let memory_bytes = task_memory_bytes(&run);
         let (vocabulary, words) = (loaded.vocabulary(self.fold)?, loaded.words(self.fold)?);
         let (scan, traversal) = (run.scan.clone(), run.scan.options.traversal);

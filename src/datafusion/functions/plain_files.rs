@@ -7,12 +7,12 @@ use datafusion::error::Result;
 use object_store::ObjectStoreExt;
 
 use crate::errors::{datafusion_error, task_error};
-use crate::scan::Run;
+use crate::scan::Execution;
 use crate::source::location::{SourceFile, store_of};
 use tadoc::Error;
 
 /// Reads the bytes of `file` and unpacks them as its ending says.
-pub(super) async fn read_file(run: &Run, file: &SourceFile) -> Result<Bytes> {
+pub(super) async fn read_file(run: &Execution, file: &SourceFile) -> Result<Bytes> {
     let limit = run.scan.options.max_output_bytes.min(i32::MAX as u64);
     check_len(file.meta.size, limit)?;
     let store = store_of(&run.runtime, file)?;

@@ -28,7 +28,7 @@ use crate::errors::{core_error, datafusion_error};
 use crate::placement::{self, Task};
 use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
 use crate::scan::signature::{self, ColumnKind, Signature};
-use crate::scan::{Run, Scan};
+use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
 use tadoc::analytics::{self, DocSelection, Fold, TraversalTask};
@@ -136,7 +136,7 @@ impl TableFunction for RankedInvertedIndex {
         counts.window([place])?.project(columns.map(col).into_iter().chain([rank]))
     }
 
-    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
             run.blocking(move |run| send_rows(run, &loaded, &self)).await
@@ -145,7 +145,7 @@ impl TableFunction for RankedInvertedIndex {
     }
 }
 
-fn send_rows(mut run: Run, loaded: &LoadedCorpus, asked: &RankedInvertedIndex) -> Result<()> {
+fn send_rows(mut run: Execution, loaded: &LoadedCorpus, asked: &RankedInvertedIndex) -> Result<()> {
     let &RankedInvertedIndex { num_words, fold } = asked;
     let (vocabulary, words) = (loaded.vocabulary(fold)?, loaded.words(fold)?);
     if fold == Fold::None && run.scan.placement.is_on_device() {
@@ -192,7 +192,7 @@ fn send_rows(mut run: Run, loaded: &LoadedCorpus, asked: &RankedInvertedIndex) -
 }
 
 /// Returns the documents that are counted.
-fn documents(run: &Run, loaded: &LoadedCorpus) -> Result<DocSelection> {
+fn documents(run: &Execution, loaded: &LoadedCorpus) -> Result<DocSelection> {
     let docs = match ranks_matter(&run.scan) {
         true => DocSelection::all(&loaded.corpus),
         false => all_selected_documents(run)?,
@@ -209,7 +209,7 @@ fn ranks_matter(scan: &Scan) -> bool {
 
 /// Sends the rows of some sequences. Returns false if the function should stop.
 fn send_index(
-    run: &mut Run,
+    run: &mut Execution,
     index: &analytics::RankedInvertedIndex,
     words: &StringViewArray,
 ) -> Result<bool> {

@@ -29,7 +29,7 @@ use crate::placement::{self, Task};
 use crate::portions::added_up;
 use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
-use crate::scan::{Run, Scan};
+use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
 use tadoc::analytics::{DocumentSequences, Fold, SequenceCounts, Traversal, TraversalTask};
@@ -160,7 +160,7 @@ impl TableFunction for SequenceCount {
         added_up(rows.of_all(Arc::new(self.clone()), &["sequence", "count"])?)
     }
 
-    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
             run.blocking(move |run| match self.by_doc {
@@ -182,7 +182,7 @@ enum SequenceRange {
 }
 
 impl SequenceCount {
-    fn send_counts(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+    fn send_counts(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let memory_bytes = task_memory_bytes(&run);
         let (vocabulary, words) = (loaded.vocabulary(self.fold)?, loaded.words(self.fold)?);
         let (scan, traversal) = (run.scan.clone(), run.scan.options.traversal);
@@ -242,7 +242,7 @@ impl SequenceCount {
         Ok(())
     }
 
-    fn send_by_document(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+    fn send_by_document(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let docs: Vec<u64> = selected_documents(&run)?.iter().collect();
         let memory_bytes = task_memory_bytes(&run);
         let (vocabulary, words) = (loaded.vocabulary(self.fold)?, loaded.words(self.fold)?);

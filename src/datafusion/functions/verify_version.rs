@@ -7,7 +7,7 @@ use datafusion::error::{DataFusionError, Result};
 use super::verify_file::{Row, decoded_bytes, send, verify_file};
 use crate::errors::task_error;
 use crate::options::TadocOptions;
-use crate::scan::Run;
+use crate::scan::Execution;
 use crate::source::location::{SourceFile, store_of};
 use crate::store::FoundCorpus;
 use crate::user_columns::check_tables;
@@ -18,7 +18,7 @@ use tadoc_store::{Part, Version, VersionEdits, assemble};
 
 /// Sends the rows of `version` of `found`.
 pub(super) async fn verify_version(
-    mut run: Run,
+    mut run: Execution,
     found: &FoundCorpus,
     version: &Version,
 ) -> Result<()> {
@@ -75,7 +75,7 @@ pub(super) async fn verify_version(
 }
 
 /// Reads the bytes of a file. Returns a fault if the file does not exist.
-async fn read_part(run: &Run, file: &SourceFile) -> Result<Result<Bytes, Error>> {
+async fn read_part(run: &Execution, file: &SourceFile) -> Result<Result<Bytes, Error>> {
     let store = store_of(&run.runtime, file)?;
     let read = match store.get_opts(&file.meta.location, Default::default()).await {
         Ok(object) => object.bytes().await,

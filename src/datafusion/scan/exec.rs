@@ -40,7 +40,7 @@ use crate::errors::mask_secrets;
 use crate::scan::filter::{Stage, project_schema};
 use crate::scan::function::TableFunction;
 use crate::scan::output::Output;
-use crate::scan::{Run, Scan, Shared};
+use crate::scan::{Execution, Scan, Shared};
 use crate::source::memory::MemoryWhenUsed;
 use crate::source::{CorpusCache, OpenFile};
 
@@ -290,7 +290,7 @@ impl ExecutionPlan for TadocExec {
             1 => Arc::default(),
             _ => Arc::clone(&self.shared),
         };
-        let run = Run {
+        let run = Execution {
             scan: Arc::clone(&self.scan),
             shared,
             partition,

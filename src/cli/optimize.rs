@@ -113,8 +113,8 @@ fn rebuild(living: &Living, plan: &OptimizePlan, options: &OptimizeOptions) -> O
 
 /// Returns the parts of the base version that `plan` rebuilds.
 fn rebuilt(plan: &OptimizePlan) -> impl Iterator<Item = (&PartRun, &[Part])> {
-    let stretches = plan.stretches().iter().filter(|stretch| stretch.is_rebuilt);
-    stretches.map(|stretch| (stretch, &plan.base().parts[stretch.parts.clone()]))
+    let runs = plan.runs().iter().filter(|run| run.is_rebuilt);
+    runs.map(|run| (run, &plan.base().parts[run.parts.clone()]))
 }
 
 /// Formats the steps of `plan` for a dry run.
@@ -124,8 +124,8 @@ fn planned(plan: &OptimizePlan) -> Vec<String> {
         plural(plan.num_edits(), "edit"),
         bytes(plan.edit_bytes)
     )];
-    for (stretch, parts) in rebuilt(plan) {
-        let (first, end) = (stretch.doc_ids.start, stretch.doc_ids.end);
+    for (run, parts) in rebuilt(plan) {
+        let (first, end) = (run.doc_ids.start, run.doc_ids.end);
         lines.push(format!("would become one file, documents {first} to {end}:"));
         lines.extend(parts.iter().map(|part| match part {
             Part::File { len_bytes, .. } => {

@@ -52,8 +52,8 @@ pub fn words(profile: TokenizerProfile, text: &[u8]) -> Vec<Word<'_>> {
 /// UTF-8.
 fn uax29_runs(text: &[u8]) -> Vec<(usize, &[u8])> {
     let start_of = |part: &str| part.as_ptr() as usize - text.as_ptr() as usize;
-    let stretches = text.utf8_chunks().flat_map(|chunk| chunk.valid().split('\0'));
-    let segments = stretches.flat_map(|stretch| stretch.split_word_bounds());
+    let passages = text.utf8_chunks().flat_map(|chunk| chunk.valid().split('\0'));
+    let segments = passages.flat_map(|passage| passage.split_word_bounds());
     segments
         .filter(|segment| segment.chars().any(char::is_alphanumeric))
         .map(|segment| (start_of(segment), segment.as_bytes()))

@@ -28,7 +28,7 @@ use super::rows::{MatchBlock, MatchFrame, SLACK_BYTES};
 use super::units::{ListUnits, unit_frames};
 use crate::device::Device;
 use crate::error::GpuError;
-use crate::gsst_run::{Parts, Plain, RowForm, RunLayout, put};
+use crate::gsst_run::{BufferRanges, Plain, RowForm, RunLayout, put};
 use crate::module::{GSST_PLACES, Module};
 use crate::run_kernels::{RunAddresses, RunKernels};
 
@@ -42,7 +42,7 @@ const TABLE_BYTES: usize = 8 << 8;
 
 impl Plain for MatchBlock {}
 
-/// The parts of a run to be matched, with their ranges.
+/// The layout of a run to be matched: the range of each array.
 #[derive(Debug)]
 pub(crate) struct MatchLayout {
     run: RunLayout,
@@ -67,7 +67,7 @@ pub(crate) struct MatchLayout {
     num_units: u32,
 }
 
-/// The parts of the output.
+/// The ranges of the output.
 #[derive(Debug, Clone)]
 pub(crate) struct MatchOutput {
     pub(crate) offsets: Range<usize>,
@@ -83,11 +83,11 @@ impl MatchOutput {
     const TOTALS_AT: usize = 8;
 
     fn new(num_rows: usize, text_len_bytes: usize, is_text_wanted: bool) -> Self {
-        let mut parts = Parts::behind(Self::HEAD_BYTES);
-        let offsets = parts.next(4 * (num_rows + 1));
-        let rows = parts.next(4 * num_rows);
-        let text = is_text_wanted.then(|| parts.next(text_len_bytes));
-        Self { offsets, rows, text, len_bytes: parts.len_bytes() }
+        let mut ranges = BufferRanges::behind(Self::HEAD_BYTES);
+        let offsets = ranges.next(4 * (num_rows + 1));
+        let rows = ranges.next(4 * num_rows);
+        let text = is_text_wanted.then(|| ranges.next(text_len_bytes));
+        Self { offsets, rows, text, len_bytes: ranges.len_bytes() }
     }
 
     /// Returns the range that must be 0 if nothing matches: totals and the first offset.
@@ -150,10 +150,10 @@ impl MatchLayout {
         let run = RunLayout::new(blocks, RowForm::Views, false)?;
         let mut lists = [CodeWidth::Eight, CodeWidth::Twelve].map(MatchList::new);
         let num_units = add_blocks(blocks, &mut lists);
-        let mut input = Parts::behind(run.input_len_bytes);
-        for (list, parts) in lists.iter_mut().zip([&run.eight, &run.twelve]) {
+        let mut input = BufferRanges::behind(run.input_len_bytes);
+        for (list, ranges) in lists.iter_mut().zip([&run.eight, &run.twelve]) {
             list.blocks_part = input.next(list.blocks.len() * size_of::<MatchBlock>());
-            list.tables_part = parts.tables.clone();
+            list.tables_part = ranges.tables.clone();
         }
         let bytes_of = |predicate: &RowPredicate| input.next(predicate.to_bytes().len());
         let predicate_parts = predicates.iter().map(bytes_of).collect();
@@ -175,7 +175,7 @@ impl MatchLayout {
                 << units.width().bits()
         };
         let units = num_units as usize;
-        let mut scratch = Parts::behind(run.scratch_len_bytes);
+        let mut scratch = BufferRanges::behind(run.scratch_len_bytes);
         Ok(Self {
             frames: scratch.next(num_frames * size_of::<MatchFrame>()),
             next: scratch.next(most(&|list, one| num_codes(list, one) * one.num_states())),

@@ -151,7 +151,7 @@ fn send_rows(mut run: Execution, loaded: &LoadedCorpus, asked: &RankedInvertedIn
     if fold == Fold::None && run.scan.placement.is_on_device() {
         let rank = || {
             let docs = documents(&run, loaded)?;
-            placement::ranked_parts(&run, &vocabulary, &docs, num_words)
+            placement::ranked_table(&run, &vocabulary, &docs, num_words)
         };
         if let Some(parts) = run.shared.prepared(rank)?.as_ref() {
             let scan = run.scan.clone();

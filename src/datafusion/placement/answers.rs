@@ -26,8 +26,8 @@ use datafusion::physical_plan::metrics::{Count, Time};
 use crate::errors::datafusion_error;
 use crate::options::Device;
 use crate::placement::chooser::WORDS_KEPT;
-use crate::placement::ranked_parts::RankedParts;
-use crate::placement::sequence_parts::{Counted, SequenceParts};
+use crate::placement::ranked_table::RankedTable;
+use crate::placement::sequence_table::{Counted, SequenceTable};
 use crate::scan::Execution;
 use tadoc::accelerator::{Accelerator, RowAccount, SegmentWork, Step};
 use tadoc::analytics::{
@@ -82,11 +82,11 @@ pub(crate) fn sequence_counts(
     run: &Execution,
     vocabulary: &Arc<Vocabulary>,
     n: usize,
-) -> Result<Option<SequenceParts>> {
+) -> Result<Option<SequenceTable>> {
     let refused = || SequenceCounts::segments_refused(vocabulary, n);
     let count = |devices: &dyn Accelerator, work: SegmentWork<'_>| devices.sequence_counts(work, n);
     let counted = Counted { num_words: n, min_count: 1, are_pairs: false };
-    let joined = |parts, held| Ok(SequenceParts::new(vocabulary, counted, parts, held));
+    let joined = |parts, held| Ok(SequenceTable::new(vocabulary, counted, parts, held));
     unless(run, refused, || answer(run, vocabulary, join_row_bytes(vocabulary), count, joined))
 }
 
@@ -95,12 +95,12 @@ pub(crate) fn cooccurrences(
     run: &Execution,
     vocabulary: &Arc<Vocabulary>,
     Pairing { window, min_count }: Pairing,
-) -> Result<Option<SequenceParts>> {
+) -> Result<Option<SequenceTable>> {
     let refused = || Cooccurrences::segments_refused(vocabulary);
     let count =
         |devices: &dyn Accelerator, work: SegmentWork<'_>| devices.pair_counts(work, window);
     let counted = Counted { num_words: 2, min_count, are_pairs: true };
-    let joined = |parts, held| Ok(SequenceParts::new(vocabulary, counted, parts, held));
+    let joined = |parts, held| Ok(SequenceTable::new(vocabulary, counted, parts, held));
     unless(run, refused, || answer(run, vocabulary, join_row_bytes(vocabulary), count, joined))
 }
 
@@ -119,15 +119,15 @@ pub(crate) fn ranked_inverted_index(
 }
 
 /// Returns the rows of [`ranked_inverted_index`] part by part, for words that are not folded.
-pub(crate) fn ranked_parts(
+pub(crate) fn ranked_table(
     run: &Execution,
     vocabulary: &Arc<Vocabulary>,
     docs: &DocSelection,
     n: usize,
-) -> Result<Option<RankedParts>> {
+) -> Result<Option<RankedTable>> {
     let refused = || RankedInvertedIndex::segments_refused(vocabulary, n);
     let rank = |devices: &dyn Accelerator, work: SegmentWork<'_>| devices.ranked_documents(work, n);
-    let joined = |parts, held| RankedParts::new(vocabulary, docs, n, parts, held);
+    let joined = |parts, held| RankedTable::new(vocabulary, docs, n, parts, held);
     unless(run, refused, || answer(run, vocabulary, 0, rank, joined))
 }
 

@@ -24,7 +24,7 @@ use crate::version::Part;
 use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::edits::{Edit, LivingCorpus};
 use tadoc::error::{Error, Result};
-use tadoc::format::{FileFooter, SegmentMeta, SegmentParts, read_columns};
+use tadoc::format::{FileFooter, SegmentContents, SegmentMeta, read_columns};
 use tadoc::segment::{Corpus, Segment};
 
 /// A run as one file.
@@ -170,7 +170,7 @@ impl Documents {
                 }
             }
             for (segment, meta) in copied {
-                builder.push_segment(&SegmentParts {
+                builder.push_segment(&SegmentContents {
                     dictionary: segment.dictionary.clone(),
                     grammar: segment.dag.grammar().clone(),
                     paths: segment.paths.clone(),

@@ -2,7 +2,7 @@
 //! builder makes. In this way, hostile content passes checksums and entropy coding.
 
 use tadoc::error::Result;
-use tadoc::format::{CorpusWriter, EncodedSegment, SegmentParts};
+use tadoc::format::{CorpusWriter, EncodedSegment, SegmentContents};
 use tadoc::grammar::Grammar;
 use tadoc::ids::RuleId;
 use tadoc::segment::{Corpus, Dag, Paths, PrefixSums, Segment};
@@ -38,7 +38,7 @@ impl Draft {
             let sums = PrefixSums::new(&dag);
             (0..self.grammar.num_docs()).map(|doc| sums.doc_len_bytes(doc)).sum()
         });
-        let parts = SegmentParts {
+        let parts = SegmentContents {
             dictionary: self.dictionary.clone(),
             grammar: self.grammar.clone(),
             paths: self.paths.clone(),

@@ -34,7 +34,7 @@ pub(super) struct Counted {
 
 /// The rows of all segments.
 #[derive(Debug)]
-pub(crate) struct SequenceParts {
+pub(crate) struct SequenceTable {
     keys: RowKeys,
     /// Count of each key, by segment.
     counts: Vec<Vec<u64>>,
@@ -47,14 +47,14 @@ pub(crate) struct SequenceParts {
 
 /// The rows of one part, ascending.
 #[derive(Debug)]
-pub(crate) struct SequencePart {
+pub(crate) struct SequenceSlice {
     num_words: usize,
     word_bits: u32,
     keys: Vec<u64>,
     counts: Vec<u64>,
 }
 
-impl SequenceParts {
+impl SequenceTable {
     /// Builds the rows from those of all `segments` of the corpus of `vocabulary`. `held` is the
     /// reservation of their memory.
     pub(super) fn new(
@@ -93,7 +93,7 @@ impl SequenceParts {
     ///
     /// # Panics
     /// Panics if `at` is not below [`num_parts`](Self::num_parts).
-    pub(crate) fn part(&self, at: usize) -> Result<SequencePart> {
+    pub(crate) fn part(&self, at: usize) -> Result<SequenceSlice> {
         let mut entries: Vec<(u64, u64)> = Vec::new();
         for (segment_idx, range) in ranges(&self.starts, at).into_iter().enumerate() {
             let counts = &self.counts[segment_idx];
@@ -103,7 +103,7 @@ impl SequenceParts {
             // The stable sort merges ascending runs.
             entries.sort_by_key(|&(key, _)| key);
         }
-        let mut part = SequencePart {
+        let mut part = SequenceSlice {
             num_words: self.keys.num_words,
             word_bits: self.keys.word_bits,
             keys: Vec::with_capacity(entries.len()),
@@ -121,7 +121,7 @@ impl SequenceParts {
     }
 }
 
-impl SequencePart {
+impl SequenceSlice {
     /// Returns the number of rows.
     pub(crate) fn len(&self) -> usize {
         self.keys.len()

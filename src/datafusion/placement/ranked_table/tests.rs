@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::placement::sequence_parts::tests::{documents, held};
+use crate::placement::sequence_table::tests::{documents, held};
 use tadoc::analytics::RankedInvertedIndex;
 use testkit::corpus_of_texts;
 
@@ -26,7 +26,7 @@ fn parts_are_the_rows_of_the_cores() {
             let segments = 0..corpus.segments().len();
             let segments: Vec<_> =
                 segments.map(|at| SegmentRanked::from_segment(&corpus, at, n).unwrap()).collect();
-            let parts = RankedParts::new(&vocabulary, &docs, n, segments.clone(), held()).unwrap();
+            let parts = RankedTable::new(&vocabulary, &docs, n, segments.clone(), held()).unwrap();
             assert!(parts.num_parts() > 1);
             let index = RankedInvertedIndex::from_segments(vocabulary.clone(), &docs, n, segments);
             let index = index.unwrap();
@@ -59,7 +59,7 @@ fn what_is_no_matrix_is_refused() {
     let refused = |change: fn(&mut SegmentRanked)| {
         let mut segment = SegmentRanked::from_segment(&corpus, 0, 2).unwrap();
         change(&mut segment);
-        RankedParts::new(&vocabulary, &docs, 2, vec![segment], held()).is_err()
+        RankedTable::new(&vocabulary, &docs, 2, vec![segment], held()).is_err()
     };
     assert!(!refused(|_| ()));
     assert!(refused(|segment| segment.starts[1] = 5000) && refused(|s| s.starts.truncate(3)));

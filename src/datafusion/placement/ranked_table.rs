@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The partitions that send parts also make them, as for
-//! [`SequenceParts`](crate::placement::sequence_parts::SequenceParts). All parts have about the
+//! [`SequenceTable`](crate::placement::sequence_table::SequenceTable). All parts have about the
 //! same number of rows, and all rows of a sequence are in one part. Words must not be folded.
 //! O(rows), and the time to sort the documents of a sequence of several segments. The function that
 //! gives the same rows at once is
@@ -25,7 +25,7 @@ use crate::placement::row_keys::{RowKeys, SAMPLED_ROWS, SegmentKeys, ranges, wor
 
 /// The rows of all segments.
 #[derive(Debug)]
-pub(crate) struct RankedParts {
+pub(crate) struct RankedTable {
     keys: RowKeys,
     segments: Vec<Entries>,
     /// For each document, true if it is asked for. Empty if all documents are asked for.
@@ -47,7 +47,7 @@ struct Entries {
 
 /// The rows of one part, ascending by sequence and rank.
 #[derive(Debug)]
-pub(crate) struct RankedPart {
+pub(crate) struct RankedSlice {
     num_words: usize,
     word_bits: u32,
     /// Key of the sequence of each row.
@@ -57,7 +57,7 @@ pub(crate) struct RankedPart {
     ranks: Vec<u64>,
 }
 
-impl RankedParts {
+impl RankedTable {
     /// Builds the rows of sequences of `n` words in `docs` from the rows of all `segments` of the
     /// corpus of `vocabulary`, whose words are not folded. `held` is the reservation of their
     /// memory.
@@ -99,7 +99,7 @@ impl RankedParts {
     ///
     /// # Panics
     /// Panics if `at` is not below [`num_parts`](Self::num_parts).
-    pub(crate) fn part(&self, at: usize) -> RankedPart {
+    pub(crate) fn part(&self, at: usize) -> RankedSlice {
         let mut sequences: Vec<(u64, usize, usize)> = Vec::new();
         for (segment_idx, range) in ranges(&self.starts, at).into_iter().enumerate() {
             sequences.extend(range.map(|at| (self.keys.key(segment_idx, at), segment_idx, at)));
@@ -114,7 +114,7 @@ impl RankedParts {
         });
         let num_rows = num_rows.sum();
         let new = || Vec::with_capacity(num_rows);
-        let mut part = RankedPart {
+        let mut part = RankedSlice {
             num_words: self.keys.num_words,
             word_bits: self.keys.word_bits,
             keys: new(),
@@ -162,7 +162,7 @@ impl Entries {
     }
 }
 
-impl RankedPart {
+impl RankedSlice {
     /// Returns the number of rows.
     pub(crate) fn len(&self) -> usize {
         self.keys.len()

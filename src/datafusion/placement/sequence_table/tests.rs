@@ -74,7 +74,7 @@ fn parts_are_the_rows_of_the_cores() {
         for what in [sequences(2), sequences(3), sequences(8), pairs(1), pairs(9)] {
             let segments = 0..corpus.segments().len();
             let segments: Vec<_> = segments.map(|at| from_segment(&corpus, at, what)).collect();
-            let parts = SequenceParts::new(&vocabulary, what, segments, held());
+            let parts = SequenceTable::new(&vocabulary, what, segments, held());
             assert!(parts.num_parts() > 1 || what.num_words == 2, "{what:?}");
             let (sequences, counts) = counted(vocabulary.clone(), what);
             let mut row = 0;
@@ -100,7 +100,7 @@ fn what_occurs_nowhere_is_left_out_and_counts_are_64_bits() {
         let mut segment = from_segment(&corpus, 0, what);
         let num_rows = segment.keys.len();
         segment.counts[1] = count;
-        (num_rows, SequenceParts::new(&vocabulary, what, vec![segment], held()).part(0).unwrap())
+        (num_rows, SequenceTable::new(&vocabulary, what, vec![segment], held()).part(0).unwrap())
     };
     let (num_rows, part) = parts(0);
     assert_eq!(part.len(), num_rows - 1);
@@ -110,7 +110,7 @@ fn what_occurs_nowhere_is_left_out_and_counts_are_64_bits() {
     let folded = Vocabulary::new(&one).unwrap().folded(Fold::Case).unwrap();
     let mut segment = from_segment(&one, 0, what);
     segment.counts.fill(u64::MAX);
-    let parts = SequenceParts::new(&folded, what, vec![segment], held());
+    let parts = SequenceTable::new(&folded, what, vec![segment], held());
     assert!(parts.part(0).is_err());
 }
 
@@ -124,6 +124,6 @@ fn nothing_is_one_part_without_rows() {
     let vocabulary = Vocabulary::new(&corpus).unwrap();
     let what = Counted { num_words: 3, min_count: 1, are_pairs: false };
     let segments = (0..corpus.segments().len()).map(|at| from_segment(&corpus, at, what)).collect();
-    let parts = SequenceParts::new(&vocabulary, what, segments, held());
+    let parts = SequenceTable::new(&vocabulary, what, segments, held());
     assert_eq!((parts.num_parts(), parts.part(0).unwrap().len()), (1, 0));
 }

@@ -61,7 +61,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
                 }
             }
             Err(failure) => {
-                let mut report = Report::of(&location.display().to_string());
+                let mut report = Report::new(&location.display().to_string());
                 report.note(failure);
                 total.print(report, arguments.quiet)?;
             }
@@ -130,7 +130,7 @@ struct Report {
 }
 
 impl Report {
-    fn of(name: &str) -> Self {
+    fn new(name: &str) -> Self {
         Self { lines: vec![name.to_owned()], ..Self::default() }
     }
 
@@ -148,7 +148,7 @@ impl Report {
 
 /// Checks a living corpus. At the first failure, the dependent checks are skipped.
 fn verify_living(living: &Living, location: &Path, version: Option<u64>) -> Report {
-    let mut report = Report::of(&location.display().to_string());
+    let mut report = Report::new(&location.display().to_string());
     if let Err(failure) = verify_version(living, version, &mut report) {
         report.note(failure);
     }
@@ -198,7 +198,7 @@ fn verify_parts(living: &Living, version: &Version, report: &mut Report) {
 }
 
 fn verify(stored: StoredFile) -> Report {
-    let mut report = Report::of(stored.file.name());
+    let mut report = Report::new(stored.file.name());
     match stored.open() {
         Ok(file) => verify_file(&file, &mut report),
         Err(failure) => report.note(failure),

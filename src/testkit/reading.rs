@@ -33,7 +33,7 @@ pub struct Plain {
 
 impl Plain {
     /// Splits whole documents into words with [`naive::words`].
-    pub fn of(profile: TokenizerProfile, documents: &[Document]) -> Self {
+    pub fn from_documents(profile: TokenizerProfile, documents: &[Document]) -> Self {
         let placed = |word: naive::Word<'_>| PlainWord {
             text: word.text.to_owned(),
             byte_offset: word.byte_offset as u64,

@@ -36,7 +36,7 @@ pub fn svg_of(all: &AllSeries, title: Option<&str>, sql: &str) -> Outcome<String
     };
     let subtitle = cut(&sql.split_whitespace().collect::<Vec<_>>().join(" "), MAX_SUBTITLE_CHARS);
     let page = Page { title: &title, subtitle: &subtitle, height: LINES_HEIGHT, notes: &[] };
-    let axis = Axis::of(values(), true);
+    let axis = Axis::from_values(values(), true);
     let svg = match &all.positions {
         Some(positions) => {
             let page = Page { notes: &notes(all, positions), ..page };
@@ -96,7 +96,7 @@ fn lines(area: &Area<'_>, all: &AllSeries, positions: &[Option<f64>], y: Axis) -
         Curve { name, color, runs: runs_of(series, positions, step) }
     };
     let curves: Vec<Curve> = all.series.iter().zip(COLORS).map(curve).collect();
-    let mut x = Axis::of(positions.iter().copied().flatten(), false);
+    let mut x = Axis::from_values(positions.iter().copied().flatten(), false);
     if !all.is_numeric {
         let mut named: Vec<(f64, String)> = positions
             .iter()

@@ -102,7 +102,9 @@ impl DeviceRows {
             bytes,
             frames: device.copy_of("places of rows", &plan.frames)?,
             lists: lists.map(|list| list.upload(device)).collect::<Result<_, _>>()?,
-            sample: FourGrams::of(&blocks.iter().map(SealedBlock::of_valid).collect::<Vec<_>>()),
+            sample: FourGrams::from_blocks(
+                &blocks.iter().map(SealedBlock::of_valid).collect::<Vec<_>>(),
+            ),
             num_frames: plan.frames.len(),
             num_units: plan.num_units,
             num_rows: plan.num_rows,
@@ -211,7 +213,7 @@ impl Plan {
             return Err(GpuError::Mismatch { what: "rows of a selection", got, expected });
         }
         let first_frame = self.frames.len() as u32;
-        let sections = PackedSections::of(block);
+        let sections = PackedSections::from_block(block);
         self.add_frames(block, &sections);
         if block.text_ends().is_none() {
             self.add_lengths(block, at, first_frame as usize);
@@ -291,7 +293,7 @@ struct PackedSections {
 }
 
 impl PackedSections {
-    fn of<B: AsRef<[u8]>>(block: &Block<B>) -> Self {
+    fn from_block<B: AsRef<[u8]>>(block: &Block<B>) -> Self {
         let header = block.as_bytes();
         let number = |at: usize| {
             u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])

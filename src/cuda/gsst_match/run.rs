@@ -187,7 +187,7 @@ impl MatchLayout {
             text_before: scratch.next(8 * units),
             scratch_len_bytes: scratch.len_bytes(),
             output: MatchOutput::new(run.num_rows, run.text_len_bytes, is_text_wanted),
-            sample: FourGrams::of(blocks),
+            sample: FourGrams::from_blocks(blocks),
             input_len_bytes: lengths.end,
             predicates: predicate_parts,
             run,

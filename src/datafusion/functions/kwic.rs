@@ -136,7 +136,7 @@ impl Kwic {
         let max_bytes = run.scan.options.max_output_bytes;
         let corpus = &loaded.corpus;
         let segments = searched_segments(&run, corpus);
-        let num_hits = NumHits::of(&run)?;
+        let num_hits = NumHits::for_execution(&run)?;
         let reservation = run.reservation("Kwic");
         let mut outcome = Ok(true);
         let mut visit = |batch: &ContextBatch| {

@@ -20,7 +20,7 @@ pub(super) async fn read_file(run: &Execution, file: &SourceFile) -> Result<Byte
     run.counter("bytes_read").add(bytes.len());
     // The length of some files is known only after they are read.
     check_len(bytes.len() as u64, limit)?;
-    let packing = Packing::of(&file.path);
+    let packing = Packing::from_path(&file.path);
     if packing == Packing::None {
         return Ok(bytes);
     }
@@ -37,7 +37,7 @@ enum Packing {
 }
 
 impl Packing {
-    fn of(path: &str) -> Self {
+    fn from_path(path: &str) -> Self {
         match path.rsplit('.').next() {
             Some("gz") => Self::Gzip,
             Some("zst") => Self::Zstd,

@@ -150,7 +150,7 @@ impl Search {
             is_cancelled: &is_cancelled,
         };
         let segments = searched_segments(&run, &loaded.corpus);
-        let num_hits = NumHits::of(&run)?;
+        let num_hits = NumHits::for_execution(&run)?;
         let hits_found = run.counter("hits");
         let reservation = run.reservation("Search");
         let mut outcome = Ok(());

@@ -77,7 +77,7 @@ pub(super) struct NumHits {
 }
 
 impl NumHits {
-    pub(super) fn of(run: &Execution) -> Result<Self> {
+    pub(super) fn for_execution(run: &Execution) -> Result<Self> {
         let found = run.shared.prepared(|| Ok(AtomicU64::new(0)))?;
         Ok(Self { found, max_hits: run.scan.options.max_hits })
     }

@@ -267,7 +267,7 @@ impl SequenceCount {
             let doc_ids: Vec<u64> = (0..docs.len()).flat_map(doc_of_row).collect();
             let make = |range: Range<usize>| {
                 let rows: Vec<usize> = range.collect();
-                MadeRows::of(&scan, &rows, |column, rows| match column {
+                MadeRows::from_columns(&scan, &rows, |column, rows| match column {
                     0 => int64(rows.iter().map(|&row| doc_ids[row])),
                     1 => sequence_texts(counts.sequences(), words, rows),
                     _ => int64(rows.iter().map(|&row| counts.counts()[row])),

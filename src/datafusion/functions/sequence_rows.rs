@@ -71,11 +71,11 @@ impl MadeRows {
         if let Some(mask) = scan.mask(rows.len(), |position| column(position, &rows))? {
             rows = selected(&mask).map(|at| rows[at]).collect();
         }
-        Self::of(scan, &rows, column)
+        Self::from_columns(scan, &rows, column)
     }
 
     /// Makes `rows`. `column` makes each column.
-    pub(super) fn of(
+    pub(super) fn from_columns(
         scan: &Scan,
         rows: &[usize],
         column: impl Fn(usize, &[usize]) -> Result<ArrayRef>,

@@ -126,8 +126,9 @@ impl TadocExec {
     /// Returns the memory that the segments of each file need, with the file's key.
     pub(crate) fn memory_when_used(&self) -> impl Iterator<Item = (String, MemoryWhenUsed)> {
         let uses = self.function.uses(&self.scan);
-        let of_file =
-            move |open: &OpenFile| (open.key(), MemoryWhenUsed::of(&open.footer.segments, uses));
+        let of_file = move |open: &OpenFile| {
+            (open.key(), MemoryWhenUsed::for_segments(&open.footer.segments, uses))
+        };
         self.scan.corpora().iter().map(of_file)
     }
 

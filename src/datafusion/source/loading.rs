@@ -270,7 +270,8 @@ fn too_little(context: &LoadContext, source: &Source, error: DataFusionError) ->
     if !matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)) {
         return error;
     }
-    let of_file = |open: &OpenFile| MemoryWhenUsed::of(&open.footer.segments, context.uses);
+    let of_file =
+        |open: &OpenFile| MemoryWhenUsed::for_segments(&open.footer.segments, context.uses);
     let needed = source.corpora().iter().map(of_file);
     let needed = needed.fold(MemoryWhenUsed::default(), MemoryWhenUsed::and).bytes(num_cores());
     if needed > context.options.max_memory_bytes {

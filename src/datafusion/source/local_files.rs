@@ -212,7 +212,7 @@ impl fmt::Display for DiskFile {
 
 impl DiskFile {
     /// Creates a store for `path`; `None` if the session's store finds the file.
-    pub(crate) fn of(path: PathBuf) -> Option<Self> {
+    pub(crate) fn from_path(path: PathBuf) -> Option<Self> {
         (!is_addressed(&path)).then_some(Self { path })
     }
 

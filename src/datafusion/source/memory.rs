@@ -69,7 +69,7 @@ pub(crate) struct MemoryWhenUsed {
 }
 
 impl MemoryWhenUsed {
-    pub(crate) fn of(segments: &[SegmentMeta], uses: Uses) -> Self {
+    pub(crate) fn for_segments(segments: &[SegmentMeta], uses: Uses) -> Self {
         let held = segments.iter().map(|segment| held_when_used(segment, uses));
         let held_bytes = held.fold(0, u64::saturating_add);
         let decoding = segments.iter().map(|segment| match uses {
@@ -166,7 +166,7 @@ mod tests {
         let limits = OpenLimits::default();
         let (footer, _) = Corpus::from_bytes("small.tadoc", &file, &limits).unwrap();
         let segment = footer.segments[0].clone();
-        let small = MemoryWhenUsed::of(std::slice::from_ref(&segment), Uses::Positions);
+        let small = MemoryWhenUsed::for_segments(std::slice::from_ref(&segment), Uses::Positions);
         let decoding = segment.decoding_bytes();
         assert_eq!(decoding, 3 << 20);
         assert_eq!(small.bytes(16), small.held_bytes + decoding);
@@ -175,6 +175,6 @@ mod tests {
         let all = (0..5_000).map(|_| small).fold(MemoryWhenUsed::default(), MemoryWhenUsed::and);
         assert_eq!(all.bytes(16), 5_000 * small.held_bytes + 16 * decoding);
         assert!(all.bytes(16) < 512 << 20, "{all:?}");
-        assert_eq!(all, MemoryWhenUsed::of(&vec![segment; 5_000], Uses::Positions));
+        assert_eq!(all, MemoryWhenUsed::for_segments(&vec![segment; 5_000], Uses::Positions));
     }
 }

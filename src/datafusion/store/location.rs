@@ -90,7 +90,7 @@ impl LivingLocation {
             e_tag: Some(format!("crc32c-{crc32c:08x}")),
             version: None,
         };
-        let on_disk = self.folder().and_then(|folder| DiskFile::of(folder.join(&name)));
+        let on_disk = self.folder().and_then(|folder| DiskFile::from_path(folder.join(&name)));
         let found = FoundFile { relative: name.clone(), meta, on_disk };
         Some(self.parsed.file(self.parsed.display(&name), found))
     }

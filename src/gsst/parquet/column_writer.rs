@@ -76,7 +76,7 @@ impl ColumnWriter {
         for array in &self.pending {
             stretch.append(&mut rows(array)?);
         }
-        let statistics = TextStatistics::of(&stretch, self.column.text_type.is_utf8());
+        let statistics = TextStatistics::from_rows(&stretch, self.column.text_type.is_utf8());
         let mut len_bytes = 0;
         if statistics.num_nulls < statistics.num_rows {
             let block = self.encoder.encode_rows(&stretch)?;

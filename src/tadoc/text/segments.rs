@@ -104,7 +104,7 @@ enum AsciiClass {
 }
 
 impl AsciiClass {
-    const fn of(byte: u8) -> Self {
+    const fn from_byte(byte: u8) -> Self {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' => Self::Letter,
             b'0'..=b'9' => Self::Digit,
@@ -136,7 +136,7 @@ static ASCII_CLASSES: [AsciiClass; 256] = {
     let mut classes = [AsciiClass::Other; 256];
     let mut byte = 0;
     while byte < 128 {
-        classes[byte] = AsciiClass::of(byte as u8);
+        classes[byte] = AsciiClass::from_byte(byte as u8);
         byte += 1;
     }
     classes

@@ -52,7 +52,7 @@ pub enum StorageSource {
 }
 
 impl StorageSource {
-    fn of(read_bytes: u64, fetched_bytes: Option<u64>) -> Self {
+    fn from_bytes(read_bytes: u64, fetched_bytes: Option<u64>) -> Self {
         match fetched_bytes {
             None => Self::Unknown,
             Some(fetched) if fetched >= read_bytes - read_bytes / 10 => Self::Storage,
@@ -89,7 +89,7 @@ pub fn measure_storage(path: &Path) -> Result<StorageRate> {
     let seconds = start.elapsed().as_secs_f64();
     let read_bytes: u64 = done.iter().map(|done| done.read_bytes).sum();
     let fetched_bytes = done.iter().map(|done| done.fetched_bytes).sum();
-    let source = StorageSource::of(read_bytes, fetched_bytes);
+    let source = StorageSource::from_bytes(read_bytes, fetched_bytes);
     Ok(StorageRate { gb_per_s: read_bytes as f64 / seconds / 1e9, source })
 }
 
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn sources_follow_what_was_fetched() {
-        let of = |fetched| StorageSource::of(1000, fetched);
+        let of = |fetched| StorageSource::from_bytes(1000, fetched);
         assert_eq!(of(None), StorageSource::Unknown);
         assert_eq!(of(Some(0)), StorageSource::PageCache);
         assert_eq!(of(Some(500)), StorageSource::Both);

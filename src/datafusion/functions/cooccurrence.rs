@@ -152,16 +152,16 @@ impl Cooccurrence {
         };
         let pairing = Pairing { window: self.window, min_count: self.min_count };
         let count = || placement::cooccurrences(&run, &vocabulary, pairing);
-        if let Some(parts) = run.shared.prepared(count)?.as_ref() {
-            note_rows(&run, loaded, self.device_task(&scan), parts.num_segment_rows());
-            return send_share(&mut run, parts.num_parts(), |at| {
-                let part = parts.part(at).map_err(datafusion_error)?;
-                MadeRows::passing(&scan, 0..part.len(), |column, rows| match column {
+        if let Some(table) = run.shared.prepared(count)?.as_ref() {
+            note_rows(&run, loaded, self.device_task(&scan), table.num_segment_rows());
+            return send_share(&mut run, table.num_slices(), |at| {
+                let slice = table.slice(at).map_err(datafusion_error)?;
+                MadeRows::passing(&scan, 0..slice.len(), |column, rows| match column {
                     0 | 1 => {
-                        let word = |&row: &usize| part.words(row).nth(column);
+                        let word = |&row: &usize| slice.words(row).nth(column);
                         words_at(words, &rows.iter().filter_map(word).collect::<Vec<_>>())
                     }
-                    _ => int64(rows.iter().map(|&row| part.counts()[row])),
+                    _ => int64(rows.iter().map(|&row| slice.counts()[row])),
                 })
             });
         }

@@ -153,17 +153,17 @@ fn send_rows(mut run: Execution, loaded: &LoadedCorpus, asked: &RankedInvertedIn
             let docs = documents(&run, loaded)?;
             placement::ranked_table(&run, &vocabulary, &docs, num_words)
         };
-        if let Some(parts) = run.shared.prepared(rank)?.as_ref() {
+        if let Some(table) = run.shared.prepared(rank)?.as_ref() {
             let scan = run.scan.clone();
-            return send_share(&mut run, parts.num_parts(), |at| {
-                let part = parts.part(at);
-                MadeRows::passing(&scan, 0..part.len(), |column, rows| match column {
+            return send_share(&mut run, table.num_slices(), |at| {
+                let slice = table.slice(at);
+                MadeRows::passing(&scan, 0..slice.len(), |column, rows| match column {
                     SEQUENCE => {
-                        texts_of_rows(words, num_words, rows.iter().map(|&row| part.words(row)))
+                        texts_of_rows(words, num_words, rows.iter().map(|&row| slice.words(row)))
                     }
-                    DOC_ID_POSITION => int64(rows.iter().map(|&row| part.doc_ids()[row])),
-                    COUNT_POSITION => int64(rows.iter().map(|&row| part.counts()[row])),
-                    _ => int64(rows.iter().map(|&row| part.ranks()[row])),
+                    DOC_ID_POSITION => int64(rows.iter().map(|&row| slice.doc_ids()[row])),
+                    COUNT_POSITION => int64(rows.iter().map(|&row| slice.counts()[row])),
+                    _ => int64(rows.iter().map(|&row| slice.ranks()[row])),
                 })
             });
         }

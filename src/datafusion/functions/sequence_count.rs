@@ -194,18 +194,18 @@ impl SequenceCount {
             })
         };
         let count = || placement::sequence_counts(&run, &vocabulary, self.num_words);
-        if let Some(parts) = run.shared.prepared(count)?.as_ref() {
-            note_rows(&run, loaded, self.device_task(&scan), parts.num_segment_rows());
-            return send_share(&mut run, parts.num_parts(), |at| {
-                let part = parts.part(at).map_err(datafusion_error)?;
-                MadeRows::passing(&scan, 0..part.len(), |column, rows| {
+        if let Some(table) = run.shared.prepared(count)?.as_ref() {
+            note_rows(&run, loaded, self.device_task(&scan), table.num_segment_rows());
+            return send_share(&mut run, table.num_slices(), |at| {
+                let slice = table.slice(at).map_err(datafusion_error)?;
+                MadeRows::passing(&scan, 0..slice.len(), |column, rows| {
                     match column == text_position {
                         true => texts_of_rows(
                             words,
                             self.num_words,
-                            rows.iter().map(|&row| part.words(row)),
+                            rows.iter().map(|&row| slice.words(row)),
                         ),
-                        false => int64(rows.iter().map(|&row| part.counts()[row])),
+                        false => int64(rows.iter().map(|&row| slice.counts()[row])),
                     }
                 })
             });

@@ -9,7 +9,7 @@
 //! time_on_device   time_preparing   missing copies are uploaded and derived
 //!                  time_counting    kernels run
 //!                  time_copying     rows are copied to the host
-//!                  time_joining     rows of segments are joined at once (not part by part)
+//!                  time_joining     rows of segments are joined at once (not by slice)
 //! device_upload_bytes               bytes that were uploaded
 //! ```
 
@@ -118,7 +118,7 @@ pub(crate) fn ranked_inverted_index(
     unless(run, refused, || answer(run, vocabulary, JOIN_ROW_BYTES, rank, joined))
 }
 
-/// Returns the rows of [`ranked_inverted_index`] part by part, for words that are not folded.
+/// Returns the rows of [`ranked_inverted_index`] slice by slice, for words that are not folded.
 pub(crate) fn ranked_table(
     run: &Execution,
     vocabulary: &Arc<Vocabulary>,

@@ -1,4 +1,4 @@
-//! Comparisons of parts of ranked sequences with the rows of the cores, for one segment and many.
+//! Comparisons of slices of ranked sequences with the rows of the cores, for one segment and many.
 
 use std::sync::Arc;
 
@@ -26,19 +26,19 @@ fn parts_are_the_rows_of_the_cores() {
             let segments = 0..corpus.segments().len();
             let segments: Vec<_> =
                 segments.map(|at| SegmentRanked::from_segment(&corpus, at, n).unwrap()).collect();
-            let parts = RankedTable::new(&vocabulary, &docs, n, segments.clone(), held()).unwrap();
-            assert!(parts.num_parts() > 1);
+            let table = RankedTable::new(&vocabulary, &docs, n, segments.clone(), held()).unwrap();
+            assert!(table.num_slices() > 1);
             let index = RankedInvertedIndex::from_segments(vocabulary.clone(), &docs, n, segments);
             let index = index.unwrap();
             let (mut sequence, mut row) = (0, 0);
-            for part in (0..parts.num_parts()).map(|at| parts.part(at)) {
-                for at in 0..part.len() {
+            for slice in (0..table.num_slices()).map(|at| table.slice(at)) {
+                for at in 0..slice.len() {
                     while index.entries_of(sequence).end <= row {
                         sequence += 1;
                     }
-                    assert!(part.words(at).eq(index.sequences().words(sequence)), "{n}, {row}");
+                    assert!(slice.words(at).eq(index.sequences().words(sequence)), "{n}, {row}");
                     let rank = (row - index.entries_of(sequence).start + 1) as u64;
-                    let got = (part.doc_ids()[at], part.counts()[at], part.ranks()[at]);
+                    let got = (slice.doc_ids()[at], slice.counts()[at], slice.ranks()[at]);
                     assert_eq!(
                         got,
                         (index.doc_ids()[row], index.counts()[row], rank),

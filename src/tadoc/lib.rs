@@ -118,6 +118,7 @@
 //! | portion | a run of segments that fits into memory and is answered before the next one |
 //! | partition | DataFusion's unit of parallel work |
 //! | execution | one partition of a scan while it runs |
+//! | slice | rows of a result that are made and sent together |
 //! | device | a GPU; the cores are the processor's |
 //! | placement | the decision whether cores or a device answer a task |
 //! | place | the cores or a device, as a placement decides |

@@ -460,7 +460,7 @@ fn measure_ranked(
         times.whole += start.elapsed().as_secs_f64();
         let id = |word: u32| vocabulary.ids(word as usize).next().unwrap().1;
         let is_same = |row: usize| {
-            let (places, (docs, counts)) = (expected.places_of(row), rows.docs(row));
+            let (places, (docs, counts)) = (expected.entries_of(row), rows.docs(row));
             let doc_ids = expected.doc_ids()[places.clone()].iter().copied();
             rows.words(row).eq(expected.sequences().words(row).map(id))
                 && docs.iter().map(|&doc| u64::from(doc)).eq(doc_ids)

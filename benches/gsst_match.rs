@@ -142,7 +142,7 @@ fn check_and_time(
         rate_gb_per_s(NUM_RUNS / 2),
         rate_gb_per_s(NUM_RUNS - 1),
         rate_gb_per_s(0),
-        (selection.scratch_len_bytes() + column.rows.places_len_bytes()) as f64
+        (selection.scratch_len_bytes() + column.rows.overhead_len_bytes()) as f64
             / f64::from(1 << 20),
     );
     Ok(())

@@ -37,7 +37,7 @@ const MAX_ROUNDS: usize = 7;
 const SECONDS: f64 = 3.0;
 
 /// A run of a traversal or a peer, which returns its number of rows.
-type Run<'a> = Box<dyn Fn() -> usize + Send + Sync + 'a>;
+type Traverse<'a> = Box<dyn Fn() -> usize + Send + Sync + 'a>;
 
 /// Windows and their counts, in ascending order.
 type Rows<const N: usize> = Vec<([u32; N], u64)>;
@@ -47,8 +47,8 @@ struct Pair<'a> {
     name: String,
     task: TraversalTask,
     n: usize,
-    peers: Vec<Run<'a>>,
-    ways: Vec<(Traversal, Run<'a>)>,
+    peers: Vec<Traverse<'a>>,
+    ways: Vec<(Traversal, Traverse<'a>)>,
 }
 
 fn main() {
@@ -136,7 +136,7 @@ fn pairs<'a>(docs: &'a [Vec<u32>], vocabulary: &'a Arc<Vocabulary>) -> Vec<Pair<
     let words = move || vocabulary.clone();
     let of = move |ways: &[Traversal], run: fn(Arc<Vocabulary>, Traversal) -> usize| {
         let boxed = |&way: &Traversal| {
-            let run: Run<'a> = Box::new(move || run(words(), way));
+            let run: Traverse<'a> = Box::new(move || run(words(), way));
             (way, run)
         };
         ways.iter().map(boxed).collect::<Vec<_>>()
@@ -197,7 +197,7 @@ fn pairs<'a>(docs: &'a [Vec<u32>], vocabulary: &'a Arc<Vocabulary>) -> Vec<Pair<
                 let rows: Vec<Rows<$n>> = docs.iter().map(count).collect();
                 black_box(rows).iter().map(Vec::len).sum()
             };
-            let chunk = |way| -> Run<'a> {
+            let chunk = |way| -> Traverse<'a> {
                 let all = all.clone();
                 Box::new(move || {
                     let sequences = DocumentSequences::new(words(), $n, way, AMPLE).unwrap();

@@ -26,7 +26,7 @@ impl Random {
         (NUM_WORDS as f64).powf(uniform) as usize - 1
     }
 
-    fn of(document: usize) -> Self {
+    fn for_document(document: usize) -> Self {
         let mut random = Self((document as u64 + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         random.below(2);
         random
@@ -63,7 +63,7 @@ fn spelled(number: usize) -> String {
 }
 
 fn prose(doc: usize, words: &[String]) -> Vec<u8> {
-    let mut random = Random::of(doc);
+    let mut random = Random::for_document(doc);
     let mut text = Vec::with_capacity(DOC_BYTES + 64);
     while text.len() < DOC_BYTES {
         text.extend_from_slice(words[random.word()].as_bytes());
@@ -81,7 +81,7 @@ fn prose(doc: usize, words: &[String]) -> Vec<u8> {
 /// Returns versions of a document. Each version replaces a few sentences of the one before and adds
 /// one.
 fn versions(doc: usize, words: &[String]) -> Vec<Vec<u8>> {
-    let mut random = Random::of(doc + (1 << 40));
+    let mut random = Random::for_document(doc + (1 << 40));
     let sentence = |random: &mut Random| {
         let mut sentence = Vec::new();
         for _ in 0..8 + random.below(12) {
@@ -125,7 +125,7 @@ fn log(doc: usize) -> Vec<u8> {
         "failed to parse header, offset",
         "worker picked up job number",
     ];
-    let mut random = Random::of(doc + (1 << 41));
+    let mut random = Random::for_document(doc + (1 << 41));
     let mut text = String::with_capacity(DOC_BYTES + 256);
     let mut second = doc * 97;
     while text.len() < DOC_BYTES {

@@ -12,7 +12,7 @@ use tadoc::format::path_text;
 
 use crate::failure::{Failure, Outcome};
 use crate::living::Living;
-use crate::places::{Corpora, Places};
+use crate::resolver::{BlockingResolver, Corpora};
 
 /// Maximum bytes that are read at once. Longer documents are written in several steps.
 const PIECE_BYTES: u64 = 64 << 20;
@@ -56,13 +56,13 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
-    let places = Places::new()?;
-    let corpus = match places.corpora(&arguments.corpus, arguments.version)? {
+    let resolver = BlockingResolver::new()?;
+    let corpus = match resolver.corpora(&arguments.corpus, arguments.version)? {
         Corpora::Living(store) => {
-            let living = Living { store, places };
+            let living = Living { store, resolver };
             living.corpus(&living.version(arguments.version)?)?
         }
-        Corpora::Files(files) => LivingCorpus::new(places.open(files)?),
+        Corpora::Files(files) => LivingCorpus::new(resolver.open(files)?),
     };
     let named = ids_of(&corpus, &arguments.paths)?;
     let mut out = io::BufWriter::new(io::stdout().lock());

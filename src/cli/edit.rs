@@ -167,7 +167,7 @@ fn check_version(living: &Living, latest: &Version, expected: Option<u64>) -> Ou
     match expected {
         Some(expected) if expected != latest.number => Err(Failure::new(format!(
             "{}: expected version {expected}, it is at version {} ({}); look at it and try again",
-            living.store.place(),
+            living.store.location(),
             latest.number,
             latest.kind
         ))),

@@ -13,7 +13,7 @@ use tadoc::format::{SectionMeta, SegmentMeta};
 use crate::display::{bytes, grouped, percent, plain};
 use crate::failure::Outcome;
 use crate::living::Living;
-use crate::places::{Corpora, CorpusFile, Places};
+use crate::resolver::{BlockingResolver, Corpora, CorpusFile};
 
 /// Show what a corpus holds
 ///
@@ -38,9 +38,9 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
-    let places = Places::new()?;
-    let files = match places.corpora(&arguments.corpus, arguments.version)? {
-        Corpora::Living(store) => return living::run(&Living { store, places }, arguments),
+    let resolver = BlockingResolver::new()?;
+    let files = match resolver.corpora(&arguments.corpus, arguments.version)? {
+        Corpora::Living(store) => return living::run(&Living { store, resolver }, arguments),
         Corpora::Files(files) => files,
     };
     let mut out = io::stdout().lock();

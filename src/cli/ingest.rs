@@ -25,7 +25,7 @@ use crate::documents::{self, Batch, Counts, Documents, ExpansionLimits, ReadOpti
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, Filter, Input};
 use crate::living::{Living, parse_share};
-use crate::location::{check_place, local_path};
+use crate::location::{check_living_location, local_path};
 use crate::machine::Machine;
 use crate::output::{Output, note};
 use crate::pattern::Pattern;
@@ -189,7 +189,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let filter = arguments.filter();
     let summary = match arguments.append {
         true => {
-            check_place(&arguments.output)?;
+            check_living_location(&arguments.output)?;
             let found = inputs::collect(&arguments.paths, &filter)?;
             job.notes = found.skipped.notes();
             return append(job, found.inputs, arguments);
@@ -344,7 +344,7 @@ fn append(mut job: Job, inputs: Vec<Input>, arguments: &Arguments) -> Outcome {
             note(text);
         }
     };
-    let name = living.store.place();
+    let name = living.store.location();
     job.options.profile = living.store.profile();
     let (base, ingest) = (living.version(None)?, job.options);
     let outcome = Arc::new(Mutex::new(None));

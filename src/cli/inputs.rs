@@ -17,7 +17,7 @@ use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::location::{local_path, url_of};
 use crate::pattern::{self, Pattern};
-use crate::places::{Places, StoredFile};
+use crate::resolver::{BlockingResolver, StoredFile};
 
 /// Source of the bytes of an [`Input`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub enum Source {
 
 impl Source {
     /// Returns a path that is unique to this source.
-    fn place(&self) -> PathBuf {
+    fn unique_path(&self) -> PathBuf {
         match self {
             Self::File(path) => path.clone(),
             Self::Stored(stored) => stored.file.name().into(),
@@ -166,7 +166,7 @@ pub fn collect(arguments: &[PathBuf], filter: &Filter) -> Outcome<Found> {
         }
     }
     let mut seen = HashSet::new();
-    found.inputs.retain(|input| seen.insert((input.path.clone(), input.source.place())));
+    found.inputs.retain(|input| seen.insert((input.path.clone(), input.source.unique_path())));
     match found.inputs.is_empty() && !filter.may_be_empty {
         true => Err(nothing_found(arguments, filter, found.skipped)),
         false => Ok(found),
@@ -272,7 +272,7 @@ fn add_folder(folder: &Path, prefix: &str, filter: &Filter, found: &mut Found) -
 /// prefix is its name after the prefix. If there are `several` arguments, the last component of the
 /// prefix stands in front.
 fn add_url(url: &Path, several: bool, filter: &Filter, inputs: &mut Vec<Input>) -> Outcome {
-    let files = Places::new()?.files(url)?;
+    let files = BlockingResolver::new()?.files(url)?;
     let folder = format!("{}/", url.to_string_lossy().trim_end_matches('/'));
     let prefix = match folder.trim_end_matches('/').rsplit_once('/') {
         Some((_, last)) if several => format!("{last}/"),

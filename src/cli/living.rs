@@ -15,49 +15,49 @@ use tadoc_store::{LivingStore, OptimizeOptions, Storage, StoreOptions, Version};
 use crate::failure::{Failure, Outcome};
 use crate::location::{is_living_folder, url_of};
 use crate::output::note;
-use crate::places::{Corpora, Places};
+use crate::resolver::{BlockingResolver, Corpora};
 
 /// An open living corpus.
 pub struct Living {
     /// The library's handle of the corpus.
     pub store: LivingStore,
     /// Resolver and runtime that opened the corpus.
-    pub places: Places,
+    pub resolver: BlockingResolver,
 }
 
 impl Living {
-    /// Opens the corpus at `place`.
+    /// Opens the corpus at `location`.
     ///
     /// # Errors
-    /// There is no living corpus at `place`, or its latest version cannot be read.
-    pub fn open(place: &Path) -> Outcome<Self> {
-        let is_local = url_of(place).is_none();
-        if is_local && !is_living_folder(place) {
-            return Err(no_corpus(place));
+    /// There is no living corpus at `location`, or its latest version cannot be read.
+    pub fn open(location: &Path) -> Outcome<Self> {
+        let is_local = url_of(location).is_none();
+        if is_local && !is_living_folder(location) {
+            return Err(no_corpus(location));
         }
-        let places = Places::new()?;
-        match places.corpora(place, None)? {
-            Corpora::Living(store) => Ok(Self { store, places }),
-            Corpora::Files(_) => Err(no_corpus(place)),
+        let resolver = BlockingResolver::new()?;
+        match resolver.corpora(location, None)? {
+            Corpora::Living(store) => Ok(Self { store, resolver }),
+            Corpora::Files(_) => Err(no_corpus(location)),
         }
     }
 
-    /// Opens the corpus at `place`, or creates one without documents there.
+    /// Opens the corpus at `location`, or creates one without documents there.
     ///
     /// # Errors
     /// The corpus exists and has another tokenizer than `profile`, or it cannot be opened or
     /// created.
-    pub fn open_or_create(place: &Path, profile: Option<TokenizerProfile>) -> Outcome<Self> {
-        let places = Places::new()?;
-        let storage = places.resolver.storage(place)?;
-        let store = places.wait(open_or_create(storage, profile.unwrap_or_default()))?;
+    pub fn open_or_create(location: &Path, profile: Option<TokenizerProfile>) -> Outcome<Self> {
+        let resolver = BlockingResolver::new()?;
+        let storage = resolver.inner.storage(location)?;
+        let store = resolver.wait(open_or_create(storage, profile.unwrap_or_default()))?;
         match profile {
             Some(asked) if asked != store.profile() => Err(Failure::new(format!(
                 "{}: --tokenizer {asked}, but the corpus was created with {}; leave it out",
-                place.display(),
+                location.display(),
                 store.profile()
             ))),
-            _ => Ok(Self { store, places }),
+            _ => Ok(Self { store, resolver }),
         }
     }
 
@@ -66,7 +66,7 @@ impl Living {
     /// # Errors
     /// Returns the error of `future`.
     pub fn wait<T>(&self, future: impl Future<Output = Result<T>>) -> Outcome<T> {
-        Ok(self.places.wait(future)?)
+        Ok(self.resolver.wait(future)?)
     }
 
     /// Returns version `number`, or the latest version if `number` is `None`.
@@ -97,13 +97,13 @@ impl Living {
             merge_columns: Some(Arc::new(merge_columns)),
             ..OptimizeOptions::default()
         };
-        let place = self.store.place();
+        let location = self.store.location();
         match self.wait(self.store.recompress_if_due(version, &options)) {
             Ok(done) => {
-                done.map(|done| format!("{place}: version {}: compressed anew", done.number))
+                done.map(|done| format!("{location}: version {}: compressed anew", done.number))
             }
             Err(failure) => {
-                note(format!("note: {place}: not compressed anew: {}", failure.into_text()));
+                note(format!("note: {location}: not compressed anew: {}", failure.into_text()));
                 None
             }
         }
@@ -127,10 +127,10 @@ pub fn parse_share(text: &str) -> std::result::Result<f64, String> {
     share.ok_or_else(|| "expected a number from 0 to 1".into())
 }
 
-/// Builds the error for a place without a living corpus.
-fn no_corpus(place: &Path) -> Failure {
-    let shown = place.display();
-    let what = match (url_of(place), place.metadata()) {
+/// Builds the error for a location without a living corpus.
+fn no_corpus(location: &Path) -> Failure {
+    let shown = location.display();
+    let what = match (url_of(location), location.metadata()) {
         (Some(_), _) => format!("{shown} holds files that do not change"),
         (None, Ok(metadata)) if metadata.is_dir() => format!("{shown} holds no living corpus"),
         (None, Ok(_)) => format!("{shown} is a file and does not change"),

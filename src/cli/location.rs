@@ -17,9 +17,9 @@ pub fn is_living_folder(path: &Path) -> bool {
     path.join(FOLDERS[1]).is_dir()
 }
 
-/// Returns `place` as text if it is a URL.
-pub fn url_of(place: &Path) -> Option<&str> {
-    place.to_str().filter(|text| text.contains("://"))
+/// Returns `location` as text if it is a URL.
+pub fn url_of(location: &Path) -> Option<&str> {
+    location.to_str().filter(|text| text.contains("://"))
 }
 
 /// Returns the path of `location` on this machine, also for a `file://` URL. Returns `None` for a
@@ -46,26 +46,26 @@ pub fn text_of(location: &Path) -> Cow<'_, str> {
     }
 }
 
-/// Checks that a living corpus exists at `place` or can be created there.
+/// Checks that a living corpus exists at `location` or can be created there.
 ///
 /// # Errors
-/// `place` is a file, or a folder that holds other files.
-pub fn check_place(place: &Path) -> Outcome {
-    let shown = place.display();
-    if url_of(place).is_some() || place.symlink_metadata().is_err() {
+/// `location` is a file, or a folder that holds other files.
+pub fn check_living_location(location: &Path) -> Outcome {
+    let shown = location.display();
+    if url_of(location).is_some() || location.symlink_metadata().is_err() {
         return Ok(());
     }
-    if !place.is_dir() {
+    if !location.is_dir() {
         return Err(Failure::new(format!(
             "{shown} is a file; --append adds to a folder or URL that holds a living corpus"
         )));
     }
-    let entries = fs::read_dir(place).map_err(|error| Failure::with_cause(shown, &error))?;
+    let entries = fs::read_dir(location).map_err(|error| Failure::with_cause(shown, &error))?;
     let names = entries.flatten().map(|entry| entry.file_name());
     match names.filter(|name| !FOLDERS.iter().any(|folder| name == folder)).min() {
-        Some(other) if !is_living_folder(place) => Err(Failure::new(format!(
+        Some(other) if !is_living_folder(location) => Err(Failure::new(format!(
             "{} holds other files, such as {}; name a new folder for the living corpus",
-            place.display(),
+            location.display(),
             other.to_string_lossy()
         ))),
         _ => Ok(()),

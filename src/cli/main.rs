@@ -16,7 +16,7 @@
 //! ```
 //!
 //! Each subcommand has its own file. Shared modules are [`failure`] (exit codes), [`location`]
-//! (paths and URLs), [`places`] (the corpora at a location), [`living`] (an open living corpus),
+//! (paths and URLs), [`resolver`] (the corpora at a location), [`living`] (an open living corpus),
 //! [`inputs`] (the files to read), [`documents`] (from files to documents), [`columns`] (the user
 //! columns of rows) and [`output`] (the files that commands write). The binary uses only the public
 //! API of the library.
@@ -42,9 +42,9 @@ mod machine;
 mod optimize;
 mod output;
 mod pattern;
-mod places;
 mod plot;
 mod progress;
+mod resolver;
 mod runtime;
 mod sql;
 mod verify;

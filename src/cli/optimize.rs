@@ -76,8 +76,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let mut lines = Vec::new();
     match (plan.is_worth_it(), arguments.dry_run) {
         (false, _) => {
-            let place = living.store.place();
-            lines.push(format!("{place}: version {}: nothing to do", base.number));
+            let location = living.store.location();
+            lines.push(format!("{location}: version {}: nothing to do", base.number));
         }
         (true, true) => lines.extend(planned(&plan)),
         (true, false) => {
@@ -113,8 +113,8 @@ fn rebuild(living: &Living, plan: &OptimizePlan, options: &OptimizeOptions) -> O
 
 /// Returns the parts of the base version that `plan` rebuilds.
 fn rebuilt(plan: &OptimizePlan) -> impl Iterator<Item = (&PartRun, &[Part])> {
-    let stretches = plan.stretches().iter().filter(|stretch| stretch.is_rebuilt);
-    stretches.map(|stretch| (stretch, &plan.base().parts[stretch.parts.clone()]))
+    let runs = plan.runs().iter().filter(|run| run.is_rebuilt);
+    runs.map(|run| (run, &plan.base().parts[run.parts.clone()]))
 }
 
 /// Formats the steps of `plan` for a dry run.
@@ -124,8 +124,8 @@ fn planned(plan: &OptimizePlan) -> Vec<String> {
         plural(plan.num_edits(), "edit"),
         bytes(plan.edit_bytes)
     )];
-    for (stretch, parts) in rebuilt(plan) {
-        let (first, end) = (stretch.doc_ids.start, stretch.doc_ids.end);
+    for (run, parts) in rebuilt(plan) {
+        let (first, end) = (run.doc_ids.start, run.doc_ids.end);
         lines.push(format!("would become one file, documents {first} to {end}:"));
         lines.extend(parts.iter().map(|part| match part {
             Part::File { len_bytes, .. } => {
@@ -149,7 +149,7 @@ fn done(
     let (old, new) = (before.file_bytes + before.edit_bytes, after.file_bytes + after.edit_bytes);
     Ok(format!(
         "{}: version {}: {} and {} rebuilt as {}, {} before, {} after ({})",
-        living.store.place(),
+        living.store.location(),
         version.number,
         plural(rebuilt(before).map(|(_, parts)| parts.len() as u64).sum(), "part"),
         plural(before.num_edits(), "edit"),

@@ -18,7 +18,7 @@ use tadoc_store::{Part, Version};
 use crate::display::{bytes, grouped, plain, plural};
 use crate::failure::{Failure, Outcome};
 use crate::living::Living;
-use crate::places::{Corpora, CorpusFile, Places, StoredFile};
+use crate::resolver::{BlockingResolver, Corpora, CorpusFile, StoredFile};
 
 /// Bytes at the start of every file that belong to no section.
 const HEADER_BYTES: u64 = 64;
@@ -46,12 +46,12 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
-    let places = Places::new()?;
+    let resolver = BlockingResolver::new()?;
     let mut total = Total::default();
     for location in &arguments.corpora {
-        match places.corpora(location, arguments.version) {
+        match resolver.corpora(location, arguments.version) {
             Ok(Corpora::Living(store)) => {
-                let living = Living { store, places: places.clone() };
+                let living = Living { store, resolver: resolver.clone() };
                 total
                     .print(verify_living(&living, location, arguments.version), arguments.quiet)?;
             }
@@ -61,7 +61,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
                 }
             }
             Err(failure) => {
-                let mut report = Report::of(&location.display().to_string());
+                let mut report = Report::new(&location.display().to_string());
                 report.note(failure);
                 total.print(report, arguments.quiet)?;
             }
@@ -130,7 +130,7 @@ struct Report {
 }
 
 impl Report {
-    fn of(name: &str) -> Self {
+    fn new(name: &str) -> Self {
         Self { lines: vec![name.to_owned()], ..Self::default() }
     }
 
@@ -148,7 +148,7 @@ impl Report {
 
 /// Checks a living corpus. At the first failure, the dependent checks are skipped.
 fn verify_living(living: &Living, location: &Path, version: Option<u64>) -> Report {
-    let mut report = Report::of(&location.display().to_string());
+    let mut report = Report::new(&location.display().to_string());
     if let Err(failure) = verify_version(living, version, &mut report) {
         report.note(failure);
     }
@@ -177,7 +177,7 @@ fn verify_parts(living: &Living, version: &Version, report: &mut Report) {
     let limits = OpenLimits::default();
     for part in &version.parts {
         let Part::File { len_bytes, .. } = part else { continue };
-        let checked = living.places.wait(living.store.read_part(part, &limits));
+        let checked = living.resolver.wait(living.store.read_part(part, &limits));
         let is_damage = |error: &Error| error.is_damage() || matches!(error, Error::Missing { .. });
         let verdict = match &checked {
             Ok(_) => "ok",
@@ -198,7 +198,7 @@ fn verify_parts(living: &Living, version: &Version, report: &mut Report) {
 }
 
 fn verify(stored: StoredFile) -> Report {
-    let mut report = Report::of(stored.file.name());
+    let mut report = Report::new(stored.file.name());
     match stored.open() {
         Ok(file) => verify_file(&file, &mut report),
         Err(failure) => report.note(failure),

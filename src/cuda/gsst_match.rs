@@ -36,12 +36,12 @@ use gsst::{Block, ByteAutomaton, Pattern};
 
 use super::device::Device;
 use super::error::GpuError;
-use kernels::{Kernels, ListPlace, MaskInputs, MatchPlace};
+use kernels::{Kernels, ListAddresses, MaskInputs, MatchAddresses};
 pub use predicate::RowPredicate;
 pub use rows::DeviceRows;
 pub(super) use run::{MatchLayout, MatchOutput, MatchRunKernels};
 pub use selection::DeviceSelection;
-use selection::place_of;
+use selection::list_addresses;
 
 const KERNEL: &str = "gsst_match";
 /// Largest size of the tables of a query, or that of one block's tables. Blocks are processed in
@@ -178,8 +178,9 @@ impl GsstMatcher {
         let kernels = self.kernels()?;
         selection.prepare(rows, predicate)?;
         let inputs = MaskInputs::new(predicate, rows.sample(), selection.predicate_at());
-        let at = selection.place(&self.device, rows);
-        let lists: Vec<_> = rows.lists().iter().map(|list| place_of(list, &self.device)).collect();
+        let at = selection.addresses(&self.device, rows);
+        let lists: Vec<_> =
+            rows.lists().iter().map(|list| list_addresses(list, &self.device)).collect();
         for list in &lists {
             // SAFETY: `rows` was made from validated blocks. `prepare` copied the predicate and
             // made room for intermediate results. The selection is borrowed mutably, and all of it
@@ -204,8 +205,8 @@ impl GsstMatcher {
     /// Writes the matches, as far as `selection` has room for them.
     fn write(
         &self,
-        at: &MatchPlace<'_>,
-        lists: &[ListPlace<'_>],
+        at: &MatchAddresses<'_>,
+        lists: &[ListAddresses<'_>],
         selection: &mut DeviceSelection,
     ) -> Result<(), GpuError> {
         let (kernels, output) = (self.kernels()?, selection.output());

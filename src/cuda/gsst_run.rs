@@ -72,8 +72,8 @@ const FRAME_ROWS: usize = 128;
 const FRAME_WIDTH_BIT: u32 = 26;
 /// Flag in the number of a block's table: the table has 12-bit codes.
 const TABLE_OF_TWELVE: u32 = 1 << 31;
-/// Alignment of the parts of input, scratch and output, in bytes.
-const PART_BYTES: usize = 64;
+/// Alignment of the ranges of input, scratch and output, in bytes.
+const RANGE_ALIGNMENT: usize = 64;
 /// Size of `SplitRows` of `kernels/gsst_views.cuh`, which starts the rows of a split.
 const SPLIT_ROWS_BYTES: usize = 16;
 /// Least text per row of a block, in bytes, for views to be made during decoding. One warp makes
@@ -92,9 +92,9 @@ pub enum RowForm {
     Views,
 }
 
-/// Parts of the input for the blocks of one code width.
+/// Ranges of the input for the blocks of one code width.
 #[derive(Debug, Clone, Default)]
-pub(super) struct WidthParts {
+pub(super) struct WidthRanges {
     pub(super) tables: Range<usize>,
     pub(super) places: Range<usize>,
     pub(super) block_idxs: Range<usize>,
@@ -104,7 +104,7 @@ pub(super) struct WidthParts {
     pub(super) num_splits: u32,
 }
 
-/// The parts of a run with their ranges and counts.
+/// The layout of a run: its counts, and the range of each array.
 #[derive(Debug, Clone, Default)]
 pub(super) struct RunLayout {
     pub(super) form: Option<RowForm>,
@@ -120,8 +120,8 @@ pub(super) struct RunLayout {
     pub(super) decodes_views: bool,
     /// True if the text may contain bytes other than ASCII.
     pub(super) may_be_not_ascii: bool,
-    pub(super) eight: WidthParts,
-    pub(super) twelve: WidthParts,
+    pub(super) eight: WidthRanges,
+    pub(super) twelve: WidthRanges,
     pub(super) blocks: Range<usize>,
     pub(super) frames: Range<usize>,
     pub(super) input_len_bytes: usize,
@@ -134,23 +134,23 @@ pub(super) struct RunLayout {
     pub(super) output_len_bytes: usize,
 }
 
-/// An allocator of consecutive parts of a buffer.
+/// An allocator of consecutive ranges of a buffer.
 #[derive(Debug, Default)]
-pub(super) struct Parts(usize);
+pub(super) struct BufferRanges(usize);
 
-impl Parts {
+impl BufferRanges {
     /// Starts after the first `len_bytes`.
     pub(super) fn behind(len_bytes: usize) -> Self {
         Self(len_bytes)
     }
 
     pub(super) fn next(&mut self, len_bytes: usize) -> Range<usize> {
-        let start = self.0.next_multiple_of(PART_BYTES);
+        let start = self.0.next_multiple_of(RANGE_ALIGNMENT);
         self.0 = start + len_bytes;
         start..self.0
     }
 
-    /// Returns the length of all parts together.
+    /// Returns the length of all ranges together.
     pub(super) fn len_bytes(&self) -> usize {
         self.0
     }
@@ -198,23 +198,23 @@ impl RunLayout {
             }
         }
         layout.form = Some(form);
-        layout.place(num_tables, num_splits, is_checked);
+        layout.lay_out(num_tables, num_splits, is_checked);
         Ok(layout)
     }
 
-    fn place(&mut self, num_tables: [usize; 2], num_splits: [usize; 2], is_checked: bool) {
-        let mut input = Parts(self.stored_len_bytes + SLACK_BYTES);
+    fn lay_out(&mut self, num_tables: [usize; 2], num_splits: [usize; 2], is_checked: bool) {
+        let mut input = BufferRanges(self.stored_len_bytes + SLACK_BYTES);
         for (width, num) in [CodeWidth::Eight, CodeWidth::Twelve].into_iter().zip(num_tables) {
-            let parts = self.width_mut(width);
-            parts.num_blocks = num as u32;
-            parts.tables = input.next(num * (8 << width.bits()));
-            parts.places = input.next(num * size_of::<GsstBlock>());
-            parts.block_idxs = input.next(num * 4);
+            let ranges = self.width_mut(width);
+            ranges.num_blocks = num as u32;
+            ranges.tables = input.next(num * (8 << width.bits()));
+            ranges.places = input.next(num * size_of::<GsstBlock>());
+            ranges.block_idxs = input.next(num * 4);
         }
         self.blocks = input.next(self.num_blocks * size_of::<RunBlock>());
         self.frames = input.next(self.num_frames * size_of::<RunFrame>());
         self.input_len_bytes = input.0;
-        let mut scratch = Parts::default();
+        let mut scratch = BufferRanges::default();
         let is_view = self.form == Some(RowForm::Views);
         self.sums = scratch.next(if is_checked { 4 } else { 8 } * self.num_frames);
         self.code_ends = scratch.next(if is_checked { 0 } else { 4 * self.num_rows });
@@ -226,7 +226,7 @@ impl RunLayout {
         self.scratch_offsets =
             scratch.next(if needs_offsets { 4 * (self.num_rows + 1) } else { 0 });
         self.scratch_len_bytes = scratch.0;
-        let mut output = Parts::default();
+        let mut output = BufferRanges::default();
         output.next(8);
         self.text = output.next(self.text_len_bytes);
         self.rows = output.next(match self.form {
@@ -236,7 +236,7 @@ impl RunLayout {
         self.output_len_bytes = output.0;
     }
 
-    fn width_mut(&mut self, width: CodeWidth) -> &mut WidthParts {
+    fn width_mut(&mut self, width: CodeWidth) -> &mut WidthRanges {
         match width {
             CodeWidth::Eight => &mut self.eight,
             CodeWidth::Twelve => &mut self.twelve,
@@ -272,13 +272,13 @@ impl RunLayout {
                     first_split: num_splits[which],
                     split_log2: block.split_codes_log2(),
                 };
-                let parts = self.width_mut(block.width()).clone();
-                put(input, parts.places.start, num_places[which], &place);
-                put(input, parts.block_idxs.start, num_places[which], &(block_idx as u32));
+                let ranges = self.width_mut(block.width()).clone();
+                put(input, ranges.places.start, num_places[which], &place);
+                put(input, ranges.block_idxs.start, num_places[which], &(block_idx as u32));
                 let words = block.table().packed();
                 let first = num_places[which] * words.len();
                 for (word_idx, word) in words.iter().enumerate() {
-                    put(input, parts.tables.start, first + word_idx, word);
+                    put(input, ranges.tables.start, first + word_idx, word);
                 }
                 num_places[which] += 1;
                 num_splits[which] += block.num_splits() as u32;

@@ -30,7 +30,7 @@ use super::gsst_run::{RowForm, RunLayout, validity_of};
 use super::lost;
 use super::memory::DeviceMemory;
 use super::pinned::PinnedPool;
-use super::run_kernels::{RunKernels, RunPlace};
+use super::run_kernels::{RunAddresses, RunKernels};
 use super::scan_slot::{Slot, set_error_word};
 use super::scanned_rows::{PendingRows, ScannedRows, verdict};
 use matching::Matching;
@@ -273,7 +273,7 @@ impl GsstScanner {
             return Err(GpuError::Mismatch { what: "rows of another run", got, expected });
         }
         let stream = self.device.stream();
-        let at = RunPlace {
+        let at = RunAddresses {
             stream,
             input: run.input.address(),
             scratch: run.scratch.address(),

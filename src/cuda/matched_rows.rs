@@ -8,7 +8,7 @@ use cudarc::driver::CudaEvent;
 use super::device::Device;
 use super::error::GpuError;
 use super::gsst_match::MatchOutput;
-use super::gsst_run::Parts;
+use super::gsst_run::BufferRanges;
 use super::pinned::{HostBuffer, PinnedPool};
 use super::scan_slot::Slot;
 use super::scanned_rows::verdict;
@@ -76,13 +76,13 @@ impl PendingMatches {
             return Err(error);
         }
         let (num_rows, text_len_bytes) = (num_rows as usize, text_len_bytes as usize);
-        let mut parts = Parts::default();
-        let rows = parts.next(4 * num_rows);
+        let mut ranges = BufferRanges::default();
+        let rows = ranges.next(4 * num_rows);
         let text =
             self.output.text.as_ref().map(|text| {
-                (parts.next(4 * (num_rows + 1)), parts.next(text_len_bytes), text.start)
+                (ranges.next(4 * (num_rows + 1)), ranges.next(text_len_bytes), text.start)
             });
-        let mut buffer = self.pool.take(parts.len_bytes());
+        let mut buffer = self.pool.take(ranges.len_bytes());
         let copied = self.copy_back(&mut buffer, &rows, text.as_ref());
         let done = copied.and_then(|()| self.slot.record_done());
         let done = done.and_then(|done| done.synchronize().map_err(waiting));

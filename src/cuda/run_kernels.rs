@@ -28,7 +28,7 @@ use gsst::CodeWidth;
 use super::device::Device;
 use super::error::GpuError;
 use super::gsst_decode::{DecodeArguments, GsstDecoder, ViewArguments};
-use super::gsst_run::{RowForm, RunLayout, WidthParts};
+use super::gsst_run::{RowForm, RunLayout, WidthRanges};
 use super::module::{GSST_CHECK, GSST_ROWS, Module};
 
 /// Warps of a thread block. Each handles frames, or one split to check.
@@ -74,14 +74,14 @@ struct Loaded {
 
 /// The addresses of a run on the device, and its stream.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RunPlace<'a> {
+pub(super) struct RunAddresses<'a> {
     pub(super) stream: &'a Arc<CudaStream>,
     pub(super) input: u64,
     pub(super) scratch: u64,
     pub(super) output: u64,
 }
 
-impl RunPlace<'_> {
+impl RunAddresses<'_> {
     /// Returns the address of a part of the input.
     fn input(&self, part: &Range<usize>) -> u64 {
         self.input + part.start as u64
@@ -143,7 +143,7 @@ impl RunKernels {
     pub(super) unsafe fn run(
         &self,
         layout: &RunLayout,
-        at: RunPlace<'_>,
+        at: RunAddresses<'_>,
         must_be_utf8: bool,
     ) -> Result<(), GpuError> {
         // SAFETY: the caller guarantees it.
@@ -162,7 +162,7 @@ impl RunKernels {
     pub(super) unsafe fn check(
         &self,
         layout: &RunLayout,
-        at: RunPlace<'_>,
+        at: RunAddresses<'_>,
     ) -> Result<(), GpuError> {
         // SAFETY: the caller guarantees it.
         unsafe { self.sums(layout, at, true) }?;
@@ -170,10 +170,10 @@ impl RunKernels {
         unsafe { self.offsets(layout, at, true) }?;
         let loaded = self.loaded()?;
         let widths = [(&layout.eight, &loaded.check_eight), (&layout.twelve, &loaded.check_twelve)];
-        for (parts, function) in widths {
-            if parts.num_blocks > 0 {
+        for (ranges, function) in widths {
+            if ranges.num_blocks > 0 {
                 // SAFETY: the caller guarantees it.
-                unsafe { self.check_width(layout, parts, function, at) }?;
+                unsafe { self.check_width(layout, ranges, function, at) }?;
             }
         }
         Ok(())
@@ -182,18 +182,19 @@ impl RunKernels {
     unsafe fn check_width(
         &self,
         layout: &RunLayout,
-        parts: &WidthParts,
+        ranges: &WidthRanges,
         function: &CudaFunction,
-        at: RunPlace<'_>,
+        at: RunAddresses<'_>,
     ) -> Result<(), GpuError> {
-        let places = [&parts.tables, &parts.places, &parts.block_idxs].map(|part| at.input(part));
+        let places =
+            [&ranges.tables, &ranges.places, &ranges.block_idxs].map(|part| at.input(part));
         let (blocks, code_ends) = (at.input(&layout.blocks), at.scratch(&layout.code_ends));
         let offsets = offsets_of(layout, at);
-        let wanted = parts.num_splits.div_ceil(WARPS);
+        let wanted = ranges.num_splits.div_ceil(WARPS);
         let grid = wanted.min(self.num_processors * CHECK_BLOCKS_PER_PROCESSOR);
         let mut launch = at.stream.launch_builder(function);
         launch.arg(&at.input).arg(&places[0]).arg(&places[1]).arg(&places[2]);
-        launch.arg(&parts.num_blocks).arg(&parts.num_splits).arg(&blocks);
+        launch.arg(&ranges.num_blocks).arg(&ranges.num_splits).arg(&blocks);
         launch.arg(&code_ends).arg(&offsets).arg(&at.output);
         // SAFETY: the arguments match the kernel; the caller guarantees what they point to.
         unsafe { self.launch(launch, grid, 32 * WARPS) }
@@ -205,18 +206,18 @@ impl RunKernels {
     ///
     /// The contract of [`RunKernels::run`]. The blocks must have been checked, by
     /// [`RunKernels::check`] or earlier.
-    unsafe fn decode(&self, layout: &RunLayout, at: RunPlace<'_>) -> Result<(), GpuError> {
+    unsafe fn decode(&self, layout: &RunLayout, at: RunAddresses<'_>) -> Result<(), GpuError> {
         let widths = [(CodeWidth::Eight, &layout.eight), (CodeWidth::Twelve, &layout.twelve)];
-        for (width, parts) in widths {
-            if parts.num_blocks == 0 {
+        for (width, ranges) in widths {
+            if ranges.num_blocks == 0 {
                 continue;
             }
             let arguments = DecodeArguments {
                 bytes: at.input,
-                tables: at.input(&parts.tables),
-                blocks: at.input(&parts.places),
-                num_blocks: parts.num_blocks,
-                num_splits: parts.num_splits,
+                tables: at.input(&ranges.tables),
+                blocks: at.input(&ranges.places),
+                num_blocks: ranges.num_blocks,
+                num_splits: ranges.num_splits,
                 text: at.output(&layout.text),
                 error: at.output,
             };
@@ -229,18 +230,18 @@ impl RunKernels {
             }
             let views = ViewArguments {
                 run_blocks: at.input(&layout.blocks),
-                block_idxs: at.input(&parts.block_idxs),
+                block_idxs: at.input(&ranges.block_idxs),
                 frames: at.input(&layout.frames),
-                split_rows: at.scratch(&parts.split_rows),
+                split_rows: at.scratch(&ranges.split_rows),
                 views: at.output(&layout.rows),
             };
             // SAFETY: the caller guarantees it.
-            unsafe { self.split_rows(layout, parts, at) }?;
+            unsafe { self.split_rows(layout, ranges, at) }?;
             // SAFETY: the caller guarantees it, and the call above enqueued the rows of splits.
             unsafe { kernel.launch(&self.device, at.stream, arguments, Some(views)) }?;
             // SAFETY: the caller guarantees it. A row across the end of a split has all its text in
             // blocks of the same width.
-            unsafe { self.split_views(layout, parts, at) }?;
+            unsafe { self.split_views(layout, ranges, at) }?;
         }
         Ok(())
     }
@@ -249,32 +250,32 @@ impl RunKernels {
     unsafe fn split_rows(
         &self,
         layout: &RunLayout,
-        parts: &WidthParts,
-        at: RunPlace<'_>,
+        ranges: &WidthRanges,
+        at: RunAddresses<'_>,
     ) -> Result<(), GpuError> {
-        let [places, block_idxs] = [&parts.places, &parts.block_idxs].map(|part| at.input(part));
+        let [places, block_idxs] = [&ranges.places, &ranges.block_idxs].map(|part| at.input(part));
         let [blocks, frames] = [&layout.blocks, &layout.frames].map(|part| at.input(part));
-        let [sums, splits] = [&layout.sums, &parts.split_rows].map(|part| at.scratch(part));
+        let [sums, splits] = [&layout.sums, &ranges.split_rows].map(|part| at.scratch(part));
         let mut launch = at.stream.launch_builder(&self.loaded()?.rows_splits);
-        launch.arg(&at.input).arg(&places).arg(&parts.num_blocks).arg(&parts.num_splits);
+        launch.arg(&at.input).arg(&places).arg(&ranges.num_blocks).arg(&ranges.num_splits);
         launch.arg(&blocks).arg(&block_idxs).arg(&frames).arg(&sums).arg(&splits);
         // SAFETY: the arguments match the kernel; the caller guarantees what they point to.
-        unsafe { self.launch(launch, parts.num_splits.div_ceil(THREADS), THREADS) }
+        unsafe { self.launch(launch, ranges.num_splits.div_ceil(THREADS), THREADS) }
     }
 
     /// Makes the views of rows across the end of a split, which decoding leaves out.
     unsafe fn split_views(
         &self,
         layout: &RunLayout,
-        parts: &WidthParts,
-        at: RunPlace<'_>,
+        ranges: &WidthRanges,
+        at: RunAddresses<'_>,
     ) -> Result<(), GpuError> {
-        let splits = at.scratch(&parts.split_rows);
+        let splits = at.scratch(&ranges.split_rows);
         let (text, views) = (at.output(&layout.text), at.output(&layout.rows));
         let mut launch = at.stream.launch_builder(&self.loaded()?.rows_split_views);
-        launch.arg(&splits).arg(&parts.num_splits).arg(&text).arg(&views);
+        launch.arg(&splits).arg(&ranges.num_splits).arg(&text).arg(&views);
         // SAFETY: the arguments match the kernel; the caller guarantees what they point to.
-        unsafe { self.launch(launch, parts.num_splits.div_ceil(THREADS), THREADS) }
+        unsafe { self.launch(launch, ranges.num_splits.div_ceil(THREADS), THREADS) }
     }
 
     /// Makes the views of checked and decoded rows, and checks that the text is UTF-8.
@@ -286,7 +287,7 @@ impl RunKernels {
     unsafe fn rows(
         &self,
         layout: &RunLayout,
-        at: RunPlace<'_>,
+        at: RunAddresses<'_>,
         must_be_utf8: bool,
     ) -> Result<(), GpuError> {
         let loaded = self.loaded()?;
@@ -322,7 +323,7 @@ impl RunKernels {
     pub(super) unsafe fn run_valid(
         &self,
         layout: &RunLayout,
-        at: RunPlace<'_>,
+        at: RunAddresses<'_>,
     ) -> Result<(), GpuError> {
         // SAFETY: the caller guarantees it.
         unsafe { self.sums(layout, at, false) }?;
@@ -348,7 +349,7 @@ impl RunKernels {
     unsafe fn sums(
         &self,
         layout: &RunLayout,
-        at: RunPlace<'_>,
+        at: RunAddresses<'_>,
         is_check: bool,
     ) -> Result<(), GpuError> {
         let loaded = self.loaded()?;
@@ -380,7 +381,7 @@ impl RunKernels {
     unsafe fn offsets(
         &self,
         layout: &RunLayout,
-        at: RunPlace<'_>,
+        at: RunAddresses<'_>,
         is_check: bool,
     ) -> Result<(), GpuError> {
         let loaded = self.loaded()?;
@@ -418,7 +419,7 @@ impl RunKernels {
 }
 
 /// Returns the address of the offsets: in the output, or in scratch if views are requested.
-fn offsets_of(layout: &RunLayout, at: RunPlace<'_>) -> u64 {
+fn offsets_of(layout: &RunLayout, at: RunAddresses<'_>) -> u64 {
     match layout.form {
         Some(RowForm::Views) => at.scratch(&layout.scratch_offsets),
         _ => at.output(&layout.rows),

@@ -25,7 +25,10 @@ impl RunBytes {
     /// # Errors
     ///
     /// [`GpuError::Mismatch`] if the run has 2^31 or more bytes of text or rows.
-    pub fn of<B: AsRef<[u8]>>(blocks: &[SealedBlock<B>], form: RowForm) -> Result<Self, GpuError> {
+    pub fn from_blocks<B: AsRef<[u8]>>(
+        blocks: &[SealedBlock<B>],
+        form: RowForm,
+    ) -> Result<Self, GpuError> {
         let layout = RunLayout::new(blocks, form, false)?;
         Ok(Self { staging: layout.input_len_bytes, rows: layout.output_len_bytes })
     }

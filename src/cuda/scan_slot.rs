@@ -21,7 +21,7 @@ use super::error::GpuError;
 use super::gsst_run::RunLayout;
 use super::memory::DeviceMemory;
 use super::pinned::{HostBuffer, PinnedPool};
-use super::run_kernels::{RunKernels, RunPlace};
+use super::run_kernels::{RunAddresses, RunKernels};
 
 /// Event flags for a wait that does not keep a core busy.
 const DONE_FLAGS: sys::CUevent_flags = sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC;
@@ -131,7 +131,7 @@ impl Slot {
         layout: &RunLayout,
         must_be_utf8: bool,
     ) -> Result<(), GpuError> {
-        let at = RunPlace {
+        let at = RunAddresses {
             stream: &self.stream,
             input: self.address(SlotMemory::Input),
             scratch: self.address(SlotMemory::Scratch),

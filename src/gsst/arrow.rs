@@ -165,7 +165,7 @@ struct CodesFigures {
 }
 
 impl CodesFigures {
-    fn of(block: &[u8]) -> Result<Self> {
+    fn from_block(block: &[u8]) -> Result<Self> {
         let (header, _) = Header::read(block)?;
         let codes_per_text_byte = header.num_codes as f64 / header.text_len_bytes.max(1) as f64;
         Ok(Self { codes_per_text_byte, has_no_escapes: header.has_no_escapes })
@@ -210,7 +210,7 @@ impl BlockEncoder {
         let table = SymbolTable::train(width, rows, &TrainingOptions { parse, ..training });
         let block = write_block_with(&table, rows, &self.options)?;
         if rows.iter().flatten().any(|row| !row.is_empty()) {
-            self.trained = Some(Trained { table, codes: CodesFigures::of(&block)? });
+            self.trained = Some(Trained { table, codes: CodesFigures::from_block(&block)? });
         }
         Ok(block)
     }
@@ -227,7 +227,7 @@ impl BlockEncoder {
             Err(Error::InvalidArgument { .. }) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let got = CodesFigures::of(&block)?;
+        let got = CodesFigures::from_block(&block)?;
         let is_as_good = got.codes_per_text_byte <= codes.codes_per_text_byte * MAX_SHARED_LOSS
             && (got.has_no_escapes || !codes.has_no_escapes);
         Ok(is_as_good.then_some(block))

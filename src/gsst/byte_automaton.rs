@@ -36,17 +36,17 @@ pub struct ByteAutomaton {
     is_final: Vec<bool>,
 }
 
-/// Places in the pattern, each as `4 x token + number of missing continuation bytes`.
-type Places = Vec<u32>;
+/// Positions in the pattern, each as `4 x token + number of missing continuation bytes`.
+type Positions = Vec<u32>;
 
 impl ByteAutomaton {
     /// Builds the automaton of `pattern`, or returns `None` if it has more than 256 states.
     pub fn new(pattern: &Pattern) -> Option<Self> {
         let tokens = pattern.tokens();
         let mut automaton = Self { next: Vec::new(), accepts: Vec::new(), is_final: Vec::new() };
-        let mut ids: HashMap<Places, u8> = HashMap::new();
-        let mut sets: Vec<Places> = Vec::new();
-        let mut id_of = |set: Places, sets: &mut Vec<Places>| {
+        let mut ids: HashMap<Positions, u8> = HashMap::new();
+        let mut sets: Vec<Positions> = Vec::new();
+        let mut id_of = |set: Positions, sets: &mut Vec<Positions>| {
             if let Some(id) = ids.get(&set) {
                 return Some(*id);
             }
@@ -185,7 +185,7 @@ fn steps(place: u32, byte: u8, tokens: &[Token]) -> Option<u32> {
 }
 
 /// Adds the places behind each `%`, drops those before the last reached `%`, and sorts the places.
-fn closed(mut places: Places, tokens: &[Token]) -> Places {
+fn closed(mut places: Positions, tokens: &[Token]) -> Positions {
     let is_any = |place: u32| {
         place.is_multiple_of(4) && tokens.get(place as usize / 4) == Some(&Token::AnyBytes)
     };

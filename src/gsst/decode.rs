@@ -53,7 +53,7 @@ impl Decoder {
     pub(super) fn new(table: &SymbolTable) -> Self {
         match table.width() {
             CodeWidth::Eight => Self::Eight(Symbols::of_eight(table)),
-            CodeWidth::Twelve => Self::Twelve(Symbols::of(table)),
+            CodeWidth::Twelve => Self::Twelve(Symbols::from_table(table)),
         }
     }
 
@@ -106,7 +106,7 @@ impl Decoder {
 }
 
 impl<const N: usize> Symbols<N> {
-    fn of(table: &SymbolTable) -> Box<Self> {
+    fn from_table(table: &SymbolTable) -> Box<Self> {
         let mut symbols = Box::new(Self { words: [0; N], lens_bytes: [0; N] });
         for (code, symbol) in table.symbols().iter().enumerate() {
             symbols.words[code] = symbol.word();
@@ -129,7 +129,7 @@ fn spare_bytes(text: &Vec<u8>) -> usize {
 
 impl Symbols<512> {
     fn of_eight(table: &SymbolTable) -> Box<Self> {
-        let mut symbols = Self::of(table);
+        let mut symbols = Self::from_table(table);
         for literal in 0..256 {
             symbols.words[LITERAL + literal] = literal as u64;
             symbols.lens_bytes[LITERAL + literal] = 1;
@@ -176,7 +176,7 @@ impl Symbols<512> {
             && let Some((group, behind)) = groups.split_first()
         {
             let group = u64::from_le_bytes(*group);
-            let literals = Literals::of(group, is_literal);
+            let literals = Literals::from_group(group, is_literal);
             groups = behind;
             // There are two loop bodies: looking for literals in groups without any took a third of
             // the speed.
@@ -315,7 +315,7 @@ impl Literals {
 
     /// Finds the literals of a group, given whether its first code is a literal.
     #[inline(always)]
-    pub(super) fn of(group: u64, is_first: bool) -> Self {
+    pub(super) fn from_group(group: u64, is_first: bool) -> Self {
         const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
         // The high bit of each byte that is 255. The multiplication below puts these bits side by
         // side.

@@ -141,7 +141,7 @@ fn scan_tile(
     let (groups, rest) = tile.as_chunks::<8>();
     let (mut sum, mut has_escape) = (0, false);
     for (group, literals) in groups.iter().zip(literals.iter_mut()) {
-        let found = Literals::of(u64::from_le_bytes(*group), *is_literal);
+        let found = Literals::from_group(u64::from_le_bytes(*group), *is_literal);
         if found == Literals::NONE {
             sum += group.iter().map(|code| lens[usize::from(*code)]).sum::<u32>();
             continue;

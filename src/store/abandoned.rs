@@ -120,12 +120,12 @@ mod tests {
     #[test]
     fn what_a_writer_left_goes_with_the_next_commit_and_what_lives_stays() {
         let dir = tempfile::tempdir().unwrap();
-        let place = || LocalFolder::new(dir.path());
+        let location = || LocalFolder::new(dir.path());
         let num_files = || std::fs::read_dir(dir.path().join(SEGMENTS)).unwrap().count();
-        let open = async || LivingStore::open(place(), StoreOptions::default()).await.unwrap();
+        let open = async || LivingStore::open(location(), StoreOptions::default()).await.unwrap();
         futures::executor::block_on(async {
             let (profile, options) = (TokenizerProfile::Word, StoreOptions::default());
-            LivingStore::create(place(), profile, options).await.unwrap();
+            LivingStore::create(location(), profile, options).await.unwrap();
             let commit = async |store: &LivingStore, parts: &[WrittenPart]| {
                 let base = store.latest().await.unwrap();
                 let change = Change::append(CommitKind::Append, parts);

@@ -40,7 +40,7 @@ pub fn assemble<E: Borrow<VersionEdits>>(
     edits: &[E],
 ) -> Result<LivingCorpus> {
     let edits = edits.iter().map(<E as Borrow<VersionEdits>>::borrow);
-    Parts { version, files: files.into(), edits: edits.collect(), asked: None }.put_together()
+    Assembly { version, files: files.into(), edits: edits.collect(), asked: None }.put_together()
 }
 
 /// Assembles the corpus as [`assemble`] does, for readers that read no other documents than
@@ -72,11 +72,11 @@ pub fn assemble_documents<E: Borrow<VersionEdits>>(
     });
     let edits: Vec<VersionEdits> = edits.collect();
     let edits = edits.iter().collect();
-    Parts { version, files: files.into(), edits, asked: Some(doc_ids) }.put_together()
+    Assembly { version, files: files.into(), edits, asked: Some(doc_ids) }.put_together()
 }
 
 /// Inputs for the assembly of a version.
-struct Parts<'a> {
+struct Assembly<'a> {
     version: &'a Version,
     files: VecDeque<Corpus>,
     edits: VecDeque<&'a VersionEdits>,
@@ -84,7 +84,7 @@ struct Parts<'a> {
     asked: Option<&'a BTreeSet<u64>>,
 }
 
-impl Parts<'_> {
+impl Assembly<'_> {
     fn put_together(mut self) -> Result<LivingCorpus> {
         let version = self.version;
         let mut living = LivingCorpus::new(Corpus::new(version.profile, Vec::new()));

@@ -120,7 +120,7 @@ impl Change {
     /// [`Error::InvalidArgument`] if its parts do not cover the ids.
     pub(super) fn on(
         &self,
-        place: &str,
+        location: &str,
         base: &Version,
         commit_id: CommitId,
         now_us: u64,
@@ -136,7 +136,7 @@ impl Change {
             ..base.clone()
         };
         if let Some(replacement) = &self.replacement {
-            replacement.put_into(place, &mut next)?;
+            replacement.put_into(location, &mut next)?;
         }
         next.sets_columns |= self.sets_columns;
         next.parts.extend(self.files.iter().cloned());
@@ -160,13 +160,13 @@ impl Change {
 }
 
 impl Replacement {
-    fn put_into(&self, place: &str, next: &mut Version) -> Result<()> {
+    fn put_into(&self, location: &str, next: &mut Version) -> Result<()> {
         let Self { base, parts, dropped } = self;
         // Another optimization would have replaced every part and range that edits touched.
         let added = match next.parts.strip_prefix(base.parts.as_slice()) {
             Some(added) if next.dropped == base.dropped => added,
             _ => {
-                let what = format!("{place}: optimizing version {}", base.number);
+                let what = format!("{location}: optimizing version {}", base.number);
                 return Err(Error::Conflict { what, version: next.number - 1 });
             }
         };

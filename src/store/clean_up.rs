@@ -36,7 +36,7 @@ pub struct CleanUp {
 /// A file that was removed, or would be removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RemovedFile {
-    /// Name relative to the place of the corpus.
+    /// Name relative to the location of the corpus.
     pub name: String,
     /// Length of the file, in bytes.
     pub len_bytes: u64,

@@ -54,15 +54,15 @@ impl LivingStore {
         options: StoreOptions,
     ) -> Result<Self> {
         let store = Self::new(storage, profile, options);
-        let place = store.place();
+        let location = store.location();
         let taken = || Error::InvalidArgument {
             name: "place",
-            got: format!("{place}, which holds a living corpus"),
+            got: format!("{location}, which holds a living corpus"),
             allowed: "a place without one; open it instead".into(),
         };
         retrying(options.retry, || store.storage().prepare())
             .await
-            .map_err(|e| e.into_error(format!("preparing {place}")))?;
+            .map_err(|e| e.into_error(format!("preparing {location}")))?;
         if !store.version_files(None).await?.is_empty() {
             return Err(taken());
         }
@@ -100,12 +100,12 @@ impl LivingStore {
         let mut base = base.clone();
         let mut attempts = Attempts::new(self.options().retry);
         loop {
-            let next = change.on(&self.place(), &base, commit_id, now_us())?;
+            let next = change.on(&self.location(), &base, commit_id, now_us())?;
             if self.put_version(&next, change.edits()).await? == Put::Done {
                 return Ok(next);
             }
             if !change.is_movable() || !attempts.again().await {
-                let what = format!("{}: {} on version {}", self.place(), next.kind, base.number);
+                let what = format!("{}: {} on version {}", self.location(), next.kind, base.number);
                 return Err(Error::Conflict { what, version: next.number });
             }
             base = self.latest().await?;
@@ -150,12 +150,12 @@ impl LivingStore {
         loop {
             let base = self.latest().await?;
             let change = change(base.clone()).await?;
-            let next = change.on(&self.place(), &base, commit_id, now_us())?;
+            let next = change.on(&self.location(), &base, commit_id, now_us())?;
             if self.put_version(&next, change.edits()).await? == Put::Done {
                 return Ok(next);
             }
             if !attempts.again().await {
-                let what = format!("{}: {} on version {}", self.place(), next.kind, base.number);
+                let what = format!("{}: {} on version {}", self.location(), next.kind, base.number);
                 return Err(Error::Conflict { what, version: next.number });
             }
         }
@@ -271,9 +271,9 @@ impl LivingStore {
     }
 
     fn unknown(&self, next: &Version, source: Box<dyn std::error::Error + Send + Sync>) -> Error {
-        let (place, version) = (self.place(), next.number);
+        let (location, version) = (self.location(), next.number);
         let commit_id = next.commit_id.to_string();
-        Error::UnknownCommit { place, version, commit_id, source }
+        Error::UnknownCommit { location, version, commit_id, source }
     }
 }
 
@@ -317,8 +317,8 @@ mod tests {
 
     #[async_trait]
     impl Storage for Sleeper {
-        fn place(&self) -> String {
-            self.inner.place()
+        fn location(&self) -> String {
+            self.inner.location()
         }
 
         async fn prepare(&self) -> StorageResult<()> {

@@ -1,8 +1,8 @@
 //! Living corpora: folders or prefixes of immutable segment files and numbered versions.
 //!
 //! ```text
-//! <place>/segments/<uuid>.tadoc                     documents, compressed; never rewritten
-//! <place>/versions/00000000000000000007.tadoc-version  the state of the corpus after commit 7
+//! <location>/segments/<uuid>.tadoc                     documents, compressed; never rewritten
+//! <location>/versions/00000000000000000007.tadoc-version  the state of the corpus after commit 7
 //!
 //!  open, latest, version, history ─▶ Version ◀──── commit, update, optimize (by put-if-absent)
 //!                                      │ parts            ▲ Change
@@ -42,10 +42,10 @@
 //! ```
 //!
 //! Reading order: `names` (of commits and files), `version` (the value), `manifest` (its bytes),
-//! `staging`, `storage` (the operations of a place), `local`, `object` and `place` (folders that
-//! survive power loss, object stores, and the choice between them), `thread` and `retry` (helpers),
-//! `abandoned` (files without a commit), `store` (the handle), `part_file`, `change` and `commit`
-//! (the next version), `assemble` (a version as a corpus), `optimize` (parts built anew),
+//! `staging`, `storage` (the operations at a location), `local`, `object` and `location` (folders
+//! that survive power loss, object stores, and the choice between them), `thread` and `retry`
+//! (helpers), `abandoned` (files without a commit), `store` (the handle), `part_file`, `change` and
+//! `commit` (the next version), `assemble` (a version as a corpus), `optimize` (parts built anew),
 //! `recompress` (when that is due), `clean_up`.
 //!
 //! The crate needs no runtime: blocking work and waiting happen on threads of their own.
@@ -56,12 +56,12 @@ mod change;
 mod clean_up;
 mod commit;
 mod local;
+mod location;
 mod manifest;
 mod names;
 mod object;
 mod optimize;
 mod part_file;
-mod place;
 mod recompress;
 mod retry;
 pub mod staging;
@@ -74,12 +74,12 @@ pub use assemble::{assemble, assemble_documents};
 pub use change::Change;
 pub use clean_up::{CleanUp, RemovedFile};
 pub use local::{Disk, DiskFile, LocalDisk, LocalFolder};
+pub use location::{storage_at, storage_in};
 pub use manifest::{decode_manifest, encode_manifest};
 pub use names::CommitId;
 pub use object::ObjectPrefix;
 pub use optimize::{ColumnsOfPart, MergeColumns, OptimizeOptions, OptimizePlan, PartRun};
 pub use part_file::{PartWriter, WrittenPart};
-pub use place::{storage_at, storage_in};
 pub use recompress::RECOMPRESS_RATIO;
 pub use retry::RetryPolicy;
 pub use storage::{ByteStream, Hold, Storage, StorageError, StorageResult, StoredFile};

@@ -252,7 +252,7 @@ fn not_linked(error: io::Error) -> StorageError {
 
 #[async_trait]
 impl<D: Disk> Storage for LocalFolder<D> {
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         self.root.display().to_string()
     }
 

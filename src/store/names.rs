@@ -20,7 +20,7 @@ pub(super) const UNFINISHED: &str = ".unfinished";
 const VERSION_EXTENSION: &str = ".tadoc-version";
 const SEGMENT_EXTENSION: &str = ".tadoc";
 
-/// Returns the name of the file of version `number`, relative to the place of the corpus.
+/// Returns the name of the file of version `number`, relative to the location of the corpus.
 pub(super) fn version_name(number: u64) -> String {
     format!("{VERSIONS}/{number:020}{VERSION_EXTENSION}")
 }
@@ -32,7 +32,7 @@ pub(super) fn version_number(name: &str) -> Option<u64> {
     (version_name(number) == name).then_some(number)
 }
 
-/// Returns the name of the segment file `id`, relative to the place of the corpus.
+/// Returns the name of the segment file `id`, relative to the location of the corpus.
 pub(super) fn segment_name(id: CommitId) -> String {
     format!("{SEGMENTS}/{id}{SEGMENT_EXTENSION}")
 }

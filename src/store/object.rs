@@ -42,19 +42,19 @@ const MAX_PARTS: usize = 4;
 pub struct ObjectPrefix {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
-    place: String,
+    location: String,
 }
 
 impl ObjectPrefix {
     /// Creates the storage below `prefix` in `store`.
     pub fn new(store: Arc<dyn ObjectStore>, prefix: Path) -> Self {
-        let place = format!("{store}/{prefix}");
-        Self { store, prefix, place }
+        let location = format!("{store}/{prefix}");
+        Self { store, prefix, location }
     }
 
-    /// Sets the name of the place in messages: the URL that the user wrote.
-    pub fn with_place(mut self, place: impl Into<String>) -> Self {
-        self.place = place.into();
+    /// Sets the name of the location in messages: the URL that the user wrote.
+    pub fn with_location(mut self, location: impl Into<String>) -> Self {
+        self.location = location.into();
         self
     }
 
@@ -133,8 +133,8 @@ fn is_refused(message: &str) -> bool {
 
 #[async_trait]
 impl Storage for ObjectPrefix {
-    fn place(&self) -> String {
-        self.place.clone()
+    fn location(&self) -> String {
+        self.location.clone()
     }
 
     async fn prepare(&self) -> StorageResult<()> {

@@ -2,15 +2,15 @@
 //!
 //! ```text
 //! parts     [ A: large ][ B: large, edited ][ edits of 9 ][ c ][ d ][ E: large ][ f ]
-//! stretch   [   kept   ][              rebuilt                ][  kept ][ kept: small alone ]
+//! run       [   kept   ][              rebuilt                ][  kept ][ kept: small alone ]
 //! after     [    A     ][                 G                   ][    E     ][ f ]
 //! ```
 //!
-//! Reading order: [`plan`] (the choice of parts), [`restriction`] (a stretch of parts and its edits
+//! Reading order: [`plan`] (the choice of parts), [`restriction`] (a run of parts and its edits
 //! as a version of its own), [`rebuild`] (the new file). Every document keeps its id, path, text
 //! and user columns. A dropped document is empty afterwards, and its columns are NULL.
 //!
-//! Time: O(bytes of the stretches). Memory: the files of one stretch, as any reader holds them, and
+//! Time: O(bytes of the runs). Memory: the files of one run, as any reader holds them, and
 //! a block of text. Writers and readers are not blocked: later commits are moved behind the new
 //! parts ([`Change::optimize`]). If the storage does not answer, the old version stays the latest.
 //!
@@ -67,12 +67,12 @@ pub struct OptimizeOptions {
     pub small_file_bytes: u64,
     /// Number of adjacent small files that are worth joining, 2 or more.
     pub min_small_files: usize,
-    /// Approximate limit for the total length of a stretch's files, in bytes.
-    pub max_stretch_bytes: u64,
+    /// Approximate limit for the total length of a run's files, in bytes.
+    pub max_run_bytes: u64,
     /// Options for compressing text. The profile is ignored. Segments of at least half of
     /// `block_bytes` that no edit touched are copied.
     pub ingest: IngestOptions,
-    /// Limits for opening the files of a stretch.
+    /// Limits for opening the files of a run.
     pub limits: OpenLimits,
     /// Function that joins user columns. Without it, parts with user columns are refused.
     pub merge_columns: Option<MergeColumns>,
@@ -84,7 +84,7 @@ impl Default for OptimizeOptions {
             recompress_ratio: 0.0,
             small_file_bytes: 8 << 20,
             min_small_files: 2,
-            max_stretch_bytes: 256 << 20,
+            max_run_bytes: 256 << 20,
             ingest: IngestOptions::default(),
             limits: OpenLimits::default(),
             merge_columns: None,
@@ -98,7 +98,7 @@ impl fmt::Debug for OptimizeOptions {
             .field("recompress_ratio", &self.recompress_ratio)
             .field("small_file_bytes", &self.small_file_bytes)
             .field("min_small_files", &self.min_small_files)
-            .field("max_stretch_bytes", &self.max_stretch_bytes)
+            .field("max_run_bytes", &self.max_run_bytes)
             .field("ingest", &self.ingest)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
@@ -155,12 +155,12 @@ impl LivingStore {
 
     /// Carries out `plan`.
     async fn optimize_as(&self, plan: OptimizePlan, options: &OptimizeOptions) -> Result<Version> {
-        let (base, stretches, edits) = plan.into_parts();
-        let mut edits = restriction::by_stretch(&base, &stretches, edits);
+        let (base, runs, edits) = plan.into_parts();
+        let mut edits = restriction::by_run(&base, &runs, edits);
         let (mut parts, mut dropped) = (Vec::new(), Vec::new());
-        for (stretch, edits) in stretches.iter().zip(&mut edits) {
-            let restricted = restriction::restricted(&base, stretch, std::mem::take(edits));
-            let gone = match stretch.is_rebuilt {
+        for (run, edits) in runs.iter().zip(&mut edits) {
+            let restricted = restriction::restricted(&base, run, std::mem::take(edits));
+            let gone = match run.is_rebuilt {
                 true => {
                     let rebuilt = self.rebuild(restricted, options).await?;
                     parts.push(rebuilt.part);
@@ -171,7 +171,7 @@ impl LivingStore {
                     restricted.version.dropped
                 }
             };
-            let first_id = stretch.doc_ids.start;
+            let first_id = run.doc_ids.start;
             for doc_ids in gone {
                 let doc_ids = doc_ids.start + first_id..doc_ids.end + first_id;
                 restriction::push_range(&mut dropped, doc_ids);

@@ -155,7 +155,7 @@ impl LivingStore {
         let get = retrying(self.options().retry, || self.storage().get(&name, len_bytes)).await;
         let bytes = get.map_err(|error| match error {
             StorageError::NotFound => Error::Missing {
-                place: self.place(),
+                location: self.location(),
                 what: format!("file {name}"),
                 existing: "a clean-up took it away with old versions, or it is lost; read the \
                            latest version, or restore it from a copy"

@@ -90,8 +90,8 @@ impl LivingStore {
             return Ok(false);
         }
         let plan = self.optimize_plan(version, options).await?;
-        let rebuilt = plan.stretches().iter().filter(|stretch| stretch.is_rebuilt);
-        let rebuilt = rebuilt.flat_map(|stretch| &version.parts[stretch.parts.clone()]);
+        let rebuilt = plan.runs().iter().filter(|run| run.is_rebuilt);
+        let rebuilt = rebuilt.flat_map(|run| &version.parts[run.parts.clone()]);
         let file_bytes: u64 = rebuilt.filter_map(Part::file_len_bytes).sum();
         Ok(file_bytes <= plan.edit_bytes.saturating_mul(MAX_FILE_BYTES_PER_EDIT_BYTE))
     }

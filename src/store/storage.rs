@@ -72,7 +72,7 @@ impl fmt::Display for StorageError {
 /// A file in a listing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredFile {
-    /// Name relative to the place of the corpus, such as `versions/….tadoc-version`.
+    /// Name relative to the location of the corpus, such as `versions/….tadoc-version`.
     pub name: String,
     /// Length of the file, in bytes.
     pub len_bytes: u64,
@@ -93,7 +93,7 @@ impl Hold {
         Self { name, mark }
     }
 
-    /// Returns the name of the segment file, relative to the place of the corpus.
+    /// Returns the name of the segment file, relative to the location of the corpus.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -112,8 +112,8 @@ impl Hold {
 /// call that begins afterwards.
 #[async_trait]
 pub trait Storage: fmt::Debug + Send + Sync + 'static {
-    /// Returns the place in the words of the user, for messages.
-    fn place(&self) -> String;
+    /// Returns the location in the words of the user, for messages.
+    fn location(&self) -> String;
 
     /// Creates the folders that must exist before files are written.
     async fn prepare(&self) -> StorageResult<()>;
@@ -156,8 +156,8 @@ pub trait Storage: fmt::Debug + Send + Sync + 'static {
 
 #[async_trait]
 impl Storage for Arc<dyn Storage> {
-    fn place(&self) -> String {
-        self.as_ref().place()
+    fn location(&self) -> String {
+        self.as_ref().location()
     }
 
     async fn prepare(&self) -> StorageResult<()> {

@@ -133,9 +133,9 @@ impl LivingStore {
         self.profile
     }
 
-    /// Returns the place in the words of the user.
-    pub fn place(&self) -> String {
-        self.storage.place()
+    /// Returns the location in the words of the user.
+    pub fn location(&self) -> String {
+        self.storage.location()
     }
 
     /// Returns the version of the latest commit.
@@ -317,7 +317,7 @@ impl LivingStore {
 
     /// Returns the name of a file of the corpus, for messages.
     pub(super) fn name_of(&self, name: &str) -> String {
-        format!("{}/{name}", self.place())
+        format!("{}/{name}", self.location())
     }
 
     /// Records that version `number` exists or existed.
@@ -394,6 +394,6 @@ impl LivingStore {
             _ => "no living corpus is there; create one, or open .tadoc files by their name".into(),
         };
         let what = number.map_or("version".into(), |number| format!("version {number}"));
-        Error::Missing { place: self.place(), what, existing }
+        Error::Missing { location: self.location(), what, existing }
     }
 }

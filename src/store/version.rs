@@ -136,7 +136,7 @@ impl Part {
         }
     }
 
-    /// Returns the name of the file, relative to the place of the corpus, if the part is a file.
+    /// Returns the name of the file, relative to the location of the corpus, if the part is a file.
     pub fn file_name(&self) -> Option<String> {
         match self {
             Self::File { id, .. } => Some(segment_name(*id)),

@@ -120,10 +120,10 @@ pub enum Error {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// A living corpus does not have this version or file.
-    #[error("{place}: there is no {what}; {existing}")]
+    #[error("{location}: there is no {what}; {existing}")]
     Missing {
         /// Folder or prefix of the corpus.
-        place: String,
+        location: String,
         /// Thing that was requested, such as `version 7`.
         what: String,
         /// Things that exist, or a possible explanation.
@@ -132,19 +132,19 @@ pub enum Error {
     /// Another commit came first and changed the same documents. This commit changed nothing.
     #[error("{what}: version {version} came first; look at it and try again")]
     Conflict {
-        /// Operation that failed, with the place.
+        /// Operation that failed, with the location.
         what: String,
         /// Version that the other commit created.
         version: u64,
     },
     /// A commit was sent, and its outcome is unknown.
     #[error(
-        "{place}: no answer whether version {version} was committed: {source}; before trying again, \
-         look for commit {commit_id} in the history"
+        "{location}: no answer whether version {version} was committed: {source}; before trying \
+         again, look for commit {commit_id} in the history"
     )]
     UnknownCommit {
         /// Folder or prefix of the corpus.
-        place: String,
+        location: String,
         /// Version that the commit would create.
         version: u64,
         /// Id of the commit.

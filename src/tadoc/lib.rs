@@ -113,11 +113,16 @@
 //! | escape | the code that says that a literal byte follows |
 //! | split | a run of codes whose place in the text is stored, so that it decodes alone |
 //! | stretch | the rows of a row group whose values stand in one block |
+//! | run | consecutive things of one kind: blocks of a column, pieces of a text, rows |
 //! | **Execution** | |
 //! | portion | a run of segments that fits into memory and is answered before the next one |
 //! | partition | DataFusion's unit of parallel work |
+//! | execution | one partition of a scan while it runs |
+//! | slice | rows of a result that are made and sent together |
 //! | device | a GPU; the cores are the processor's |
 //! | placement | the decision whether cores or a device answer a task |
+//! | place | the cores or a device, as a placement decides |
+//! | route | the way of stored bytes to the cores or the device that decodes them |
 //! | rate | work per second, as measured or assumed by the throughput model |
 
 pub mod accelerator;

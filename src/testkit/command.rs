@@ -24,7 +24,7 @@ pub struct Ran {
 impl Folder {
     /// Creates a folder for commands of `program`. That is `env!("CARGO_BIN_EXE_tadoc")`, which is
     /// defined only in suites of the program's package.
-    pub fn of(program: &str) -> Self {
+    pub fn for_program(program: &str) -> Self {
         Self { folder: tempfile::tempdir().unwrap(), program: program.into() }
     }
 

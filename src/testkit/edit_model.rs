@@ -45,8 +45,8 @@ impl Random {
         text
     }
 
-    /// Returns a place in `len` bytes. Both ends are more likely than other places.
-    fn place(&mut self, len: usize) -> usize {
+    /// Returns an offset in `len` bytes. Both ends are more likely than other offsets.
+    fn offset(&mut self, len: usize) -> usize {
         match self.below(8) {
             0 => 0,
             1 => len,
@@ -113,7 +113,7 @@ impl Model {
             let word = self.word(random, batch.profile);
             return Some(match kind {
                 60..73 => {
-                    let offset_bytes = random.place(self.text(doc_id).len()) as u64;
+                    let offset_bytes = random.offset(self.text(doc_id).len()) as u64;
                     Operation::Extract { doc_id, offset_bytes, len_bytes: random.below(99) as u64 }
                 }
                 73..86 => Operation::Search { doc_id, word },
@@ -130,12 +130,12 @@ impl Model {
             1 if can_be_whole && alive.len() > 1 => Edit::DropDocument { doc_id },
             2..4 if can_be_whole => Edit::ReplaceDocument { doc_id, content: random.text(60) },
             0..30 => {
-                let offset_bytes = random.place(len) as u64;
+                let offset_bytes = random.offset(len) as u64;
                 Edit::InsertText { doc_id, offset_bytes, text: random.text(12) }
             }
             30..40 => Edit::AppendText { doc_id, text: random.text(12) },
             _ => {
-                let start = random.place(len);
+                let start = random.offset(len);
                 let most = if random.below(10) == 0 { len } else { 20 };
                 let len_bytes = random.below(most + 1).min(len - start) as u64;
                 Edit::DeleteText { doc_id, offset_bytes: start as u64, len_bytes }

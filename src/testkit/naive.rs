@@ -22,9 +22,9 @@ pub struct Word<'a> {
     pub byte_offset: usize,
 }
 
-/// A place that a query matches.
+/// An occurrence that a query matches.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct Hit {
     pub doc_id: u64,
     pub byte_offset: u64,
     pub byte_len: u64,
@@ -52,8 +52,8 @@ pub fn words(profile: TokenizerProfile, text: &[u8]) -> Vec<Word<'_>> {
 /// UTF-8.
 fn uax29_runs(text: &[u8]) -> Vec<(usize, &[u8])> {
     let start_of = |part: &str| part.as_ptr() as usize - text.as_ptr() as usize;
-    let stretches = text.utf8_chunks().flat_map(|chunk| chunk.valid().split('\0'));
-    let segments = stretches.flat_map(|stretch| stretch.split_word_bounds());
+    let passages = text.utf8_chunks().flat_map(|chunk| chunk.valid().split('\0'));
+    let segments = passages.flat_map(|passage| passage.split_word_bounds());
     segments
         .filter(|segment| segment.chars().any(char::is_alphanumeric))
         .map(|segment| (start_of(segment), segment.as_bytes()))
@@ -97,37 +97,37 @@ pub fn inverted_index(
     index
 }
 
-/// Returns all places of all items, in the documents that contain every item. Any separator may
+/// Returns all hits of all items, in the documents that contain every item. Any separator may
 /// stand between the words.
 pub fn search(
     profile: TokenizerProfile,
     documents: &[Document],
     items: &BTreeSet<Vec<String>>,
-) -> BTreeSet<Place> {
-    let mut places = BTreeSet::new();
+) -> BTreeSet<Hit> {
+    let mut hits = BTreeSet::new();
     for (doc_id, (_, text)) in (0..).zip(documents) {
         let words = words(profile, text);
-        let by_item: Vec<_> = items.iter().map(|item| places_of(doc_id, &words, item)).collect();
-        if by_item.iter().all(|places| !places.is_empty()) {
-            places.extend(by_item.into_iter().flatten());
+        let by_item: Vec<_> = items.iter().map(|item| hits_of(doc_id, &words, item)).collect();
+        if by_item.iter().all(|hits| !hits.is_empty()) {
+            hits.extend(by_item.into_iter().flatten());
         }
     }
-    places
+    hits
 }
 
-fn places_of(doc_id: u64, words: &[Word<'_>], item: &[String]) -> Vec<Place> {
+fn hits_of(doc_id: u64, words: &[Word<'_>], item: &[String]) -> Vec<Hit> {
     let matches = |window: &&[Word<'_>]| window.iter().map(|word| word.text).eq(item);
     let windows = words.windows(item.len());
     let indexed = windows.enumerate().filter(|(_, window)| matches(window));
-    let place = |(word_index, window): (usize, &[Word<'_>])| {
+    let hit = |(word_index, window): (usize, &[Word<'_>])| {
         let (first, last) = (window[0], window[window.len() - 1]);
         let end = last.byte_offset + last.text.len();
-        Place {
+        Hit {
             doc_id,
             byte_offset: first.byte_offset as u64,
             byte_len: (end - first.byte_offset) as u64,
             word_index: word_index as u64,
         }
     };
-    indexed.map(place).collect()
+    indexed.map(hit).collect()
 }

@@ -16,7 +16,7 @@ use crate::naive;
 
 /// A word of a document with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlacedWord {
+pub struct PlainWord {
     pub text: String,
     pub byte_offset: u64,
     pub byte_len: u64,
@@ -27,14 +27,14 @@ pub struct PlacedWord {
 pub struct Plain {
     pub docs: Vec<Vec<u8>>,
     /// Words of each document. If parts of a document were tokenized separately, so were these.
-    pub words: Vec<Vec<PlacedWord>>,
+    pub words: Vec<Vec<PlainWord>>,
     pub profile: TokenizerProfile,
 }
 
 impl Plain {
     /// Splits whole documents into words with [`naive::words`].
-    pub fn of(profile: TokenizerProfile, documents: &[Document]) -> Self {
-        let placed = |word: naive::Word<'_>| PlacedWord {
+    pub fn from_documents(profile: TokenizerProfile, documents: &[Document]) -> Self {
+        let placed = |word: naive::Word<'_>| PlainWord {
             text: word.text.to_owned(),
             byte_offset: word.byte_offset as u64,
             byte_len: word.text.len() as u64,

@@ -13,7 +13,7 @@ use tadoc::grammar::Grammar;
 use tadoc::segment::{Dag, Paths, Segment};
 use tadoc::text::{Dictionary, TokenizerProfile, for_each_token, tokenize_block};
 
-use crate::reading::{PlacedWord, Plain};
+use crate::reading::{Plain, PlainWord};
 
 /// Pieces of the texts.
 pub const PIECES: [&[u8]; 30] = [
@@ -116,13 +116,13 @@ impl Recipe {
                 if end <= start || end >= doc.len() {
                     continue;
                 }
-                place_words(self.profile, doc, start..end, &mut placed);
+                push_words(self.profile, doc, start..end, &mut placed);
                 open.push(doc[start..end].to_vec());
                 close(&mut open, continues);
                 continues = true;
                 start = end;
             }
-            place_words(self.profile, doc, start..doc.len(), &mut placed);
+            push_words(self.profile, doc, start..doc.len(), &mut placed);
             open.push(doc[start..].to_vec());
             words.push(placed);
             let ends_segment =
@@ -145,7 +145,7 @@ pub fn case_of(profile: TokenizerProfile, docs: Vec<Vec<u8>>, seed: u64) -> Case
     let segment = segment_of(profile, &docs, false, seed);
     let placed = |doc: &Vec<u8>| {
         let mut words = Vec::new();
-        place_words(profile, doc, 0..doc.len(), &mut words);
+        push_words(profile, doc, 0..doc.len(), &mut words);
         words
     };
     let words = docs.iter().map(placed).collect();
@@ -163,18 +163,18 @@ fn token_ends(profile: TokenizerProfile, text: &[u8]) -> Vec<usize> {
     ends
 }
 
-fn place_words(
+fn push_words(
     profile: TokenizerProfile,
     doc: &[u8],
     part: std::ops::Range<usize>,
-    placed: &mut Vec<PlacedWord>,
+    placed: &mut Vec<PlainWord>,
 ) {
     let mut at = part.start as u64;
     for_each_token(profile, &doc[part], |token| {
         let byte_len = token.bytes.len() as u64;
         if token.is_word {
             let text = String::from_utf8(token.bytes.to_vec()).unwrap();
-            placed.push(PlacedWord { text, byte_offset: at, byte_len });
+            placed.push(PlainWord { text, byte_offset: at, byte_len });
         }
         at += byte_len;
     });

@@ -6,7 +6,7 @@ pub use testkit::command::{Folder, Ran};
 
 /// Returns a folder for one test.
 pub fn new_folder() -> Folder {
-    Folder::of(env!("CARGO_BIN_EXE_tadoc"))
+    Folder::for_program(env!("CARGO_BIN_EXE_tadoc"))
 }
 
 pub fn gzip(bytes: &[u8]) -> Vec<u8> {

@@ -26,13 +26,13 @@ const MAX_REOPEN: Duration = Duration::from_secs(20);
 /// Documents by id; `None` for a dropped document.
 type Texts = Vec<Option<Vec<u8>>>;
 
-/// One run: its arguments, and the documents after it if it takes effect.
-struct Run {
+/// One attempt: its arguments, and the documents after it if it takes effect.
+struct Attempt {
     arguments: Vec<String>,
     after: Texts,
 }
 
-fn next_run(folder: &Folder, random: &mut Random, run_idx: usize, texts: &Texts) -> Run {
+fn next_run(folder: &Folder, random: &mut Random, run_idx: usize, texts: &Texts) -> Attempt {
     let mut after = texts.clone();
     let there: Vec<usize> = (0..texts.len()).filter(|&id| texts[id].is_some()).collect();
     let mut pick = || there[random.below(there.len())];
@@ -67,7 +67,7 @@ fn next_run(folder: &Folder, random: &mut Random, run_idx: usize, texts: &Texts)
         }
         _ => ["optimize", "notes", "--clean-up", "0"].map(str::to_owned).into(),
     };
-    Run { arguments, after }
+    Attempt { arguments, after }
 }
 
 /// Returns every document, and the time until the corpus was open.

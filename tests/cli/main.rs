@@ -3,7 +3,7 @@
 //! - Inputs: `ingest` (every kind of input, byte for byte), `odd_inputs` (names, links, devices),
 //!   `long` (inputs of any length, in bounded memory), `rows` (documents with columns), `damaged`
 //!   (Parquet).
-//! - Places: `remote` (corpora behind HTTP and S3), `places` (each command at each kind of
+//! - Locations: `remote` (corpora behind HTTP and S3), `locations` (each command at each kind of
 //!   location).
 //! - Living corpora: `living` (corpora that change), `living_s3` (faults of S3), `killed` and
 //!   `leftovers` (`kill -9`), `full_disk` (no free space).
@@ -25,12 +25,12 @@ mod killed;
 mod leftovers;
 mod living;
 mod living_s3;
+mod locations;
 mod long;
 #[cfg(target_os = "linux")]
 mod memory;
 mod odd_inputs;
 mod pipes;
-mod places;
 mod plot;
 mod reading;
 mod remote;

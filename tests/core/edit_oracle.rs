@@ -200,9 +200,9 @@ fn check_snapshot(
         };
         let hits = search(&snapshot, &query, None).unwrap();
         let items = BTreeSet::from([words]);
-        let places = naive::search(profile, &documents, &items);
+        let plain = naive::search(profile, &documents, &items);
         let offsets = hits.iter().map(|hit| (hit.doc_id, hit.byte_offset, hit.word_index));
-        let expected = places.iter().map(|at| (at.doc_id, at.byte_offset, at.word_index));
+        let expected = plain.iter().map(|at| (at.doc_id, at.byte_offset, at.word_index));
         assert!(offsets.eq(expected), "{what}, {items:?}");
     }
 }

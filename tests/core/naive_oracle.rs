@@ -16,7 +16,7 @@ use tadoc::query::{
 use tadoc::read::{document_bytes, document_num_words, extract};
 use tadoc::text::TokenizerProfile;
 use testkit::documents::{BUILDERS, Document, PROFILES, corpus_of, numbered, options, path_of};
-use testkit::naive::{self, Place};
+use testkit::naive;
 use testkit::texts::{any_block_bytes, any_texts, own_sources, real_corpora, seeds};
 
 const TRAVERSALS: [Traversal; 4] =
@@ -76,7 +76,7 @@ fn query_text(items: &[String]) -> String {
     items.iter().map(quoted).collect::<Vec<_>>().join(" ")
 }
 
-/// Compares hits, their counts, and the text at each place.
+/// Compares hits, their counts, and the text at each hit.
 #[track_caller]
 fn assert_search_equals(corpus: &Corpus, documents: &[Document], items: &[String]) {
     let profile = corpus.profile();
@@ -91,34 +91,34 @@ fn assert_search_equals(corpus: &Corpus, documents: &[Document], items: &[String
     }
     let query = parsed.unwrap();
     let hits = search(corpus, &query, None).unwrap();
-    let place = |hit: &tadoc::query::Hit| Place {
+    let plain = |hit: &tadoc::query::Hit| naive::Hit {
         doc_id: hit.doc_id,
         byte_offset: hit.byte_offset,
         byte_len: hit.byte_len,
         word_index: hit.word_index,
     };
-    let places: Vec<Place> = hits.iter().map(place).collect();
-    let expected: Vec<Place> = naive::search(profile, documents, &words).into_iter().collect();
-    assert_eq!(places, expected, "{query} in {profile}");
+    let found: Vec<naive::Hit> = hits.iter().map(plain).collect();
+    let expected: Vec<naive::Hit> = naive::search(profile, documents, &words).into_iter().collect();
+    assert_eq!(found, expected, "{query} in {profile}");
 
     let options = SearchOptions::default();
     assert_eq!(count(corpus, &query, &options).unwrap(), expected.len() as u64, "{query}");
     let by_document = count_by_document(corpus, &query, &options).unwrap();
     let mut expected_by_document: BTreeMap<u64, u64> = BTreeMap::new();
-    expected.iter().for_each(|place| *expected_by_document.entry(place.doc_id).or_default() += 1);
+    expected.iter().for_each(|hit| *expected_by_document.entry(hit.doc_id).or_default() += 1);
     let by_document: Vec<_> = by_document.iter().map(|row| (row.doc_id, row.count)).collect();
     assert_eq!(by_document, expected_by_document.into_iter().collect::<Vec<_>>(), "{query}");
 
-    // Searches one document at a time, and reads the text at each place.
-    for doc_id in expected.iter().map(|place| place.doc_id).collect::<BTreeSet<_>>() {
+    // Searches one document at a time, and reads the text at each hit.
+    for doc_id in expected.iter().map(|hit| hit.doc_id).collect::<BTreeSet<_>>() {
         let hits = search(corpus, &query, Some(doc_id)).unwrap();
-        let places = hits.iter().map(place);
-        assert!(places.eq(expected.iter().filter(|place| place.doc_id == doc_id).cloned()));
+        let found = hits.iter().map(plain);
+        assert!(found.eq(expected.iter().filter(|hit| hit.doc_id == doc_id).cloned()));
     }
-    for place in expected.iter().take(50) {
-        let text = &documents[place.doc_id as usize].1;
-        let range = place.byte_offset as usize..(place.byte_offset + place.byte_len) as usize;
-        let found = extract(corpus, place.doc_id, place.byte_offset, place.byte_len).unwrap();
+    for hit in expected.iter().take(50) {
+        let text = &documents[hit.doc_id as usize].1;
+        let range = hit.byte_offset as usize..(hit.byte_offset + hit.byte_len) as usize;
+        let found = extract(corpus, hit.doc_id, hit.byte_offset, hit.byte_len).unwrap();
         assert_eq!(found, text[range]);
     }
 }

@@ -18,7 +18,7 @@ type Row<'a> = (Vec<&'a str>, u64);
 
 /// Number of occurrences of a sequence, and the words before and behind them.
 #[derive(Default)]
-struct Places<'a> {
+struct Occurrences<'a> {
     count: u64,
     before: BTreeSet<Option<&'a str>>,
     behind: BTreeSet<Option<&'a str>>,
@@ -30,22 +30,22 @@ fn differ(neighbours: &BTreeSet<Option<&str>>) -> bool {
 }
 
 fn read_phrases<'a>(docs: &[Vec<&'a str>], min_words: usize, min_count: u64) -> Vec<Row<'a>> {
-    let mut sequences: BTreeMap<Vec<&str>, Places> = BTreeMap::new();
+    let mut sequences: BTreeMap<Vec<&str>, Occurrences> = BTreeMap::new();
     for words in docs {
         for start in 0..words.len() {
             for end in start + min_words..=words.len() {
-                let places = sequences.entry(words[start..end].to_vec()).or_default();
-                places.count += 1;
-                places.before.insert(start.checked_sub(1).map(|before| words[before]));
-                places.behind.insert(words.get(end).copied());
+                let occurrences = sequences.entry(words[start..end].to_vec()).or_default();
+                occurrences.count += 1;
+                occurrences.before.insert(start.checked_sub(1).map(|before| words[before]));
+                occurrences.behind.insert(words.get(end).copied());
             }
         }
     }
-    sequences.retain(|_, places| {
-        places.count >= min_count && differ(&places.before) && differ(&places.behind)
+    sequences.retain(|_, occurrences| {
+        occurrences.count >= min_count && differ(&occurrences.before) && differ(&occurrences.behind)
     });
     let mut rows: Vec<Row> =
-        sequences.into_iter().map(|(words, places)| (words, places.count)).collect();
+        sequences.into_iter().map(|(words, occurrences)| (words, occurrences.count)).collect();
     // The sort is stable, so rows with the same cover stay in the order of their words.
     rows.sort_by_key(|(words, count)| Reverse(words.len() as u64 * count));
     rows

@@ -128,7 +128,7 @@ proptest! {
             prop_assert_eq!(index.len(), expected.len());
             for (row, (words, docs)) in expected.iter().enumerate() {
                 prop_assert_eq!(&sequence(index.sequences(), row), words);
-                let places = index.places_of(row);
+                let places = index.entries_of(row);
                 let found = index.counts()[places.clone()].iter().zip(&index.doc_ids()[places]);
                 let found = found.map(|(&count, &doc_id)| (Reverse(count), doc_id));
                 prop_assert_eq!(found.collect::<Vec<_>>(), docs.iter().copied().collect::<Vec<_>>(), "{}", way);
@@ -158,7 +158,7 @@ proptest! {
         match RankedInvertedIndex::with_vocabulary(words.clone(), n, way, max_bytes) {
             Ok(some) => {
                 let places = |index: &RankedInvertedIndex| {
-                    (0..index.len()).map(|row| index.places_of(row)).collect::<Vec<_>>()
+                    (0..index.len()).map(|row| index.entries_of(row)).collect::<Vec<_>>()
                 };
                 prop_assert_eq!(places(&some), places(&all));
                 prop_assert_eq!(some.doc_ids(), all.doc_ids());
@@ -252,7 +252,7 @@ fn what_does_not_fit_at_once_is_counted_in_ranges() {
         let (docs, mut num_ranges) = (DocSelection::all(&case.corpus), 0);
         RankedInvertedIndex::in_ranges(words.clone(), &docs, 3, way, 1 << 18, |some| {
             let expected =
-                all.places_of(num_rows).start..all.places_of(num_rows + some.len() - 1).end;
+                all.entries_of(num_rows).start..all.entries_of(num_rows + some.len() - 1).end;
             assert_eq!(some.doc_ids(), &all.doc_ids()[expected.clone()], "{way}");
             assert_eq!(some.counts(), &all.counts()[expected], "{way}");
             assert_eq!(sequence(some.sequences(), 0), sequence(all.sequences(), num_rows));

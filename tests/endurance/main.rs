@@ -122,7 +122,7 @@ async fn rows(context: &SessionContext, sql: &str) -> Result<Vec<String>> {
 
 impl Scene {
     fn new() -> Self {
-        let folder = Folder::of(env!("CARGO_BIN_EXE_tadoc"));
+        let folder = Folder::for_program(env!("CARGO_BIN_EXE_tadoc"));
         let place = folder.join("notes").display().to_string();
         Self {
             folder,

@@ -119,7 +119,7 @@ pub fn manifest(input: &Input<'_>) -> Verdict {
     bytes.extend(crc32c::crc32c(&bytes).to_le_bytes());
     let (version, edits) = match decode_manifest("mutant", &bytes, MAX_EDITS_BYTES) {
         Ok(decoded) => decoded,
-        Err(error) => return Verdict::of(&error),
+        Err(error) => return Verdict::from_error(&error),
     };
     let again = encode_manifest(&version, edits.as_deref()).unwrap();
     let decoded = decode_manifest("again", &again, MAX_EDITS_BYTES).unwrap();
@@ -140,7 +140,7 @@ pub fn edits(input: &Input<'_>) -> Verdict {
 
 fn check_record(bytes: &[u8]) -> Verdict {
     match decode_batch("mutant", bytes) {
-        Err(error) => Verdict::of(&error),
+        Err(error) => Verdict::from_error(&error),
         Ok(batch) => {
             let again = encode_batch(&batch);
             assert!(again.len() <= bytes.len(), "numbers are written as short as can be");

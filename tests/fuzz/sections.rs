@@ -68,7 +68,7 @@ pub fn footer(input: &Input<'_>) -> Verdict {
             let mut file = [body, bytes, postscript].concat();
             let len_at = file.len() - POSTSCRIPT_BYTES + 8;
             file[len_at..len_at + 4].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
-            reseal(&mut file, &Anatomy::of(sample));
+            reseal(&mut file, &Anatomy::from_file(sample));
             file
         }
     };
@@ -92,7 +92,7 @@ fn smallest(parts: impl Iterator<Item = Vec<u8>>) -> Vec<Vec<u8>> {
 
 fn section_seeds(kind: [u8; 2]) -> Vec<Vec<u8>> {
     let part = |file: &[u8]| {
-        let mut parts = Anatomy::of(file);
+        let mut parts = Anatomy::from_file(file);
         let section = parts.sections_mut().into_iter().find(|section| section.kind == kind);
         section.map_or(Vec::new(), |section| section.bytes.clone())
     };
@@ -104,7 +104,7 @@ fn section(kind: [u8; 2], input: &Input<'_>) -> Verdict {
     let file = match *input {
         Input::Number(number) => mutant_of_kind(number, kind, corpora()),
         Input::Part { pick, bytes } => {
-            let mut parts = Anatomy::of(&corpora()[pick % corpora().len()].file);
+            let mut parts = Anatomy::from_file(&corpora()[pick % corpora().len()].file);
             let mut sections = parts.sections_mut();
             sections.retain(|section| section.kind == kind);
             let at = pick / corpora().len();
@@ -123,7 +123,7 @@ fn judge(number: u64, file: &[u8]) -> Verdict {
     check_parts_alone(file, opened.as_ref().ok().map(|(_, corpus)| corpus));
     check_on_disk(file, &opened);
     match opened {
-        Err(error) => Verdict::of(&error),
+        Err(error) => Verdict::from_error(&error),
         Ok((footer, corpus)) => {
             answers::ask_everything(&mut Random(!number), &footer, &corpus);
             check_rewritten(file, &footer, &corpus);
@@ -152,7 +152,7 @@ fn check_on_disk(file: &[u8], opened: &Result<(FileFooter, Corpus), Error>) {
             );
             assert!(is_of_columns, "only its bytes are refused: {error}");
         }
-        (Err(error), Err(_)) => assert_ne!(Verdict::of(&error), Verdict::Answered),
+        (Err(error), Err(_)) => assert_ne!(Verdict::from_error(&error), Verdict::Answered),
         (Err(error), Ok(_)) => panic!("only its bytes open: {error}"),
     }
 }
@@ -196,7 +196,7 @@ fn check_rewritten(file: &[u8], footer: &FileFooter, corpus: &Corpus) {
     }
     let mut writer = CorpusWriter::new(Vec::new(), corpus.profile(), "fuzz").unwrap();
     for segment in corpus.segments() {
-        Draft::of(segment).write(&mut writer).unwrap();
+        Draft::from_segment(segment).write(&mut writer).unwrap();
     }
     let (again, _) = writer.finish(None).unwrap();
     let (again_footer, again_corpus) = Corpus::from_bytes("again", &again, &LIMITS).unwrap();

@@ -226,7 +226,7 @@ fn samples() -> &'static [Sample] {
 }
 
 fn columns_of(file: &[u8]) -> Vec<u8> {
-    let parts = Anatomy::of(file);
+    let parts = Anatomy::from_file(file);
     parts.file_sections.into_iter().find(|s| s.kind == COLUMNS).map_or(Vec::new(), |s| s.bytes)
 }
 
@@ -239,7 +239,7 @@ pub fn columns(input: &Input<'_>) -> Verdict {
     let file = match *input {
         Input::Number(number) => mutant_of_kind(number, COLUMNS, samples()),
         Input::Part { pick, bytes } => {
-            let mut parts = Anatomy::of(&samples()[pick % samples().len()].file);
+            let mut parts = Anatomy::from_file(&samples()[pick % samples().len()].file);
             for section in parts.sections_mut().into_iter().filter(|s| s.kind == COLUMNS) {
                 section.bytes = bytes.to_vec();
             }
@@ -248,7 +248,7 @@ pub fn columns(input: &Input<'_>) -> Verdict {
     };
     let content = match Corpus::from_bytes("mutant", &file, &LIMITS) {
         Ok((footer, corpus)) => content_of(&file, &footer, &corpus).unwrap(),
-        Err(error) => return Verdict::of(&error),
+        Err(error) => return Verdict::from_error(&error),
     };
     check_merged(&content);
     with_engine(|engine| {

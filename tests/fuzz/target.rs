@@ -34,7 +34,7 @@ pub enum Verdict {
 
 impl Verdict {
     /// Returns the verdict on a mutant that was refused with `error`.
-    pub fn of(error: &Error) -> Self {
+    pub fn from_error(error: &Error) -> Self {
         match error {
             Error::Checksum { .. } => Self::StoppedByChecksum,
             Error::Format { section: "footer", reason, .. } if reason.contains("from a copy") => {
@@ -90,7 +90,7 @@ pub enum Input<'a> {
 
 impl<'a> Input<'a> {
     /// Returns the input that `bytes` encode.
-    pub fn of(bytes: &'a [u8]) -> Self {
+    pub fn new(bytes: &'a [u8]) -> Self {
         match bytes {
             [1, number @ ..] => {
                 let mut le_bytes = [0; 8];
@@ -132,7 +132,7 @@ pub fn corpora() -> &'static [Sample] {
 /// thread counts; in a pool of one thread that is all of the time.
 pub fn try_input(target: &Target, input: &[u8]) -> Verdict {
     let before = busy_time();
-    let verdict = (target.run)(&Input::of(input));
+    let verdict = (target.run)(&Input::new(input));
     let taken = busy_time() - before;
     assert!(taken <= MAX_CASE_TIME, "a case took {taken:?}");
     verdict

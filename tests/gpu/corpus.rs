@@ -388,7 +388,7 @@ fn ranked_documents_are_the_cpus() {
                 for row in 0..rows.len() {
                     let words = cpu.sequences().words(row).map(id);
                     assert!(rows.words(row).eq(words), "{name}, {n}, {row}");
-                    let (places, (docs, counts)) = (cpu.places_of(row), rows.docs(row));
+                    let (places, (docs, counts)) = (cpu.entries_of(row), rows.docs(row));
                     let expected = &cpu.doc_ids()[places.clone()];
                     assert!(docs.iter().map(|&doc| u64::from(doc)).eq(expected.iter().copied()));
                     assert!(*counts == cpu.counts()[places], "{name}, {n}, {row}");

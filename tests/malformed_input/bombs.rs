@@ -137,7 +137,8 @@ fn more_than_can_be_counted_is_refused() {
         assert!(written(&doubling(log2)).is_err(), "2^{log2}");
     }
     // Each segment can be counted, but all of them together cannot.
-    let mut parts = Anatomy::of(&file_of(dictionary(&["a"], &[]), &doubling(62), vec![0, 2]));
+    let mut parts =
+        Anatomy::from_file(&file_of(dictionary(&["a"], &[]), &doubling(62), vec![0, 2]));
     assert!(Corpus::from_bytes("one", &parts.assemble(), &LIMITS).is_ok());
     parts.segments = vec![parts.segments[0].clone(); 4];
     let refused = Corpus::from_bytes("four", &parts.assemble(), &LIMITS).unwrap_err().to_string();

@@ -32,7 +32,7 @@ fn parts_of_a_dictionary_are_one_and_lies_about_them_are_refused() {
     let file = compress(&documents, &options(PROFILES[0], BUILDERS[0], 1 << 20));
     let (_, corpus) = Corpus::from_bytes("large", &file, &LIMITS).unwrap();
     assert_eq!(document_bytes(&corpus, 0, 1 << 20).unwrap(), documents[0].1);
-    let anatomy = Anatomy::of(&file);
+    let anatomy = Anatomy::from_file(&file);
     let section = dictionary_of(&mut anatomy.clone()).clone();
     let num_parts = section.bytes[0];
     assert_eq!((section.codec, num_parts), (PARTS, 2));

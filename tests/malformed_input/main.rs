@@ -123,7 +123,7 @@ fn memory_bytes(field: &str) -> Option<u64> {
 #[test]
 fn what_is_taken_apart_goes_together_again() {
     for sample in samples() {
-        let parts = anatomy::Anatomy::of(&sample.file);
+        let parts = anatomy::Anatomy::from_file(&sample.file);
         assert!(parts.assemble() == sample.file, "{}", sample.name);
         assert!(parts.clone().tied().assemble() == sample.file, "{}", sample.name);
         let mut resealed = sample.file.clone();

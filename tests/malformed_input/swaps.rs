@@ -33,7 +33,7 @@ fn file_of(words: [&str; 3], path: &str, columns: &[u8; 16]) -> Vec<u8> {
 fn twins() -> [Anatomy; 2] {
     let one = file_of(["aa", "bb", "cc"], "one", b"PAR1 ones   PAR1");
     let two = file_of(["bb", "cc", "aa"], "two", b"PAR1 twos   PAR1");
-    [one, two].map(|file| Anatomy::of(&file))
+    [one, two].map(|file| Anatomy::from_file(&file))
 }
 
 fn without_ties(anatomy: &Anatomy) -> Anatomy {

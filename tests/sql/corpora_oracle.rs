@@ -48,12 +48,12 @@ struct Beginning {
 }
 
 static BEGINNINGS: LazyLock<Vec<Beginning>> = LazyLock::new(|| {
-    let of = |(name, documents): (String, Vec<Document>)| Beginning::of(name, documents);
+    let of = |(name, documents): (String, Vec<Document>)| Beginning::new(name, documents);
     real_corpora().into_iter().map(of).collect()
 });
 
 impl Beginning {
-    fn of(name: String, documents: Vec<Document>) -> Self {
+    fn new(name: String, documents: Vec<Document>) -> Self {
         let documents = first_bytes(documents, MAX_BYTES);
         let num_bytes: usize = documents.iter().map(|(_, text)| text.len()).sum();
         let profile = TokenizerProfile::Word;
@@ -62,7 +62,7 @@ impl Beginning {
         let corpus = open(&file);
         assert!(corpus.segments().len() >= NUM_SEGMENTS.min(num_bytes), "{name}");
         let vocabulary = Arc::new(Vocabulary::new(&corpus).unwrap());
-        let plain = Plain::of(profile, &documents);
+        let plain = Plain::from_documents(profile, &documents);
         let words: BTreeSet<&str> =
             plain.words.iter().flatten().map(|word| word.text.as_str()).collect();
         assert!((0..vocabulary.len()).map(|row| vocabulary.word(row)).eq(words.iter().copied()));
@@ -230,7 +230,7 @@ fn ranks_are_those_of_the_corpora() {
                 assert_eq!(index.len(), expected.len(), "{what}");
                 for (row, (words, ranked)) in expected.iter().enumerate() {
                     assert!(index.sequences().words(row).eq(words.iter().copied()), "{what}");
-                    let places = index.places_of(row);
+                    let places = index.entries_of(row);
                     let found = index.counts()[places.clone()].iter().zip(&index.doc_ids()[places]);
                     let found = found.map(|(&count, &doc_id)| (Reverse(count), doc_id));
                     assert!(found.eq(ranked.iter().copied()), "{what}: {words:?}");

@@ -78,7 +78,7 @@ impl Shelf {
 
 #[async_trait]
 impl Storage for Shelf {
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         "shelf".into()
     }
 

@@ -37,7 +37,7 @@ fn text(random: &mut Random, max_words: usize) -> Vec<u8> {
 /// are small.
 fn options(block_bytes: usize, small_file_bytes: u64) -> OptimizeOptions {
     let ingest = IngestOptions { block_bytes, ..IngestOptions::default() };
-    OptimizeOptions { ingest, small_file_bytes, max_stretch_bytes: 4000, ..Default::default() }
+    OptimizeOptions { ingest, small_file_bytes, max_run_bytes: 4000, ..Default::default() }
 }
 
 async fn append_file(store: &LivingStore, texts: Vec<Vec<u8>>, block_bytes: usize) -> Version {
@@ -224,10 +224,10 @@ fn what_is_due_is_recompressed_and_nothing_else() {
             let edit = batch(vec![Edit::AppendText { doc_id: 0, text }]);
             store.commit(&base, &Change::edit(CommitKind::Edit, &edit)).await.unwrap()
         };
-        let max_stretch_bytes = 1 << 30;
+        let max_run_bytes = 1 << 30;
         let with_ratio = |recompress_ratio| OptimizeOptions {
             recompress_ratio,
-            max_stretch_bytes,
+            max_run_bytes,
             ..options(1 << 20, 1 << 20)
         };
         let due = async |version: &Version, ratio: f64| {
@@ -380,7 +380,7 @@ fn workers_of_rayon_may_optimize() {
             let store = create().await;
             append_file(&store, vec![b"to be or not to be ".repeat(300)], 100).await;
             append_file(&store, vec![b"that".to_vec()], 100).await;
-            let options = OptimizeOptions { max_stretch_bytes: 1 << 20, ..options(200, 1 << 20) };
+            let options = OptimizeOptions { max_run_bytes: 1 << 20, ..options(200, 1 << 20) };
             let version = store.optimize(&options).await.unwrap().unwrap();
             let corpus = store.corpus(&version, &OpenLimits::default()).await.unwrap();
             corpus.snapshot().unwrap()

@@ -50,12 +50,13 @@ pub struct StoredColumns {
 pub struct Columns {
     /// Guessed types, if all values are texts.
     narrow: Option<Guesses>,
-    runs: Vec<Run>,
+    runs: Vec<SchemaRun>,
     writer: Option<StreamWriter<BufWriter<File>>>,
     file: Option<File>,
 }
 
-struct Run {
+/// Consecutive rows with one schema.
+struct SchemaRun {
     schema: SchemaRef,
     /// Name of the input of the first row, for messages.
     input: String,
@@ -106,7 +107,7 @@ impl Columns {
             offset = Some(file.stream_position()?);
             self.writer = Some(StreamWriter::try_new(BufWriter::new(file), &schema)?);
         }
-        self.runs.push(Run { schema, input: input.to_owned(), offset, num_rows: 0 });
+        self.runs.push(SchemaRun { schema, input: input.to_owned(), offset, num_rows: 0 });
         Ok(())
     }
 
@@ -137,8 +138,8 @@ impl Columns {
     }
 
     /// Formats the message for a `run` whose columns cannot be joined with earlier runs.
-    fn not_joined(&self, run: &Run, reason: &str) -> String {
-        let differs = |earlier: &&Run| join_schemas(&earlier.schema, &run.schema).is_err();
+    fn not_joined(&self, run: &SchemaRun, reason: &str) -> String {
+        let differs = |earlier: &&SchemaRun| join_schemas(&earlier.schema, &run.schema).is_err();
         let earlier = self.runs.iter().find(differs).unwrap_or(run);
         let inputs = match earlier.input == run.input {
             true => format!("both in {}", earlier.input),
@@ -202,7 +203,7 @@ fn stored_schema(schema: &Schema, notes: &mut Vec<String>) -> Schema {
 
 fn write_parquet(
     file: &mut File,
-    runs: &[Run],
+    runs: &[SchemaRun],
     schema: &Schema,
     stored: &SchemaRef,
 ) -> Result<Vec<u8>, ParquetError> {
@@ -220,7 +221,7 @@ fn write_parquet(
     writer.into_inner()
 }
 
-fn empty_rows(run: &Run) -> Result<RecordBatch, ArrowError> {
+fn empty_rows(run: &SchemaRun) -> Result<RecordBatch, ArrowError> {
     let options = RecordBatchOptions::new().with_row_count(Some(run.num_rows));
     RecordBatch::try_new_with_options(run.schema.clone(), Vec::new(), &options)
 }

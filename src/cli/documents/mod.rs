@@ -127,7 +127,7 @@ pub struct Batch {
 
 /// A document, or a part of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part<'a> {
+pub struct DocumentText<'a> {
     /// Path of the document.
     pub path: &'a str,
     /// Next bytes of the document's text.
@@ -143,12 +143,12 @@ impl Batch {
     }
 
     /// Returns the documents in order.
-    pub fn iter(&self) -> impl Iterator<Item = Part<'_>> {
+    pub fn iter(&self) -> impl Iterator<Item = DocumentText<'_>> {
         let mut begin = 0;
         self.documents.iter().enumerate().map(move |(idx, (path, end))| {
             let text = &self.text[begin..*end];
             begin = *end;
-            Part { path, text, is_last: !(self.goes_on && idx + 1 == self.documents.len()) }
+            DocumentText { path, text, is_last: !(self.goes_on && idx + 1 == self.documents.len()) }
         })
     }
 }

@@ -29,7 +29,7 @@ fn facts(living: &Living, version: &Version) -> Outcome<Vec<Fact>> {
     let options = OptimizeOptions::default();
     let plan = living.wait(living.store.optimize_plan(version, &options))?;
     Ok(vec![
-        Fact::text("corpus", &living.store.place()),
+        Fact::text("corpus", &living.store.location()),
         Fact::count("version", version.number),
         Fact::text("committed", &time(version.time_us)),
         Fact::text("kind", version.kind.as_str()),
@@ -49,7 +49,7 @@ fn facts(living: &Living, version: &Version) -> Outcome<Vec<Fact>> {
 fn text_bytes(living: &Living, arguments: &Arguments, version: &Version) -> Option<u64> {
     let mut text_bytes = 0u64;
     for part in &version.parts {
-        let file = living.places.part(&arguments.corpus, part).ok()?;
+        let file = living.resolver.part(&arguments.corpus, part).ok()?;
         text_bytes += file.map_or(0, |file| file.footer.len_bytes());
     }
     Some(text_bytes)

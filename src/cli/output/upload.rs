@@ -22,7 +22,7 @@ use object_store::{
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
 use crate::location::text_of;
-use crate::places::Places;
+use crate::resolver::BlockingResolver;
 
 /// Bytes of a part. Stores accept 10,000 parts.
 const PART_BYTES: usize = 16 << 20;
@@ -31,7 +31,7 @@ const MAX_PARTS: usize = 4;
 
 /// An object that is not yet visible.
 pub struct Upload {
-    places: Places,
+    resolver: BlockingResolver,
     store: Arc<dyn ObjectStore>,
     path: object_store::path::Path,
     shown: String,
@@ -61,10 +61,10 @@ impl Upload {
                 shown.trim_end_matches('/')
             )));
         }
-        let places = Places::new()?;
-        let (store, path) = places.resolver.object(&shown)?;
+        let resolver = BlockingResolver::new()?;
+        let (store, path) = resolver.inner.object(&shown)?;
         let (part_bytes, buffer, parts) = (PART_BYTES, Vec::new(), None);
-        let upload = Self { places, store, path, shown, replace, part_bytes, buffer, parts };
+        let upload = Self { resolver, store, path, shown, replace, part_bytes, buffer, parts };
         upload.check_free()?;
         interrupt::ask_first();
         Ok(upload)
@@ -77,7 +77,7 @@ impl Upload {
             true => self.check_free().and_then(|()| {
                 self.send().map_err(|error| self.failed(&error))?;
                 match self.parts.take() {
-                    Some(parts) => self.places.wait(parts.finish()).map_err(|e| self.failed(&e)),
+                    Some(parts) => self.resolver.wait(parts.finish()).map_err(|e| self.failed(&e)),
                     None => Ok(PutResult { e_tag: None, version: None }),
                 }
             }),
@@ -91,7 +91,7 @@ impl Upload {
         let options = PutOptions { mode, ..PutOptions::default() };
         let bytes = Bytes::from(std::mem::take(&mut self.buffer));
         let put = self.store.put_opts(&self.path, bytes.into(), options);
-        self.places.wait(put).map_err(|error| match error {
+        self.resolver.wait(put).map_err(|error| match error {
             Error::AlreadyExists { .. } | Error::Precondition { .. } => self.taken(),
             error => self.failed(&error),
         })
@@ -101,7 +101,7 @@ impl Upload {
         if self.replace {
             return Ok(());
         }
-        match self.places.wait(self.store.head(&self.path)) {
+        match self.resolver.wait(self.store.head(&self.path)) {
             Ok(_) => Err(self.taken()),
             Err(Error::NotFound { .. }) => Ok(()),
             Err(error) => {
@@ -136,7 +136,7 @@ impl Upload {
             self.parts = Some(parts);
             free
         };
-        self.places.wait(sent).map_err(io::Error::other)
+        self.resolver.wait(sent).map_err(io::Error::other)
     }
 }
 
@@ -159,7 +159,7 @@ impl Drop for Upload {
     fn drop(&mut self) {
         if let Some(parts) = self.parts.take() {
             // If the store cannot abort, the object remains invisible anyway.
-            let _aborted = self.places.wait(parts.abort());
+            let _aborted = self.resolver.wait(parts.abort());
         }
     }
 }
@@ -173,15 +173,15 @@ mod tests {
     const PART: usize = 100;
 
     fn upload(store: &Arc<dyn ObjectStore>, replace: bool) -> Upload {
-        let (places, store) = (Places::new().unwrap(), Arc::clone(store));
+        let (resolver, store) = (BlockingResolver::new().unwrap(), Arc::clone(store));
         let (path, shown) = ("c.tadoc".into(), "s3://b/c.tadoc".to_owned());
         let (part_bytes, buffer, parts) = (PART, Vec::new(), None);
-        Upload { places, store, path, shown, replace, part_bytes, buffer, parts }
+        Upload { resolver, store, path, shown, replace, part_bytes, buffer, parts }
     }
 
     fn stored(store: &Arc<dyn ObjectStore>) -> Option<Vec<u8>> {
         let get = async { store.get(&"c.tadoc".into()).await?.bytes().await };
-        Places::new().unwrap().wait(get).ok().map(Into::into)
+        BlockingResolver::new().unwrap().wait(get).ok().map(Into::into)
     }
 
     #[test]

@@ -12,7 +12,8 @@ const MAX_LABEL_CHARS: usize = 32;
 const MAX_SUBTITLE_CHARS: usize = 130;
 /// Maximum number of dates that are named along the axis.
 const MAX_NAMED: usize = 6;
-/// Largest distance between neighbours without a missing place, in multiples of the smallest one.
+/// Largest distance between neighbours without a missing position, in multiples of the smallest
+/// one.
 const STEP_TOLERANCE: f64 = 1.5;
 
 /// Draws the picture. `sql` stands below its title.
@@ -35,11 +36,11 @@ pub fn svg_of(all: &AllSeries, title: Option<&str>, sql: &str) -> Outcome<String
     };
     let subtitle = cut(&sql.split_whitespace().collect::<Vec<_>>().join(" "), MAX_SUBTITLE_CHARS);
     let page = Page { title: &title, subtitle: &subtitle, height: LINES_HEIGHT, notes: &[] };
-    let axis = Axis::of(values(), true);
-    let svg = match &all.places {
-        Some(places) => {
-            let page = Page { notes: &notes(all, places), ..page };
-            page.to_svg(|area| lines(area, all, places, axis))
+    let axis = Axis::from_values(values(), true);
+    let svg = match &all.positions {
+        Some(positions) => {
+            let page = Page { notes: &notes(all, positions), ..page };
+            page.to_svg(|area| lines(area, all, positions, axis))
         }
         None if values().any(|value| value < 0.0) => {
             return Err(Failure::new(
@@ -88,16 +89,16 @@ fn bars(all: &AllSeries) -> Outcome<Bars> {
     })
 }
 
-fn lines(area: &Area<'_>, all: &AllSeries, places: &[Option<f64>], y: Axis) -> Drawn {
-    let step = step_of(places);
+fn lines(area: &Area<'_>, all: &AllSeries, positions: &[Option<f64>], y: Axis) -> Drawn {
+    let step = step_of(positions);
     let curve = |(series, color): (&Series, _)| {
         let name = cut(&series.name, MAX_LABEL_CHARS);
-        Curve { name, color, runs: runs_of(series, places, step) }
+        Curve { name, color, runs: runs_of(series, positions, step) }
     };
     let curves: Vec<Curve> = all.series.iter().zip(COLORS).map(curve).collect();
-    let mut x = Axis::of(places.iter().copied().flatten(), false);
+    let mut x = Axis::from_values(positions.iter().copied().flatten(), false);
     if !all.is_numeric {
-        let mut named: Vec<(f64, String)> = places
+        let mut named: Vec<(f64, String)> = positions
             .iter()
             .zip(&all.labels)
             .filter_map(|(at, name)| Some(((*at)?, date(name))))
@@ -114,43 +115,44 @@ fn lines(area: &Area<'_>, all: &AllSeries, places: &[Option<f64>], y: Axis) -> D
 }
 
 /// Returns notes about data that the picture does not show.
-fn notes(all: &AllSeries, places: &[Option<f64>]) -> Vec<String> {
-    let missing = places.iter().filter(|place| place.is_none()).count();
+fn notes(all: &AllSeries, positions: &[Option<f64>]) -> Vec<String> {
+    let missing = positions.iter().filter(|position| position.is_none()).count();
     let note = || format!("{missing} rows without {} are left out", all.key_name);
     (missing > 0).then(note).into_iter().collect()
 }
 
-/// Returns the points of a series by ascending place, split where values or places are missing.
-fn runs_of(series: &Series, places: &[Option<f64>], step: Option<f64>) -> Vec<Vec<(f64, f64)>> {
-    let placed = |&(row, value): &(usize, Option<f64>)| Some((places[row]?, value));
+/// Returns the points of a series by ascending position, split where values or positions are
+/// missing.
+fn runs_of(series: &Series, positions: &[Option<f64>], step: Option<f64>) -> Vec<Vec<(f64, f64)>> {
+    let placed = |&(row, value): &(usize, Option<f64>)| Some((positions[row]?, value));
     let mut placed: Vec<(f64, Option<f64>)> = series.values.iter().filter_map(placed).collect();
     placed.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (mut runs, mut run) = (Vec::new(), Vec::<(f64, f64)>::new());
-    for (place, value) in placed {
-        let is_far = |&(last, _): &(f64, f64)| step.is_some_and(|step| place - last > step);
+    for (position, value) in placed {
+        let is_far = |&(last, _): &(f64, f64)| step.is_some_and(|step| position - last > step);
         if value.is_none() || run.last().is_some_and(is_far) {
             runs.push(std::mem::take(&mut run));
         }
-        run.extend(value.map(|value| (place, value)));
+        run.extend(value.map(|value| (position, value)));
     }
     runs.push(run);
     runs.retain(|run| !run.is_empty());
     runs
 }
 
-/// Returns the largest distance between neighbours without a missing place.
+/// Returns the largest distance between neighbours without a missing position.
 ///
 /// Places are regular if at least half of the neighbours are about as far apart as the nearest two
-/// (months have 28 to 31 days). Returns `None` for irregular places, where nothing counts as
+/// (months have 28 to 31 days). Returns `None` for irregular positions, where nothing counts as
 /// missing.
-fn step_of(places: &[Option<f64>]) -> Option<f64> {
-    let mut places: Vec<f64> = places.iter().copied().flatten().collect();
-    places.sort_by(f64::total_cmp);
-    places.dedup();
-    let distances = || places.windows(2).map(|pair| pair[1] - pair[0]);
+fn step_of(positions: &[Option<f64>]) -> Option<f64> {
+    let mut positions: Vec<f64> = positions.iter().copied().flatten().collect();
+    positions.sort_by(f64::total_cmp);
+    positions.dedup();
+    let distances = || positions.windows(2).map(|pair| pair[1] - pair[0]);
     let step = STEP_TOLERANCE * distances().min_by(f64::total_cmp)?;
     let num_near = distances().filter(|&distance| distance <= step).count();
-    (2 * num_near >= places.len() - 1).then_some(step)
+    (2 * num_near >= positions.len() - 1).then_some(step)
 }
 
 /// Formats a date, without a time of day that is midnight.
@@ -171,8 +173,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn regular_places_have_a_step() {
-        let step = |places: &[f64]| step_of(&places.iter().copied().map(Some).collect::<Vec<_>>());
+    fn regular_positions_have_a_step() {
+        let step =
+            |positions: &[f64]| step_of(&positions.iter().copied().map(Some).collect::<Vec<_>>());
         assert_eq!(step(&[1990.0, 1992.0, 1991.0, 1995.0, 1990.0]), Some(1.5));
         // Ends of months as days of the year, with one missing.
         assert_eq!(step(&[0.0, 31.0, 59.0, 120.0, 151.0]), Some(42.0));
@@ -185,10 +188,10 @@ mod tests {
     fn lines_end_where_values_or_rows_are_missing() {
         let values = [Some(1.0), Some(2.0), None, Some(4.0), Some(5.0)].into_iter().enumerate();
         let series = Series { name: String::new(), values: values.collect() };
-        let places = [0.0, 1.0, 2.0, 3.0, 9.0].map(Some);
-        let runs = runs_of(&series, &places, Some(1.5));
+        let positions = [0.0, 1.0, 2.0, 3.0, 9.0].map(Some);
+        let runs = runs_of(&series, &positions, Some(1.5));
         assert_eq!(runs, [vec![(0.0, 1.0), (1.0, 2.0)], vec![(3.0, 4.0)], vec![(9.0, 5.0)]]);
-        let runs = runs_of(&series, &places, None);
+        let runs = runs_of(&series, &positions, None);
         assert_eq!(runs, [[(0.0, 1.0), (1.0, 2.0)], [(3.0, 4.0), (9.0, 5.0)]]);
     }
 }

@@ -120,7 +120,7 @@ impl Axis {
     /// Creates an axis for all of `values`, with both ends on ticks.
     ///
     /// It starts at 0 if `is_from_zero`. Ticks are whole numbers if all values are.
-    pub fn of(values: impl IntoIterator<Item = f64>, is_from_zero: bool) -> Self {
+    pub fn from_values(values: impl IntoIterator<Item = f64>, is_from_zero: bool) -> Self {
         let start = if is_from_zero { (0.0, 0.0) } else { (f64::INFINITY, f64::NEG_INFINITY) };
         let widen = |(low, high): (f64, f64), value: f64| (low.min(value), high.max(value));
         let values: Vec<f64> = values.into_iter().filter(|value| value.is_finite()).collect();
@@ -366,13 +366,13 @@ mod tests {
 
     #[test]
     fn axes_end_on_ticks() {
-        let axis = Axis::of([3.0, 1234.0], true);
+        let axis = Axis::from_values([3.0, 1234.0], true);
         assert_eq!((axis.min, axis.max), (0.0, 1400.0));
         assert_eq!(names(&axis), ["0", "200", "400", "600", "800", "1000", "1200", "1400"]);
-        assert_eq!(names(&Axis::of([1991.0, 1993.0], false)), ["1991", "1992", "1993"]);
-        assert_eq!(names(&Axis::of([0.5, 0.72], false)).last(), Some(&"0.75"));
-        assert_eq!(names(&Axis::of([-30_000.0], true))[0], "-30,000");
-        assert_eq!(names(&Axis::of([1e-9, 3e-9], false))[..2], ["1.00e-9", "1.50e-9"]);
+        assert_eq!(names(&Axis::from_values([1991.0, 1993.0], false)), ["1991", "1992", "1993"]);
+        assert_eq!(names(&Axis::from_values([0.5, 0.72], false)).last(), Some(&"0.75"));
+        assert_eq!(names(&Axis::from_values([-30_000.0], true))[0], "-30,000");
+        assert_eq!(names(&Axis::from_values([1e-9, 3e-9], false))[..2], ["1.00e-9", "1.50e-9"]);
         assert_eq!([0.0, 700.0, 1400.0].map(|value| axis.map(&value, (10, 110))), [10, 60, 110]);
     }
 
@@ -381,7 +381,7 @@ mod tests {
         let most = [f64::MAX, f64::MIN];
         for values in [&[] as &[f64], &[0.0], &[f64::NAN, 7.0], &most, &[1e-300], &[1e300]] {
             for is_from_zero in [true, false] {
-                let axis = Axis::of(values.iter().copied(), is_from_zero);
+                let axis = Axis::from_values(values.iter().copied(), is_from_zero);
                 assert!(axis.min < axis.max && (axis.max - axis.min).is_finite(), "{axis:?}");
                 assert!((2..=17).contains(&axis.ticks.len()), "{axis:?}");
             }
@@ -411,7 +411,8 @@ mod tests {
         let groups = vec![Group { label: "a\0<b".to_owned(), values: vec![None, Some(10.0)] }];
         let bars = Bars { series, groups };
         let page = Page { title: "a & b", subtitle: "", height: bars.height(), notes: &[] };
-        let svg = page.to_svg(|area| bars.draw(area, ("", Axis::of([20.0], true)))).unwrap();
+        let svg =
+            page.to_svg(|area| bars.draw(area, ("", Axis::from_values([20.0], true)))).unwrap();
         assert!(svg.contains("<title>a &amp; b</title>"), "{svg}");
         assert!(svg.contains("\na\u{fffd}&lt;b\n"), "{svg}");
         // Half of the distance between 500 and 1799.

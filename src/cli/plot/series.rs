@@ -1,4 +1,4 @@
-//! Converts the rows of a query to labels, places and values.
+//! Converts the rows of a query to labels, positions and values.
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
@@ -16,8 +16,8 @@ pub struct AllSeries {
     /// First column as text, by row.
     pub labels: Vec<String>,
     /// First column as finite numbers, by row, or `None` if it is text.
-    pub places: Option<Vec<Option<f64>>>,
-    /// True if places are numbers, false if they are dates.
+    pub positions: Option<Vec<Option<f64>>>,
+    /// True if positions are numbers, false if they are dates.
     pub is_numeric: bool,
     /// Series in the order of the columns, or in the order in which their names first occur.
     pub series: Vec<Series>,
@@ -63,7 +63,7 @@ pub fn series_of(rows: &RecordBatch) -> Outcome<AllSeries> {
         key_name: name(0),
         value_name,
         labels: labels.collect::<Result<_, _>>()?,
-        places: places(key).ok_or_else(|| unfit(rows))?,
+        positions: positions(key).ok_or_else(|| unfit(rows))?,
         is_numeric: key.data_type().is_numeric(),
         series,
     })
@@ -71,7 +71,7 @@ pub fn series_of(rows: &RecordBatch) -> Outcome<AllSeries> {
 
 /// Returns the first column as numbers. The result is `Some(None)` if it is text, and `None` if it
 /// is neither text, numbers nor dates.
-fn places(key: &ArrayRef) -> Option<Option<Vec<Option<f64>>>> {
+fn positions(key: &ArrayRef) -> Option<Option<Vec<Option<f64>>>> {
     if is_text(key.data_type()) {
         return Some(None);
     }

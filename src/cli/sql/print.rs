@@ -136,7 +136,7 @@ async fn print_table(
 ) -> Result<Printed> {
     let schema = stream.schema();
     let mut shown = vec![RecordBatch::new_empty(schema.clone())];
-    let mut printed = Printed::of(&schema);
+    let mut printed = Printed::from_schema(&schema);
     while let Some(batch) = stream.next().await {
         let batch = batch?;
         let room = max_rows.saturating_sub(printed.num_shown as usize).min(batch.num_rows());
@@ -157,7 +157,7 @@ async fn print_separated(
     delimiter: u8,
 ) -> Result<Printed> {
     let schema = stream.schema();
-    let mut printed = Printed::of(&schema);
+    let mut printed = Printed::from_schema(&schema);
     if !printed.is_relation {
         while let Some(batch) = stream.next().await {
             batch?;
@@ -179,7 +179,7 @@ async fn print_json(
     mut stream: SendableRecordBatchStream,
     writer: &mut dyn Write,
 ) -> Result<Printed> {
-    let mut printed = Printed::of(&stream.schema());
+    let mut printed = Printed::from_schema(&stream.schema());
     let mut json = ArrayWriter::new(&mut *writer);
     while let Some(batch) = stream.next().await {
         let batch = batch?;
@@ -197,7 +197,7 @@ async fn print_json_lines(
     mut stream: SendableRecordBatchStream,
     writer: &mut dyn Write,
 ) -> Result<Printed> {
-    let mut printed = Printed::of(&stream.schema());
+    let mut printed = Printed::from_schema(&stream.schema());
     let mut json = LineDelimitedWriter::new(writer);
     while let Some(batch) = stream.next().await {
         let batch = batch?;
@@ -210,7 +210,7 @@ async fn print_json_lines(
 
 impl Printed {
     /// Creates counts of 0. Statements such as CREATE give a relation without columns.
-    fn of(schema: &SchemaRef) -> Self {
+    fn from_schema(schema: &SchemaRef) -> Self {
         Self { num_rows: 0, num_shown: 0, is_relation: !schema.fields().is_empty() }
     }
 

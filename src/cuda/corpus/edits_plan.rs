@@ -126,7 +126,7 @@ struct Splice<'a> {
 }
 
 impl<'a> Splice<'a> {
-    fn of(edit: &'a Edit) -> Result<Self, GpuError> {
+    fn from_edit(edit: &'a Edit) -> Result<Self, GpuError> {
         let splice = |doc_id, start, num_deleted, text| Self {
             doc: doc_of(doc_id),
             start,
@@ -161,7 +161,7 @@ impl<T: BaseText> Planner<'_, T> {
         let mut places: FxHashMap<u32, Vec<u64>> = FxHashMap::default();
         for operation in operations {
             let OperationRef::Edit(edit) = operation else { continue };
-            let splice = Splice::of(edit)?;
+            let splice = Splice::from_edit(edit)?;
             let len = self.text.doc_len_bytes(splice.doc)?;
             let start = splice.start.unwrap_or(len);
             let ends = [start, start.saturating_add(splice.num_deleted)];
@@ -171,7 +171,7 @@ impl<T: BaseText> Planner<'_, T> {
     }
 
     fn make(&mut self, edit: &Edit) -> Result<(), GpuError> {
-        let Splice { doc, start, num_deleted, text } = Splice::of(edit)?;
+        let Splice { doc, start, num_deleted, text } = Splice::from_edit(edit)?;
         let before = self.text.doc_len_bytes(doc)?;
         let offsets = self.offsets.as_mut().and_then(|offsets| offsets.get_mut(&doc));
         let followed = self.followed.entry(doc).or_insert_with(|| Followed::new(before));

@@ -66,7 +66,7 @@ impl CorpusText {
         let plan = BatchPlan::new(self, mode, operations.iter().map(OperationRef::from))?;
         let states = CorpusEdits::new(self, profile, &plan.states)?;
         let last = CorpusEdits::new(self, profile, &plan.last)?;
-        let kinds = operations.iter().map(Kind::of).collect();
+        let kinds = operations.iter().map(Kind::from_operation).collect();
         let (mut passages, mut words) = (Vec::new(), Vec::new());
         let new_words = states.new_words();
         for &StateRead { state: doc, read } in &plan.reads {
@@ -88,7 +88,7 @@ impl CorpusText {
 }
 
 impl Kind {
-    fn of(operation: &Operation) -> Self {
+    fn from_operation(operation: &Operation) -> Self {
         match operation {
             Operation::Edit(_) => Self::Edit,
             Operation::Extract { .. } => Self::Extract,

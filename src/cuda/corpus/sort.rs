@@ -300,7 +300,7 @@ impl Sorter {
     ) -> Result<usize, GpuError> {
         check_limit("keys to sort", len, space.capacity)?;
         let device = &self.device;
-        let (steps, progress) = (Steps::of(bits), space.progress(device, len));
+        let (steps, progress) = (Steps::for_bits(bits), space.progress(device, len));
         let num_tiles = len.div_ceil(T::TILE_KEYS) as u32;
         let counts = [
             Argument::Long(input.keys_at),

@@ -89,7 +89,7 @@ pub(super) struct Step {
 }
 
 impl Steps {
-    pub(super) fn of(bits: Range<u32>) -> Self {
+    pub(super) fn for_bits(bits: Range<u32>) -> Self {
         let num_bits = bits.end - bits.start;
         let step_bits = num_bits.div_ceil(num_steps(num_bits).max(1)).max(1);
         Self { bits, step_bits }
@@ -245,7 +245,7 @@ mod tests {
     fn steps_have_all_bits_once() {
         for start in [0, 3, 40] {
             for end in start..=64 {
-                let steps: Vec<_> = Steps::of(start..end).iter().collect();
+                let steps: Vec<_> = Steps::for_bits(start..end).iter().collect();
                 assert_eq!(steps.len(), num_steps(end - start) as usize, "{start}..{end}");
                 let mut at = start;
                 for (number, step) in steps.into_iter().enumerate() {

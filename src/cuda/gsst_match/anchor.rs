@@ -1,4 +1,4 @@
-//! Choice of the place in a literal where the filter looks: its rarest place.
+//! Choice of the position in a literal at which the filter looks: its rarest one.
 //!
 //! The filter compares two codes, about 6 bytes, with the literal: the code that covers the byte
 //! `anchor` of the literal, and the next one. At a common place, most candidates are wrong and must
@@ -24,7 +24,7 @@ pub(super) struct FourGrams {
 
 impl FourGrams {
     /// Counts in the first bytes of some of `blocks`, whose codes need not be valid.
-    pub(super) fn of<B: AsRef<[u8]>>(blocks: &[SealedBlock<B>]) -> Self {
+    pub(super) fn from_blocks<B: AsRef<[u8]>>(blocks: &[SealedBlock<B>]) -> Self {
         let mut grams = Self { counts: vec![0; NUM_BUCKETS] };
         let step = blocks.len().div_ceil(NUM_BLOCKS).max(1);
         for block in blocks.iter().step_by(step) {
@@ -101,13 +101,13 @@ mod tests {
         let rows = vec![Some(&row[..]); 100];
         for width in [CodeWidth::Eight, CodeWidth::Twelve] {
             let bytes = write_block(&rows, &BlockOptions::new(width)).unwrap();
-            let grams = FourGrams::of(&[SealedBlock::open(bytes).unwrap()]);
+            let grams = FourGrams::from_blocks(&[SealedBlock::open(bytes).unwrap()]);
             let anchor = grams.anchor(b"final deposit");
             assert!((4..9).contains(&anchor), "{anchor}");
             assert_eq!((grams.anchor(b"abc"), grams.anchor(b"")), (0, 0));
         }
         let none: [SealedBlock<Vec<u8>>; 0] = [];
-        assert_eq!(FourGrams::of(&none).anchor(b"anything"), 0);
+        assert_eq!(FourGrams::from_blocks(&none).anchor(b"anything"), 0);
     }
 
     #[test]

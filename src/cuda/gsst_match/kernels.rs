@@ -64,7 +64,7 @@ pub(super) struct MaskInputs {
 
 /// Device addresses of the input and output of a launch, and its stream.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct MatchPlace<'a> {
+pub(super) struct MatchAddresses<'a> {
     pub(super) stream: &'a Arc<CudaStream>,
     pub(super) bytes: u64,
     pub(super) frames: u64,
@@ -83,7 +83,7 @@ pub(super) struct MatchPlace<'a> {
 
 /// The blocks of one width on the device.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct ListPlace<'a> {
+pub(super) struct ListAddresses<'a> {
     pub(super) units: &'a ListUnits,
     pub(super) tables: u64,
     pub(super) blocks: u64,
@@ -91,7 +91,7 @@ pub(super) struct ListPlace<'a> {
 
 /// Device addresses of the output, with its capacity.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct OutputPlace {
+pub(super) struct OutputAddresses {
     pub(super) rows: u64,
     pub(super) offsets: u64,
     /// Text; 0 if only numbers and offsets are wanted.
@@ -166,8 +166,8 @@ impl Kernels {
     pub(super) unsafe fn mask_list(
         &self,
         device: &Device,
-        at: &MatchPlace<'_>,
-        list: &ListPlace<'_>,
+        at: &MatchAddresses<'_>,
+        list: &ListAddresses<'_>,
         inputs: &MaskInputs,
     ) -> Result<(), GpuError> {
         for group in list.units.groups(tables_len_bytes(inputs.num_states, list.units.width())) {
@@ -183,8 +183,8 @@ impl Kernels {
     unsafe fn make_tables(
         &self,
         device: &Device,
-        at: &MatchPlace<'_>,
-        list: &ListPlace<'_>,
+        at: &MatchAddresses<'_>,
+        list: &ListAddresses<'_>,
         group: &BlockGroup,
         inputs: &MaskInputs,
     ) -> Result<(), GpuError> {
@@ -210,8 +210,8 @@ impl Kernels {
     unsafe fn mask(
         &self,
         device: &Device,
-        at: &MatchPlace<'_>,
-        list: &ListPlace<'_>,
+        at: &MatchAddresses<'_>,
+        list: &ListAddresses<'_>,
         group: &BlockGroup,
         inputs: &MaskInputs,
     ) -> Result<(), GpuError> {
@@ -241,7 +241,11 @@ impl Kernels {
     /// `at` has the sums of its units, at least one. It has room for the sums of tiles, for those
     /// before each unit, and for the totals. Nothing else uses this memory before the stream is
     /// done.
-    pub(super) unsafe fn scan(&self, device: &Device, at: &MatchPlace<'_>) -> Result<(), GpuError> {
+    pub(super) unsafe fn scan(
+        &self,
+        device: &Device,
+        at: &MatchAddresses<'_>,
+    ) -> Result<(), GpuError> {
         let config = LaunchConfig {
             grid_dim: (at.num_units.div_ceil(SCAN_THREADS), 1, 1),
             block_dim: (SCAN_THREADS, 1, 1),
@@ -270,9 +274,9 @@ impl Kernels {
     pub(super) unsafe fn write(
         &self,
         device: &Device,
-        at: &MatchPlace<'_>,
-        list: &ListPlace<'_>,
-        output: &OutputPlace,
+        at: &MatchAddresses<'_>,
+        list: &ListAddresses<'_>,
+        output: &OutputAddresses,
     ) -> Result<(), GpuError> {
         let kernel = &self.of(list.units.width()).write;
         let (num_blocks, num_units) = (list.units.num_blocks() as u32, list.units.num_units());
@@ -289,7 +293,7 @@ impl Kernels {
     }
 }
 
-impl ListPlace<'_> {
+impl ListAddresses<'_> {
     fn of_group(&self, group: &BlockGroup) -> u64 {
         self.blocks + (group.first_block * size_of::<MatchBlock>()) as u64
     }

@@ -102,7 +102,9 @@ impl DeviceRows {
             bytes,
             frames: device.copy_of("places of rows", &plan.frames)?,
             lists: lists.map(|list| list.upload(device)).collect::<Result<_, _>>()?,
-            sample: FourGrams::of(&blocks.iter().map(SealedBlock::of_valid).collect::<Vec<_>>()),
+            sample: FourGrams::from_blocks(
+                &blocks.iter().map(SealedBlock::of_valid).collect::<Vec<_>>(),
+            ),
             num_frames: plan.frames.len(),
             num_units: plan.num_units,
             num_rows: plan.num_rows,
@@ -127,7 +129,7 @@ impl DeviceRows {
     }
 
     /// Returns the device memory used in addition to the blocks' bytes: symbols and places of rows.
-    pub fn places_len_bytes(&self) -> u64 {
+    pub fn overhead_len_bytes(&self) -> u64 {
         let lists = self.lists.iter().map(|list| list.tables.num_bytes() + list.blocks.num_bytes());
         (lists.sum::<usize>() + self.frames.num_bytes()) as u64 + self.bytes.num_bytes() as u64
             - self.stored_len_bytes
@@ -211,7 +213,7 @@ impl Plan {
             return Err(GpuError::Mismatch { what: "rows of a selection", got, expected });
         }
         let first_frame = self.frames.len() as u32;
-        let sections = PackedSections::of(block);
+        let sections = PackedSections::from_block(block);
         self.add_frames(block, &sections);
         if block.text_ends().is_none() {
             self.add_lengths(block, at, first_frame as usize);
@@ -291,7 +293,7 @@ struct PackedSections {
 }
 
 impl PackedSections {
-    fn of<B: AsRef<[u8]>>(block: &Block<B>) -> Self {
+    fn from_block<B: AsRef<[u8]>>(block: &Block<B>) -> Self {
         let header = block.as_bytes();
         let number = |at: usize| {
             u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]])

@@ -20,15 +20,17 @@ use cudarc::driver::{CudaFunction, LaunchConfig, PushKernelArg};
 use gsst::{CodeWidth, SealedBlock};
 
 use super::anchor::FourGrams;
-use super::kernels::{Kernels, ListPlace, MaskInputs, MatchPlace, OutputPlace, UNITS_PER_TILE};
+use super::kernels::{
+    Kernels, ListAddresses, MaskInputs, MatchAddresses, OutputAddresses, UNITS_PER_TILE,
+};
 use super::predicate::RowPredicate;
 use super::rows::{MatchBlock, MatchFrame, SLACK_BYTES};
 use super::units::{ListUnits, unit_frames};
 use crate::device::Device;
 use crate::error::GpuError;
-use crate::gsst_run::{Parts, Plain, RowForm, RunLayout, put};
+use crate::gsst_run::{BufferRanges, Plain, RowForm, RunLayout, put};
 use crate::module::{GSST_PLACES, Module};
-use crate::run_kernels::{RunKernels, RunPlace};
+use crate::run_kernels::{RunAddresses, RunKernels};
 
 /// Threads of a thread block that computes places, and threads per frame.
 pub(super) const PLACES_THREADS: u32 = 256;
@@ -40,7 +42,7 @@ const TABLE_BYTES: usize = 8 << 8;
 
 impl Plain for MatchBlock {}
 
-/// The parts of a run to be matched, with their ranges.
+/// The layout of a run to be matched: the range of each array.
 #[derive(Debug)]
 pub(crate) struct MatchLayout {
     run: RunLayout,
@@ -65,7 +67,7 @@ pub(crate) struct MatchLayout {
     num_units: u32,
 }
 
-/// The parts of the output.
+/// The ranges of the output.
 #[derive(Debug, Clone)]
 pub(crate) struct MatchOutput {
     pub(crate) offsets: Range<usize>,
@@ -81,11 +83,11 @@ impl MatchOutput {
     const TOTALS_AT: usize = 8;
 
     fn new(num_rows: usize, text_len_bytes: usize, is_text_wanted: bool) -> Self {
-        let mut parts = Parts::behind(Self::HEAD_BYTES);
-        let offsets = parts.next(4 * (num_rows + 1));
-        let rows = parts.next(4 * num_rows);
-        let text = is_text_wanted.then(|| parts.next(text_len_bytes));
-        Self { offsets, rows, text, len_bytes: parts.len_bytes() }
+        let mut ranges = BufferRanges::behind(Self::HEAD_BYTES);
+        let offsets = ranges.next(4 * (num_rows + 1));
+        let rows = ranges.next(4 * num_rows);
+        let text = is_text_wanted.then(|| ranges.next(text_len_bytes));
+        Self { offsets, rows, text, len_bytes: ranges.len_bytes() }
     }
 
     /// Returns the range that must be 0 if nothing matches: totals and the first offset.
@@ -148,10 +150,10 @@ impl MatchLayout {
         let run = RunLayout::new(blocks, RowForm::Views, false)?;
         let mut lists = [CodeWidth::Eight, CodeWidth::Twelve].map(MatchList::new);
         let num_units = add_blocks(blocks, &mut lists);
-        let mut input = Parts::behind(run.input_len_bytes);
-        for (list, parts) in lists.iter_mut().zip([&run.eight, &run.twelve]) {
+        let mut input = BufferRanges::behind(run.input_len_bytes);
+        for (list, ranges) in lists.iter_mut().zip([&run.eight, &run.twelve]) {
             list.blocks_part = input.next(list.blocks.len() * size_of::<MatchBlock>());
-            list.tables_part = parts.tables.clone();
+            list.tables_part = ranges.tables.clone();
         }
         let bytes_of = |predicate: &RowPredicate| input.next(predicate.to_bytes().len());
         let predicate_parts = predicates.iter().map(bytes_of).collect();
@@ -173,7 +175,7 @@ impl MatchLayout {
                 << units.width().bits()
         };
         let units = num_units as usize;
-        let mut scratch = Parts::behind(run.scratch_len_bytes);
+        let mut scratch = BufferRanges::behind(run.scratch_len_bytes);
         Ok(Self {
             frames: scratch.next(num_frames * size_of::<MatchFrame>()),
             next: scratch.next(most(&|list, one| num_codes(list, one) * one.num_states())),
@@ -185,7 +187,7 @@ impl MatchLayout {
             text_before: scratch.next(8 * units),
             scratch_len_bytes: scratch.len_bytes(),
             output: MatchOutput::new(run.num_rows, run.text_len_bytes, is_text_wanted),
-            sample: FourGrams::of(blocks),
+            sample: FourGrams::from_blocks(blocks),
             input_len_bytes: lengths.end,
             predicates: predicate_parts,
             run,
@@ -231,7 +233,7 @@ impl MatchLayout {
         run_kernels: &RunKernels,
         kernels: &MatchRunKernels,
         predicates: &[RowPredicate],
-        at: RunPlace<'_>,
+        at: RunAddresses<'_>,
     ) -> Result<(), GpuError> {
         // SAFETY: the caller guarantees it.
         unsafe { run_kernels.check(&self.run, at) }?;
@@ -240,9 +242,9 @@ impl MatchLayout {
         }
         // SAFETY: the caller guarantees it; the checks were enqueued before.
         unsafe { self.find_places(device, &kernels.places, at) }?;
-        let place = self.place(at);
+        let addresses = self.addresses(at);
         let lists = self.lists.iter().filter(|list| !list.blocks.is_empty());
-        let lists: Vec<_> = lists.map(|list| self.list_place(list, at)).collect();
+        let lists: Vec<_> = lists.map(|list| self.list_addresses(list, at)).collect();
         let kernels = &kernels.kernels;
         for (i, (predicate, part)) in predicates.iter().zip(&self.predicates).enumerate() {
             let mut inputs = MaskInputs::new(predicate, &self.sample, at.input + part.start as u64);
@@ -250,12 +252,12 @@ impl MatchLayout {
             for list in &lists {
                 // SAFETY: the caller guarantees it; the layout has room for the largest group of
                 // each predicate, and for masks and sums of all units.
-                unsafe { kernels.mask_list(device, &place, list, &inputs) }?;
+                unsafe { kernels.mask_list(device, &addresses, list, &inputs) }?;
             }
         }
         // SAFETY: the caller guarantees it; there is at least one unit.
-        unsafe { kernels.scan(device, &place) }?;
-        let output = OutputPlace {
+        unsafe { kernels.scan(device, &addresses) }?;
+        let output = OutputAddresses {
             rows: at.output + self.output.rows.start as u64,
             offsets: at.output + self.output.offsets.start as u64,
             text: self.output.text.as_ref().map_or(0, |text| at.output + text.start as u64),
@@ -265,7 +267,7 @@ impl MatchLayout {
         for list in &lists {
             // SAFETY: the caller guarantees it; the output has room for all rows, and for all text
             // if text is wanted.
-            unsafe { kernels.write(device, &place, list, &output) }?;
+            unsafe { kernels.write(device, &addresses, list, &output) }?;
         }
         Ok(())
     }
@@ -274,7 +276,7 @@ impl MatchLayout {
         &self,
         device: &Device,
         function: &CudaFunction,
-        at: RunPlace<'_>,
+        at: RunAddresses<'_>,
     ) -> Result<(), GpuError> {
         let (input, scratch) = (
             |part: &Range<usize>| at.input + part.start as u64,
@@ -299,9 +301,9 @@ impl MatchLayout {
         launched.map(drop).map_err(device.fault("launching gsst_places"))
     }
 
-    fn place<'a>(&self, at: RunPlace<'a>) -> MatchPlace<'a> {
+    fn addresses<'a>(&self, at: RunAddresses<'a>) -> MatchAddresses<'a> {
         let scratch = |part: &Range<usize>| at.scratch + part.start as u64;
-        MatchPlace {
+        MatchAddresses {
             stream: at.stream,
             bytes: at.input,
             frames: scratch(&self.frames),
@@ -318,10 +320,10 @@ impl MatchLayout {
         }
     }
 
-    fn list_place<'a>(&self, list: &'a MatchList, at: RunPlace<'_>) -> ListPlace<'a> {
+    fn list_addresses<'a>(&self, list: &'a MatchList, at: RunAddresses<'_>) -> ListAddresses<'a> {
         // Blocks without codes have no table; kernels only need a valid address.
         let tables = if list.num_tables == 0 { &self.empty_table } else { &list.tables_part };
-        ListPlace {
+        ListAddresses {
             units: &list.units,
             tables: at.input + tables.start as u64,
             blocks: at.input + list.blocks_part.start as u64,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use cudarc::driver::{CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, ValidAsZeroBits, result};
 
-use super::kernels::{ListPlace, MatchPlace, OutputPlace, UNITS_PER_TILE};
+use super::kernels::{ListAddresses, MatchAddresses, OutputAddresses, UNITS_PER_TILE};
 use super::predicate::RowPredicate;
 use super::rows::{BlockList, DeviceRows};
 use crate::device::Device;
@@ -196,9 +196,13 @@ impl DeviceSelection {
     }
 
     /// Returns the addresses for a call on `rows`.
-    pub(super) fn place<'a>(&self, device: &'a Device, rows: &DeviceRows) -> MatchPlace<'a> {
+    pub(super) fn addresses<'a>(
+        &self,
+        device: &'a Device,
+        rows: &DeviceRows,
+    ) -> MatchAddresses<'a> {
         let (stream, scratch) = (device.stream(), &self.scratch);
-        MatchPlace {
+        MatchAddresses {
             stream,
             bytes: address(&rows.bytes, stream),
             frames: address(&rows.frames, stream),
@@ -221,9 +225,9 @@ impl DeviceSelection {
     }
 
     /// Returns the addresses and the capacity for the matching rows.
-    pub(super) fn output(&self) -> OutputPlace {
+    pub(super) fn output(&self) -> OutputAddresses {
         let stream = self.device.stream();
-        OutputPlace {
+        OutputAddresses {
             rows: address(&self.rows, stream),
             offsets: address(&self.offsets, stream),
             text: address(&self.text, stream),
@@ -245,8 +249,8 @@ impl DeviceSelection {
             return Err(GpuError::Mismatch { what: "text of a selection", got, expected });
         }
         (self.num_rows, self.text_len_bytes) = (num_rows as usize, text_len_bytes as usize);
-        let has_place = self.num_rows <= self.max_rows() && self.text_len_bytes <= self.text.len();
-        Ok(has_place && self.has_capacity())
+        let has_room = self.num_rows <= self.max_rows() && self.text_len_bytes <= self.text.len();
+        Ok(has_room && self.has_capacity())
     }
 
     /// Makes room for the matches.
@@ -259,9 +263,9 @@ impl DeviceSelection {
 }
 
 /// Returns the addresses of a list's blocks and tables.
-pub(super) fn place_of<'a>(list: &'a BlockList, device: &Device) -> ListPlace<'a> {
+pub(super) fn list_addresses<'a>(list: &'a BlockList, device: &Device) -> ListAddresses<'a> {
     let stream = device.stream();
-    ListPlace {
+    ListAddresses {
         units: &list.units,
         tables: address(&list.tables, stream),
         blocks: address(&list.blocks, stream),

@@ -21,7 +21,7 @@ use crate::error::GpuError;
 use crate::gsst_match::{GsstMatcher, MatchLayout, MatchOutput, MatchRunKernels, RowPredicate};
 use crate::lost;
 use crate::matched_rows::{FreeSlots, PendingMatches};
-use crate::run_kernels::RunPlace;
+use crate::run_kernels::RunAddresses;
 use crate::scan_slot::{Slot, SlotMemory, set_head};
 
 /// The state of a scanner for matching.
@@ -99,7 +99,7 @@ impl GsstScanner {
         })?;
         slot.reserve(SlotMemory::Scratch, layout.scratch_len_bytes)?;
         slot.reserve(SlotMemory::Output, layout.output.len_bytes)?;
-        let at = RunPlace {
+        let at = RunAddresses {
             stream: &slot.stream,
             input: slot.address(SlotMemory::Input),
             scratch: slot.address(SlotMemory::Scratch),

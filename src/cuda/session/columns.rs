@@ -58,7 +58,7 @@ impl ColumnScanner for SeatScanner {
         memory: Box<dyn RowMemory>,
     ) -> DeviceResult<Box<dyn PendingRows<ArrayRef>>> {
         let sealed = sealed(blocks)?;
-        let run = RunBytes::of(&sealed, RowForm::Views)?;
+        let run = RunBytes::from_blocks(&sealed, RowForm::Views)?;
         resize(memory.as_ref(), run.staging + run.rows)?;
         let Self(seat) = self;
         let submit = || seat.scanner.submit(&sealed, RowForm::Views, text_type.is_utf8());
@@ -100,7 +100,7 @@ impl ColumnMatcher for SeatMatcher {
         memory: Box<dyn RowMemory>,
     ) -> DeviceResult<Box<dyn PendingRows<StretchMatches>>> {
         let sealed = sealed(blocks)?;
-        resize(memory.as_ref(), RunBytes::of(&sealed, RowForm::Views)?.staging)?;
+        resize(memory.as_ref(), RunBytes::from_blocks(&sealed, RowForm::Views)?.staging)?;
         let scanner = &self.seat.scanner;
         let submit = || scanner.submit_matching(&sealed, &self.tests, is_text_wanted);
         Ok(Box::new(Pending { rows: self.seat.retried(submit)?, text_type, memory }))

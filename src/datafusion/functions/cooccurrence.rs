@@ -23,7 +23,7 @@ use crate::placement::{self, Task};
 use crate::portions::added_up;
 use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
-use crate::scan::{Run, Scan};
+use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
 use tadoc::analytics::{Cooccurrences, Fold, Pairing, TraversalTask};
@@ -127,7 +127,7 @@ impl TableFunction for Cooccurrence {
         }
     }
 
-    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
             run.blocking(move |run| self.send_pairs(run, &loaded)).await
@@ -137,7 +137,7 @@ impl TableFunction for Cooccurrence {
 }
 
 impl Cooccurrence {
-    fn send_pairs(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+    fn send_pairs(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let memory_bytes = task_memory_bytes(&run);
         let (vocabulary, words) = (loaded.vocabulary(self.fold)?, loaded.words(self.fold)?);
         let (scan, traversal) = (run.scan.clone(), run.scan.options.traversal);
@@ -152,16 +152,16 @@ impl Cooccurrence {
         };
         let pairing = Pairing { window: self.window, min_count: self.min_count };
         let count = || placement::cooccurrences(&run, &vocabulary, pairing);
-        if let Some(parts) = run.shared.prepared(count)?.as_ref() {
-            note_rows(&run, loaded, self.device_task(&scan), parts.num_segment_rows());
-            return send_share(&mut run, parts.num_parts(), |at| {
-                let part = parts.part(at).map_err(datafusion_error)?;
-                MadeRows::passing(&scan, 0..part.len(), |column, rows| match column {
+        if let Some(table) = run.shared.prepared(count)?.as_ref() {
+            note_rows(&run, loaded, self.device_task(&scan), table.num_segment_rows());
+            return send_share(&mut run, table.num_slices(), |at| {
+                let slice = table.slice(at).map_err(datafusion_error)?;
+                MadeRows::passing(&scan, 0..slice.len(), |column, rows| match column {
                     0 | 1 => {
-                        let word = |&row: &usize| part.words(row).nth(column);
+                        let word = |&row: &usize| slice.words(row).nth(column);
                         words_at(words, &rows.iter().filter_map(word).collect::<Vec<_>>())
                     }
-                    _ => int64(rows.iter().map(|&row| part.counts()[row])),
+                    _ => int64(rows.iter().map(|&row| slice.counts()[row])),
                 })
             });
         }

@@ -18,7 +18,7 @@ use futures::future::BoxFuture;
 use crate::errors::task_error;
 use crate::scan::function::{Definition, TableFunction};
 use crate::scan::signature::{self, ColumnKind, Signature};
-use crate::scan::{Run, Scan};
+use crate::scan::{Execution, Scan};
 use tadoc::format::{FileFooter, SectionKind, SegmentMeta};
 use tadoc::segment::Corpus;
 
@@ -48,7 +48,7 @@ impl TableFunction for CorpusInfo {
         Precision::Exact(facts(scan, &Totals::of_footers(scan)).len())
     }
 
-    fn run(self: Arc<Self>, mut run: Run) -> BoxFuture<'static, Result<()>> {
+    fn run(self: Arc<Self>, mut run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let scan = Arc::clone(&run.scan);
             let totals = match scan.living() {

@@ -23,7 +23,7 @@ use object_store::ObjectStoreExt;
 use super::verify_file::{decoded_bytes, send, verify_file};
 use super::verify_version::verify_version;
 use crate::errors::task_error;
-use crate::scan::Run;
+use crate::scan::Execution;
 use crate::scan::function::{Definition, Reads, TableFunction};
 use crate::scan::signature::{self, ColumnKind, Signature};
 use crate::source::Source;
@@ -84,7 +84,7 @@ impl TableFunction for CorpusVerify {
         Reads::UncheckedCorpora
     }
 
-    fn run(self: Arc<Self>, mut run: Run) -> BoxFuture<'static, Result<()>> {
+    fn run(self: Arc<Self>, mut run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let scan = Arc::clone(&run.scan);
             if let Source::Unchecked(found, version) = &scan.source {
@@ -107,7 +107,11 @@ impl TableFunction for CorpusVerify {
 }
 
 /// Reads all bytes of `file`. Reserves memory for them and for the decoded segments.
-async fn read_file(run: &Run, file: &SourceFile, reservation: &MemoryReservation) -> Result<Bytes> {
+async fn read_file(
+    run: &Execution,
+    file: &SourceFile,
+    reservation: &MemoryReservation,
+) -> Result<Bytes> {
     reservation.try_resize(file.meta.size as usize)?;
     let store = store_of(&run.runtime, file)?;
     let bytes = store.get(&file.meta.location).await?.bytes().await?;

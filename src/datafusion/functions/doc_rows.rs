@@ -12,7 +12,7 @@ use super::strings::{int64, views};
 use crate::errors::datafusion_error;
 use crate::placement::{self, Task};
 use crate::scan::signature::Signature;
-use crate::scan::{Run, Scan, selected};
+use crate::scan::{Execution, Scan, selected};
 use crate::source::LoadedCorpus;
 use tadoc::analytics::{DocSelection, Fold, TermVectors};
 use tadoc::segment::Corpus;
@@ -25,7 +25,7 @@ const FILTER_DOCS: usize = 65_536;
 const PARTITION_BYTES: u64 = 1 << 20;
 
 /// Returns the document ids of the run's partition. Partitions have equal shares, in order.
-pub(super) fn range_of(run: &Run) -> Range<u64> {
+pub(super) fn range_of(run: &Execution) -> Range<u64> {
     let num_ids = u128::from(run.scan.num_doc_ids());
     let share =
         |partition: usize| (num_ids * partition as u128 / run.scan.num_partitions as u128) as u64;
@@ -33,16 +33,16 @@ pub(super) fn range_of(run: &Run) -> Range<u64> {
 }
 
 /// Returns the documents of the run's partition that pass the filters on `doc_id`.
-pub(super) fn selected_documents(run: &Run) -> Result<DocSelection> {
+pub(super) fn selected_documents(run: &Execution) -> Result<DocSelection> {
     selected_of(run, range_of(run))
 }
 
 /// Returns the documents of all partitions that pass the filters on `doc_id`.
-pub(super) fn all_selected_documents(run: &Run) -> Result<DocSelection> {
+pub(super) fn all_selected_documents(run: &Execution) -> Result<DocSelection> {
     selected_of(run, 0..run.scan.num_doc_ids())
 }
 
-fn selected_of(run: &Run, range: Range<u64>) -> Result<DocSelection> {
+fn selected_of(run: &Execution, range: Range<u64>) -> Result<DocSelection> {
     let num_docs = run.scan.num_docs_of(range.clone());
     if !run.scan.is_filtered() && num_docs == range.clone().count() {
         return Ok(DocSelection::range(range));
@@ -79,7 +79,7 @@ pub(super) fn num_partitions(scan: &Scan, target: usize) -> usize {
 
 /// Returns the term vectors of a corpus, which all partitions share.
 pub(super) fn term_vectors(
-    run: &Run,
+    run: &Execution,
     loaded: &LoadedCorpus,
     fold: Fold,
 ) -> Result<Arc<TermVectors>> {
@@ -89,7 +89,7 @@ pub(super) fn term_vectors(
 /// Builds the term vectors of a corpus. A device counts them, or the cores count document by
 /// document while a cursor moves.
 pub(super) fn new_term_vectors(
-    run: &Run,
+    run: &Execution,
     loaded: &LoadedCorpus,
     fold: Fold,
 ) -> Result<TermVectors> {

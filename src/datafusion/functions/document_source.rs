@@ -23,7 +23,7 @@ use super::doc_rows::{passing_documents, path_of, range_of};
 use super::few_documents::FewDocuments;
 use super::strings::{int64, views};
 use crate::errors::{datafusion_error, task_error};
-use crate::scan::{Run, Scan};
+use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
 use crate::store::{LivingView, PathTable};
 use tadoc::read::{
@@ -57,7 +57,10 @@ pub(super) enum DocumentSource {
 impl DocumentSource {
     /// Opens the source that the scan of `run` needs. Also returns the ids of the rows before
     /// filters on text, if opening the source has found them.
-    pub(super) async fn open(run: &Run, user: &UserColumns) -> Result<(Self, Option<Vec<u64>>)> {
+    pub(super) async fn open(
+        run: &Execution,
+        user: &UserColumns,
+    ) -> Result<(Self, Option<Vec<u64>>)> {
         let scan = &run.scan;
         if !(PATH..USER).any(|position| scan.uses(position)) {
             return Ok((Self::Ids, None));
@@ -75,7 +78,7 @@ impl DocumentSource {
     }
 
     /// Opens the source of document `id`, which exists.
-    pub(super) async fn of_document(run: &Run, id: u64) -> Result<Self> {
+    pub(super) async fn of_document(run: &Execution, id: u64) -> Result<Self> {
         let scan = &run.scan;
         if let Some(view) = scan.living()
             && run.cache.loaded(&scan.source).is_none()
@@ -92,7 +95,7 @@ impl DocumentSource {
     /// Opens the source of the documents that pass the filters, and returns their ids. Returns
     /// `None` if the query uses more than their paths and they are not few.
     async fn of_few(
-        run: &Run,
+        run: &Execution,
         view: &Arc<LivingView>,
         user: &UserColumns,
     ) -> Result<Option<(Self, Option<Vec<u64>>)>> {

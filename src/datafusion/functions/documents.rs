@@ -33,7 +33,7 @@ use crate::scan::batch_rows::batch_bytes;
 use crate::scan::function::{Definition, Merge, TableFunction};
 use crate::scan::signature::{self, ColumnKind, Signature};
 use crate::scan::table::registered_now;
-use crate::scan::{Run, Scan, selected};
+use crate::scan::{Execution, Scan, selected};
 use crate::source::columns::read_user_columns;
 use crate::source::memory::Uses;
 use crate::source::open_file::RowSource;
@@ -125,7 +125,7 @@ impl TableFunction for Documents {
         Merge::Behind
     }
 
-    fn run(self: Arc<Self>, mut run: Run) -> BoxFuture<'static, Result<()>> {
+    fn run(self: Arc<Self>, mut run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let num_rows = run.scan.num_docs_of(range_of(&run));
             run.counter("documents_total").add(num_rows);
@@ -144,7 +144,10 @@ impl TableFunction for Documents {
 }
 
 /// Reads the user columns that the query needs, by position in the schema.
-async fn user_columns(run: &Run, reservation: &MemoryReservation) -> Result<Vec<Option<ArrayRef>>> {
+async fn user_columns(
+    run: &Execution,
+    reservation: &MemoryReservation,
+) -> Result<Vec<Option<ArrayRef>>> {
     let scan = &run.scan;
     let mut needed: Vec<usize> = scan.stages().flat_map(|stage| stage.columns.clone()).collect();
     needed.extend(&scan.projection);
@@ -172,7 +175,7 @@ async fn user_columns(run: &Run, reservation: &MemoryReservation) -> Result<Vec<
 
 /// Returns the sources of the rows of user columns. Files are not read if filters on ids leave none
 /// of their documents.
-async fn row_sources(run: &Run) -> Result<Vec<RowSource<'_>>> {
+async fn row_sources(run: &Execution) -> Result<Vec<RowSource<'_>>> {
     let mut sources = run.scan.row_sources();
     if run.scan.columns_stage.as_ref().is_none_or(|stage| stage.columns != [DOC_ID]) {
         return Ok(sources);
@@ -197,7 +200,7 @@ async fn row_sources(run: &Run) -> Result<Vec<RowSource<'_>>> {
 
 /// A partition of a documents scan.
 struct Scanner {
-    run: Run,
+    run: Execution,
     source: DocumentSource,
     user: UserColumns,
     reservation: MemoryReservation,
@@ -207,7 +210,7 @@ struct Scanner {
 
 impl Scanner {
     fn new(
-        run: Run,
+        run: Execution,
         source: DocumentSource,
         user: UserColumns,
         reservation: MemoryReservation,

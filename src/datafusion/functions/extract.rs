@@ -18,7 +18,7 @@ use super::document_source::DocumentSource;
 use super::strings::Texts;
 use crate::scan::function::{Definition, Merge, OfPortion, TableFunction};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
-use crate::scan::{Run, Scan};
+use crate::scan::{Execution, Scan};
 use tadoc::read::ExtractQuery;
 
 /// The function `extract` in SQL.
@@ -95,7 +95,7 @@ impl TableFunction for Extract {
         OfPortion::of_document(self.doc_id, docs, |doc_id| Self { doc_id, ..*self })
     }
 
-    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let source = DocumentSource::of_document(&run, self.doc_id).await?;
             run.blocking(move |run| self.send_passage(run, &source)).await
@@ -105,7 +105,7 @@ impl TableFunction for Extract {
 }
 
 impl Extract {
-    fn send_passage(&self, mut run: Run, source: &DocumentSource) -> Result<()> {
+    fn send_passage(&self, mut run: Execution, source: &DocumentSource) -> Result<()> {
         let limit = run.scan.options.max_output_bytes.min(i32::MAX as u64);
         let reservation = run.reservation("Extract");
         let most = self.byte_len.min(limit).min(run.scan.len_bytes()) as usize;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use datafusion::error::Result;
 
 use crate::errors::{datafusion_error, task_error};
-use crate::scan::Run;
+use crate::scan::Execution;
 use crate::source::loaded::LoadedFile;
 use crate::store::LivingView;
 use tadoc::edits::{Edit, LivingCorpus};
@@ -52,7 +52,7 @@ impl FewDocuments {
     /// # Errors
     /// Errors of the store, of damaged files, and of insufficient memory.
     pub(super) async fn read(
-        run: &Run,
+        run: &Execution,
         view: &Arc<LivingView>,
         ids: &[u64],
         max_output_bytes: u64,

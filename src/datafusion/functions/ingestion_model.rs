@@ -13,7 +13,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::errors::datafusion_error;
-use crate::scan::Run;
+use crate::scan::Execution;
 use crate::scan::function::{Definition, Reads, TableFunction};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::throughput::{Calibration, Row, rows};
@@ -77,7 +77,7 @@ impl TableFunction for IngestionModel {
         Reads::Nothing
     }
 
-    fn run(self: Arc<Self>, mut run: Run) -> BoxFuture<'static, Result<()>> {
+    fn run(self: Arc<Self>, mut run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let calibration = Calibration::load().map_err(datafusion_error)?;
             let rows = rows(self.link_gb_per_s, &calibration).map_err(datafusion_error)?;

@@ -22,7 +22,7 @@ use crate::errors::datafusion_error;
 use crate::placement::{self, Task};
 use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
 use crate::scan::signature::{self, ColumnKind, Signature};
-use crate::scan::{Run, Scan};
+use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
 use tadoc::analytics::{self, Fold, Traversal, choose_traversal};
@@ -119,7 +119,7 @@ impl TableFunction for InvertedIndex {
         true
     }
 
-    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
             run.blocking(move |run| send_rows(run, &loaded, self.fold)).await
@@ -128,7 +128,7 @@ impl TableFunction for InvertedIndex {
     }
 }
 
-fn send_rows(mut run: Run, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
+fn send_rows(mut run: Execution, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
     let reservation = run.reservation("InvertedIndex");
     let build = || build(&run, loaded, fold, &reservation);
     let index = needs_lists(&run.scan).then(build).transpose()?;
@@ -165,7 +165,7 @@ fn needs_lists(scan: &Scan) -> bool {
 }
 
 fn build(
-    run: &Run,
+    run: &Execution,
     loaded: &LoadedCorpus,
     fold: Fold,
     reservation: &MemoryReservation,

@@ -21,7 +21,7 @@ use super::strings::int64;
 use crate::errors::datafusion_error;
 use crate::scan::function::{Definition, Merge, TableFunction};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
-use crate::scan::{Run, Scan};
+use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
 use tadoc::query::{
     Context, ContextBatch, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, SearchOptions, kwic_segments,
@@ -112,7 +112,7 @@ impl TableFunction for Kwic {
         Merge::Behind
     }
 
-    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
             run.blocking(move |run| self.send_contexts(run, &loaded)).await
@@ -122,7 +122,7 @@ impl TableFunction for Kwic {
 }
 
 impl Kwic {
-    fn send_contexts(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+    fn send_contexts(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let query = self.query.parse(&run.scan).map_err(datafusion_error)?;
         let docs = searched_documents(&run)?;
         let cancel = run.output.canceller();
@@ -136,7 +136,7 @@ impl Kwic {
         let max_bytes = run.scan.options.max_output_bytes;
         let corpus = &loaded.corpus;
         let segments = searched_segments(&run, corpus);
-        let num_hits = NumHits::of(&run)?;
+        let num_hits = NumHits::for_execution(&run)?;
         let reservation = run.reservation("Kwic");
         let mut outcome = Ok(true);
         let mut visit = |batch: &ContextBatch| {
@@ -155,7 +155,7 @@ impl Kwic {
     }
 }
 
-fn send_batch(run: &mut Run, loaded: &LoadedCorpus, batch: &ContextBatch) -> Result<bool> {
+fn send_batch(run: &mut Execution, loaded: &LoadedCorpus, batch: &ContextBatch) -> Result<bool> {
     let texts = |part: for<'a> fn(&Context<'a>) -> &'a [u8]| -> Result<ArrayRef> {
         let mut builder = StringViewBuilder::with_capacity(batch.len());
         for context in batch.iter() {

@@ -7,12 +7,12 @@ use datafusion::error::Result;
 use object_store::ObjectStoreExt;
 
 use crate::errors::{datafusion_error, task_error};
-use crate::scan::Run;
+use crate::scan::Execution;
 use crate::source::location::{SourceFile, store_of};
 use tadoc::Error;
 
 /// Reads the bytes of `file` and unpacks them as its ending says.
-pub(super) async fn read_file(run: &Run, file: &SourceFile) -> Result<Bytes> {
+pub(super) async fn read_file(run: &Execution, file: &SourceFile) -> Result<Bytes> {
     let limit = run.scan.options.max_output_bytes.min(i32::MAX as u64);
     check_len(file.meta.size, limit)?;
     let store = store_of(&run.runtime, file)?;
@@ -20,7 +20,7 @@ pub(super) async fn read_file(run: &Run, file: &SourceFile) -> Result<Bytes> {
     run.counter("bytes_read").add(bytes.len());
     // The length of some files is known only after they are read.
     check_len(bytes.len() as u64, limit)?;
-    let packing = Packing::of(&file.path);
+    let packing = Packing::from_path(&file.path);
     if packing == Packing::None {
         return Ok(bytes);
     }
@@ -37,7 +37,7 @@ enum Packing {
 }
 
 impl Packing {
-    fn of(path: &str) -> Self {
+    fn from_path(path: &str) -> Self {
         match path.rsplit('.').next() {
             Some("gz") => Self::Gzip,
             Some("zst") => Self::Zstd,

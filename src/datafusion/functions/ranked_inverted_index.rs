@@ -28,7 +28,7 @@ use crate::errors::{core_error, datafusion_error};
 use crate::placement::{self, Task};
 use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
 use crate::scan::signature::{self, ColumnKind, Signature};
-use crate::scan::{Run, Scan};
+use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
 use tadoc::analytics::{self, DocSelection, Fold, TraversalTask};
@@ -136,7 +136,7 @@ impl TableFunction for RankedInvertedIndex {
         counts.window([place])?.project(columns.map(col).into_iter().chain([rank]))
     }
 
-    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
             run.blocking(move |run| send_rows(run, &loaded, &self)).await
@@ -145,25 +145,25 @@ impl TableFunction for RankedInvertedIndex {
     }
 }
 
-fn send_rows(mut run: Run, loaded: &LoadedCorpus, asked: &RankedInvertedIndex) -> Result<()> {
+fn send_rows(mut run: Execution, loaded: &LoadedCorpus, asked: &RankedInvertedIndex) -> Result<()> {
     let &RankedInvertedIndex { num_words, fold } = asked;
     let (vocabulary, words) = (loaded.vocabulary(fold)?, loaded.words(fold)?);
     if fold == Fold::None && run.scan.placement.is_on_device() {
         let rank = || {
             let docs = documents(&run, loaded)?;
-            placement::ranked_parts(&run, &vocabulary, &docs, num_words)
+            placement::ranked_table(&run, &vocabulary, &docs, num_words)
         };
-        if let Some(parts) = run.shared.prepared(rank)?.as_ref() {
+        if let Some(table) = run.shared.prepared(rank)?.as_ref() {
             let scan = run.scan.clone();
-            return send_share(&mut run, parts.num_parts(), |at| {
-                let part = parts.part(at);
-                MadeRows::passing(&scan, 0..part.len(), |column, rows| match column {
+            return send_share(&mut run, table.num_slices(), |at| {
+                let slice = table.slice(at);
+                MadeRows::passing(&scan, 0..slice.len(), |column, rows| match column {
                     SEQUENCE => {
-                        texts_of_rows(words, num_words, rows.iter().map(|&row| part.words(row)))
+                        texts_of_rows(words, num_words, rows.iter().map(|&row| slice.words(row)))
                     }
-                    DOC_ID_POSITION => int64(rows.iter().map(|&row| part.doc_ids()[row])),
-                    COUNT_POSITION => int64(rows.iter().map(|&row| part.counts()[row])),
-                    _ => int64(rows.iter().map(|&row| part.ranks()[row])),
+                    DOC_ID_POSITION => int64(rows.iter().map(|&row| slice.doc_ids()[row])),
+                    COUNT_POSITION => int64(rows.iter().map(|&row| slice.counts()[row])),
+                    _ => int64(rows.iter().map(|&row| slice.ranks()[row])),
                 })
             });
         }
@@ -192,7 +192,7 @@ fn send_rows(mut run: Run, loaded: &LoadedCorpus, asked: &RankedInvertedIndex) -
 }
 
 /// Returns the documents that are counted.
-fn documents(run: &Run, loaded: &LoadedCorpus) -> Result<DocSelection> {
+fn documents(run: &Execution, loaded: &LoadedCorpus) -> Result<DocSelection> {
     let docs = match ranks_matter(&run.scan) {
         true => DocSelection::all(&loaded.corpus),
         false => all_selected_documents(run)?,
@@ -209,15 +209,15 @@ fn ranks_matter(scan: &Scan) -> bool {
 
 /// Sends the rows of some sequences. Returns false if the function should stop.
 fn send_index(
-    run: &mut Run,
+    run: &mut Execution,
     index: &analytics::RankedInvertedIndex,
     words: &StringViewArray,
 ) -> Result<bool> {
     // The sequence of each row.
     let sequences: Vec<u32> =
-        (0..index.len()).flat_map(|row| index.places_of(row).map(move |_| row as u32)).collect();
+        (0..index.len()).flat_map(|row| index.entries_of(row).map(move |_| row as u32)).collect();
     let sequence = |row: usize| sequences[row] as usize;
-    let rank = |&row: &usize| (row - index.places_of(sequence(row)).start + 1) as u64;
+    let rank = |&row: &usize| (row - index.entries_of(sequence(row)).start + 1) as u64;
     let scan = run.scan.clone();
     send_in_order(run, sequences.len(), index.sequences().num_words(), |range| {
         MadeRows::passing(&scan, range, |column, rows| match column {

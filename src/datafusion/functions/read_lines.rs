@@ -16,7 +16,7 @@ use super::plain_files::read_file;
 use super::strings::{Texts, int64};
 use crate::scan::function::{Definition, Reads, TableFunction};
 use crate::scan::signature::{self, ColumnKind, Signature};
-use crate::scan::{Run, Scan};
+use crate::scan::{Execution, Scan};
 
 const PATH: usize = 0;
 const LINE_NUMBER: usize = 1;
@@ -61,7 +61,7 @@ impl TableFunction for ReadLines {
         &["path", "line_number"]
     }
 
-    fn run(self: Arc<Self>, mut run: Run) -> BoxFuture<'static, Result<()>> {
+    fn run(self: Arc<Self>, mut run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let scan = Arc::clone(&run.scan);
             let reservation = run.reservation("ReadLines");
@@ -88,7 +88,7 @@ struct Batch {
     ends: Vec<usize>,
 }
 
-async fn send(run: &mut Run, path: &str, batch: Batch) -> Result<bool> {
+async fn send(run: &mut Execution, path: &str, batch: Batch) -> Result<bool> {
     let num_rows = batch.ends.len();
     let texts = Texts::new(batch.bytes, batch.ends)?;
     let column = |&i: &usize| -> Result<ArrayRef> {

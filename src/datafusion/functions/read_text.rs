@@ -16,7 +16,7 @@ use super::plain_files::read_file;
 use super::strings::{Texts, int64};
 use crate::scan::function::{Definition, Reads, TableFunction};
 use crate::scan::signature::{self, ColumnKind, Signature};
-use crate::scan::{Run, Scan};
+use crate::scan::{Execution, Scan};
 
 const PATH: usize = 0;
 const BYTES: usize = 1;
@@ -64,7 +64,7 @@ impl TableFunction for ReadText {
         lens.sum::<u64>() / (scan.files().len() as u64).max(1)
     }
 
-    fn run(self: Arc<Self>, mut run: Run) -> BoxFuture<'static, Result<()>> {
+    fn run(self: Arc<Self>, mut run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let scan = Arc::clone(&run.scan);
             let needs_bytes = scan.projection.iter().any(|&column| column != PATH);
@@ -107,7 +107,7 @@ impl Group {
         self.ends.push(self.bytes.len());
     }
 
-    async fn send(&mut self, run: &mut Run) -> Result<bool> {
+    async fn send(&mut self, run: &mut Execution) -> Result<bool> {
         let group = std::mem::take(self);
         if group.paths.is_empty() {
             return Ok(true);

@@ -18,7 +18,7 @@ use super::strings::{fold_of, int64, shown_fold};
 use crate::errors::datafusion_error;
 use crate::scan::function::{Definition, TableFunction};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
-use crate::scan::{Run, Scan};
+use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
 use tadoc::analytics::{self, DocSelection, Fold};
@@ -108,7 +108,7 @@ impl TableFunction for RepeatedPhrases {
         vec![scan.device(), ("traversal", how.into())]
     }
 
-    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
             run.blocking(move |run| self.send_phrases(run, &loaded)).await
@@ -118,7 +118,7 @@ impl TableFunction for RepeatedPhrases {
 }
 
 impl RepeatedPhrases {
-    fn send_phrases(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+    fn send_phrases(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let vocabulary = loaded.vocabulary(self.fold)?;
         let phrases = analytics::RepeatedPhrases::with_vocabulary(
             vocabulary,

@@ -22,7 +22,7 @@ use super::strings::int64;
 use crate::errors::datafusion_error;
 use crate::scan::function::{Definition, Merge, OfPortion, TableFunction};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
-use crate::scan::{Run, Scan};
+use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
 use datafusion::arrow::array::StringViewBuilder;
 use tadoc::query::{Hit, SearchOptions, search_segments};
@@ -128,7 +128,7 @@ impl TableFunction for Search {
         self.doc_id.map_or(OfPortion::Same, |doc_id| OfPortion::of_document(doc_id, docs, of))
     }
 
-    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
             run.blocking(move |run| self.send_hits(run, &loaded)).await
@@ -138,7 +138,7 @@ impl TableFunction for Search {
 }
 
 impl Search {
-    fn send_hits(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+    fn send_hits(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let query = self.query.parse(&run.scan).map_err(datafusion_error)?;
         let docs = searched_documents(&run)?;
         let cancel = run.output.canceller();
@@ -150,7 +150,7 @@ impl Search {
             is_cancelled: &is_cancelled,
         };
         let segments = searched_segments(&run, &loaded.corpus);
-        let num_hits = NumHits::of(&run)?;
+        let num_hits = NumHits::for_execution(&run)?;
         let hits_found = run.counter("hits");
         let reservation = run.reservation("Search");
         let mut outcome = Ok(());
@@ -177,7 +177,7 @@ impl Search {
     }
 }
 
-fn send_batch(run: &mut Run, loaded: &LoadedCorpus, hits: &[Hit]) -> Result<bool> {
+fn send_batch(run: &mut Execution, loaded: &LoadedCorpus, hits: &[Hit]) -> Result<bool> {
     run.send(hits.len(), |column| match column {
         DOC_ID => int64(hits.iter().map(|hit| hit.doc_id)),
         PATH => {

@@ -10,7 +10,7 @@ use datafusion::error::Result;
 use super::doc_rows::{num_partitions, selected_documents};
 use super::strings::{fold_of, shown_fold};
 use crate::errors::datafusion_error;
-use crate::scan::{Run, Scan};
+use crate::scan::{Execution, Scan};
 use tadoc::analytics::Fold;
 use tadoc::query::{Query, QueryLimits, check_num_hits};
 use tadoc::segment::Corpus;
@@ -43,7 +43,7 @@ impl QueryText {
 
 /// Returns the documents that a search covers, ascending: those that pass the filters on `doc_id`.
 /// Returns `None` if there are no filters.
-pub(super) fn searched_documents(run: &Run) -> Result<Option<Vec<u64>>> {
+pub(super) fn searched_documents(run: &Execution) -> Result<Option<Vec<u64>>> {
     if !run.scan.is_filtered() {
         return Ok(None);
     }
@@ -65,7 +65,7 @@ pub(super) fn num_search_partitions(scan: &Scan, target: usize, query: &Query) -
 
 /// Returns the segments of `corpus` that the run's partition searches. Partitions have equal
 /// shares, in order.
-pub(super) fn searched_segments(run: &Run, corpus: &Corpus) -> Range<usize> {
+pub(super) fn searched_segments(run: &Execution, corpus: &Corpus) -> Range<usize> {
     let share = |partition: usize| corpus.segments().len() * partition / run.scan.num_partitions;
     share(run.partition)..share(run.partition + 1)
 }
@@ -77,7 +77,7 @@ pub(super) struct NumHits {
 }
 
 impl NumHits {
-    pub(super) fn of(run: &Run) -> Result<Self> {
+    pub(super) fn for_execution(run: &Execution) -> Result<Self> {
         let found = run.shared.prepared(|| Ok(AtomicU64::new(0)))?;
         Ok(Self { found, max_hits: run.scan.options.max_hits })
     }

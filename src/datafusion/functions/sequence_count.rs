@@ -29,7 +29,7 @@ use crate::placement::{self, Task};
 use crate::portions::added_up;
 use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
-use crate::scan::{Run, Scan};
+use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
 use tadoc::analytics::{DocumentSequences, Fold, SequenceCounts, Traversal, TraversalTask};
@@ -160,7 +160,7 @@ impl TableFunction for SequenceCount {
         added_up(rows.of_all(Arc::new(self.clone()), &["sequence", "count"])?)
     }
 
-    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
             run.blocking(move |run| match self.by_doc {
@@ -182,7 +182,7 @@ enum SequenceRange {
 }
 
 impl SequenceCount {
-    fn send_counts(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+    fn send_counts(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let memory_bytes = task_memory_bytes(&run);
         let (vocabulary, words) = (loaded.vocabulary(self.fold)?, loaded.words(self.fold)?);
         let (scan, traversal) = (run.scan.clone(), run.scan.options.traversal);
@@ -194,18 +194,18 @@ impl SequenceCount {
             })
         };
         let count = || placement::sequence_counts(&run, &vocabulary, self.num_words);
-        if let Some(parts) = run.shared.prepared(count)?.as_ref() {
-            note_rows(&run, loaded, self.device_task(&scan), parts.num_segment_rows());
-            return send_share(&mut run, parts.num_parts(), |at| {
-                let part = parts.part(at).map_err(datafusion_error)?;
-                MadeRows::passing(&scan, 0..part.len(), |column, rows| {
+        if let Some(table) = run.shared.prepared(count)?.as_ref() {
+            note_rows(&run, loaded, self.device_task(&scan), table.num_segment_rows());
+            return send_share(&mut run, table.num_slices(), |at| {
+                let slice = table.slice(at).map_err(datafusion_error)?;
+                MadeRows::passing(&scan, 0..slice.len(), |column, rows| {
                     match column == text_position {
                         true => texts_of_rows(
                             words,
                             self.num_words,
-                            rows.iter().map(|&row| part.words(row)),
+                            rows.iter().map(|&row| slice.words(row)),
                         ),
-                        false => int64(rows.iter().map(|&row| part.counts()[row])),
+                        false => int64(rows.iter().map(|&row| slice.counts()[row])),
                     }
                 })
             });
@@ -242,7 +242,7 @@ impl SequenceCount {
         Ok(())
     }
 
-    fn send_by_document(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+    fn send_by_document(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let docs: Vec<u64> = selected_documents(&run)?.iter().collect();
         let memory_bytes = task_memory_bytes(&run);
         let (vocabulary, words) = (loaded.vocabulary(self.fold)?, loaded.words(self.fold)?);
@@ -267,7 +267,7 @@ impl SequenceCount {
             let doc_ids: Vec<u64> = (0..docs.len()).flat_map(doc_of_row).collect();
             let make = |range: Range<usize>| {
                 let rows: Vec<usize> = range.collect();
-                MadeRows::of(&scan, &rows, |column, rows| match column {
+                MadeRows::from_columns(&scan, &rows, |column, rows| match column {
                     0 => int64(rows.iter().map(|&row| doc_ids[row])),
                     1 => sequence_texts(counts.sequences(), words, rows),
                     _ => int64(rows.iter().map(|&row| counts.counts()[row])),

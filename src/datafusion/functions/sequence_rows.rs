@@ -10,7 +10,7 @@ use datafusion::execution::memory_pool::{MemoryLimit, MemoryReservation};
 use crate::errors::{core_error, datafusion_error};
 use crate::placement::Task;
 use crate::scan::signature::Signature;
-use crate::scan::{Run, Scan, selected};
+use crate::scan::{Execution, Scan, selected};
 use crate::source::LoadedCorpus;
 use tadoc::analytics::for_each_in_order;
 use tadoc::text::TokenizerProfile;
@@ -27,7 +27,7 @@ const PART_WORDS: usize = 1 << 18;
 
 /// Returns the bytes of memory that a task may take: the rest of the session's pool, at most
 /// `tadoc.max_memory_bytes`.
-pub(super) fn task_memory_bytes(run: &Run) -> u64 {
+pub(super) fn task_memory_bytes(run: &Execution) -> u64 {
     let pool = &run.runtime.memory_pool;
     let left = match pool.memory_limit() {
         MemoryLimit::Finite(limit) => limit.saturating_sub(pool.reserved()) as u64,
@@ -71,11 +71,11 @@ impl MadeRows {
         if let Some(mask) = scan.mask(rows.len(), |position| column(position, &rows))? {
             rows = selected(&mask).map(|at| rows[at]).collect();
         }
-        Self::of(scan, &rows, column)
+        Self::from_columns(scan, &rows, column)
     }
 
     /// Makes `rows`. `column` makes each column.
-    pub(super) fn of(
+    pub(super) fn from_columns(
         scan: &Scan,
         rows: &[usize],
         column: impl Fn(usize, &[usize]) -> Result<ArrayRef>,
@@ -88,7 +88,7 @@ impl MadeRows {
     }
 
     /// Sends the rows. Returns false if the function should stop.
-    pub(super) fn send(self, run: &mut Run) -> Result<bool> {
+    pub(super) fn send(self, run: &mut Execution) -> Result<bool> {
         match self.num_rows {
             0 => Ok(!run.output.is_done()),
             num_rows => run.output.send_columns(self.columns, num_rows),
@@ -99,7 +99,7 @@ impl MadeRows {
 /// Sends a part of the rows of a task that holds `held_bytes`. Returns false if the task should
 /// stop.
 pub(super) fn send_part(
-    run: &mut Run,
+    run: &mut Execution,
     reservation: &MemoryReservation,
     part: Result<MadeRows>,
     held_bytes: usize,
@@ -116,7 +116,7 @@ pub(super) fn rows_at_once(num_words: usize) -> usize {
 /// Sends `num_rows` rows with sequences of `num_words` words each. `make` makes them range by
 /// range, in parallel. Returns false if the function should stop.
 pub(super) fn send_in_order(
-    run: &mut Run,
+    run: &mut Execution,
     num_rows: usize,
     num_words: usize,
     make: impl Fn(Range<usize>) -> Result<MadeRows> + Send + Sync,
@@ -130,7 +130,7 @@ pub(super) fn send_in_order(
 /// Records the number of rows of `task` for later placements, unless the limit is reached or the
 /// reader has left.
 pub(super) fn note_rows(
-    run: &Run,
+    run: &Execution,
     loaded: &LoadedCorpus,
     task: std::result::Result<Task, &'static str>,
     num_rows: u64,
@@ -145,7 +145,7 @@ pub(super) fn note_rows(
 /// Sends the run's share of `num_parts` parts of rows that `make` makes. If there is only one
 /// partition, parts are made in parallel.
 pub(super) fn send_share(
-    run: &mut Run,
+    run: &mut Execution,
     num_parts: usize,
     make: impl Fn(usize) -> Result<MadeRows> + Send + Sync,
 ) -> Result<()> {
@@ -171,10 +171,10 @@ pub(super) fn send_share(
 /// Calls `send` with the rows that pass the filter, at most a batch at a time, until it returns
 /// false. `column` makes some rows of a column that the filter uses.
 pub(super) fn for_each_passing(
-    run: &mut Run,
+    run: &mut Execution,
     num_rows: usize,
     column: impl Fn(usize, Range<usize>) -> Result<ArrayRef>,
-    mut send: impl FnMut(&mut Run, &[usize]) -> Result<bool>,
+    mut send: impl FnMut(&mut Execution, &[usize]) -> Result<bool>,
 ) -> Result<()> {
     let scan: Arc<Scan> = Arc::clone(&run.scan);
     for start in (0..num_rows).step_by(CHUNK_ROWS) {

@@ -17,7 +17,7 @@ use super::strings::int64;
 use crate::errors::datafusion_error;
 use crate::scan::function::{Definition, Merge, TableFunction};
 use crate::scan::signature::{self, ColumnKind, Signature};
-use crate::scan::{Run, Scan};
+use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
 use tadoc::query;
 use tadoc::query::SearchOptions;
@@ -79,7 +79,7 @@ impl TableFunction for TermCount {
         Merge::Behind
     }
 
-    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
             run.blocking(move |run| self.send_counts(run, &loaded)).await
@@ -89,7 +89,7 @@ impl TableFunction for TermCount {
 }
 
 impl TermCount {
-    fn send_counts(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+    fn send_counts(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let query = self.query.parse(&run.scan).map_err(datafusion_error)?;
         let docs = searched_documents(&run)?;
         let cancel = run.output.canceller();

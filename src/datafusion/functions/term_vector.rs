@@ -19,7 +19,7 @@ use crate::errors::datafusion_error;
 use crate::placement::Task;
 use crate::scan::function::{Definition, Merge, TableFunction};
 use crate::scan::signature::{self, ColumnKind, Signature};
-use crate::scan::{Run, Scan};
+use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
 use tadoc::analytics::{Fold, choose_term_traversal};
@@ -93,7 +93,7 @@ impl TableFunction for TermVector {
         Merge::Behind
     }
 
-    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
             run.blocking(move |run| self.send_rows(run, &loaded)).await
@@ -103,7 +103,7 @@ impl TableFunction for TermVector {
 }
 
 impl TermVector {
-    fn send_rows(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+    fn send_rows(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let docs = selected_documents(&run)?;
         let vectors = term_vectors(&run, loaded, self.fold)?;
         let words = loaded.words(self.fold)?;

@@ -26,7 +26,7 @@ use crate::errors::datafusion_error;
 use crate::placement::Task;
 use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
 use crate::scan::signature::{self, ColumnKind, Signature};
-use crate::scan::{Run, Scan};
+use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
 use tadoc::analytics::{self, Fold, choose_term_traversal};
@@ -121,7 +121,7 @@ impl TableFunction for Tfidf {
         }
     }
 
-    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
             run.blocking(move |run| self.send_rows(run, &loaded)).await
@@ -140,7 +140,7 @@ fn best(scored: LogicalPlanBuilder, top: usize) -> Result<LogicalPlanBuilder> {
 }
 
 impl Tfidf {
-    fn send_rows(&self, mut run: Run, loaded: &LoadedCorpus) -> Result<()> {
+    fn send_rows(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let docs = selected_documents(&run)?;
         let tfidf = run.shared.prepared(|| {
             let vectors = new_term_vectors(&run, loaded, self.fold)?;

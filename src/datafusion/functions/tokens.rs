@@ -19,7 +19,7 @@ use crate::errors::datafusion_error;
 use crate::portions::numbered;
 use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
 use crate::scan::signature::{self, ColumnKind, Signature};
-use crate::scan::{Run, Scan};
+use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
 use tadoc::analytics::{Fold, TokenCursor};
@@ -101,7 +101,7 @@ impl TableFunction for Tokens {
         ids.join(tokens.build()?, JoinType::Inner, (vec!["key"], vec!["word"]), None)
     }
 
-    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
             run.blocking(move |run| send_rows(run, &loaded, self.fold)).await
@@ -110,7 +110,7 @@ impl TableFunction for Tokens {
     }
 }
 
-fn send_rows(mut run: Run, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
+fn send_rows(mut run: Execution, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
     let docs = selected_documents(&run)?;
     let words = loaded.words(fold)?;
     let num_read = run.counter("words_read");

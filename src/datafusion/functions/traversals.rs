@@ -3,7 +3,7 @@
 use std::iter::repeat;
 use std::sync::Arc;
 
-use crate::scan::{Run, Scan};
+use crate::scan::{Execution, Scan};
 use tadoc::analytics::{SegmentShape, Traversal, TraversalTask, choose_task_traversal};
 use tadoc::format::SegmentMeta;
 use tadoc::segment::Segment;
@@ -71,7 +71,10 @@ pub(super) fn shown_choice(scan: &Scan, task: TraversalTask, n: usize) -> String
 }
 
 /// Adds the work of a traversal of all rules of `segments` to the metrics.
-pub(super) fn record_sweep<'a>(run: &Run, segments: impl IntoIterator<Item = &'a Arc<Segment>>) {
+pub(super) fn record_sweep<'a>(
+    run: &Execution,
+    segments: impl IntoIterator<Item = &'a Arc<Segment>>,
+) {
     let (mut num_rules, mut num_elements) = (0, 0);
     for segment in segments {
         num_rules += segment.dag.grammar().num_rules();

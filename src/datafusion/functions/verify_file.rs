@@ -8,14 +8,14 @@ use datafusion::arrow::array::{ArrayRef, Int64Array, StringViewArray};
 use datafusion::error::Result;
 
 use crate::options::TadocOptions;
-use crate::scan::Run;
+use crate::scan::Execution;
 use tadoc::Error;
 use tadoc::format::{FileFooter, FooterOutcome, SectionMeta, SegmentMeta};
 use tadoc::read::DocumentDecoder;
 use tadoc::segment::Corpus;
 
 /// Sends the rows of one file. Returns false if the function should stop.
-pub(super) async fn send(run: &mut Run, file: &str, rows: &[Row]) -> Result<bool> {
+pub(super) async fn send(run: &mut Execution, file: &str, rows: &[Row]) -> Result<bool> {
     let columns = run.scan.projection.iter().map(|&i| column(file, rows, i)).collect();
     run.output.send_columns_async(columns, rows.len()).await
 }

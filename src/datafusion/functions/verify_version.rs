@@ -7,7 +7,7 @@ use datafusion::error::{DataFusionError, Result};
 use super::verify_file::{Row, decoded_bytes, send, verify_file};
 use crate::errors::task_error;
 use crate::options::TadocOptions;
-use crate::scan::Run;
+use crate::scan::Execution;
 use crate::source::location::{SourceFile, store_of};
 use crate::store::FoundCorpus;
 use crate::user_columns::check_tables;
@@ -18,7 +18,7 @@ use tadoc_store::{Part, Version, VersionEdits, assemble};
 
 /// Sends the rows of `version` of `found`.
 pub(super) async fn verify_version(
-    mut run: Run,
+    mut run: Execution,
     found: &FoundCorpus,
     version: &Version,
 ) -> Result<()> {
@@ -26,7 +26,7 @@ pub(super) async fn verify_version(
     let mut files: Vec<Corpus> = Vec::new();
     let mut is_well = true;
     for part in &version.parts {
-        let Some(file) = found.place.file(part) else { continue };
+        let Some(file) = found.location.file(part) else { continue };
         reservation.try_grow(file.meta.size as usize)?;
         let bytes = read_part(&run, &file).await?;
         // All files stay decoded, because edits are applied to all of them.
@@ -58,7 +58,7 @@ pub(super) async fn verify_version(
             Err(error) => Err(error),
         };
         is_well &= outcome.is_ok();
-        let file = format!("{} version {number}", found.store.place());
+        let file = format!("{} version {number}", found.store.location());
         let row = Row { segment: None, section: "edits", offset: None, len_bytes: None, outcome };
         if !send(&mut run, &file, &[row]).await? {
             return Ok(());
@@ -68,14 +68,14 @@ pub(super) async fn verify_version(
         let (making, limit) = (version.clone(), run.scan.options.max_output_bytes);
         let apply = move || apply(&making, files, &edits, limit);
         let row = tokio::task::spawn_blocking(apply).await.map_err(task_error)?;
-        let file = format!("{} version {}", found.store.place(), version.number);
+        let file = format!("{} version {}", found.store.location(), version.number);
         send(&mut run, &file, &[row]).await?;
     }
     Ok(())
 }
 
 /// Reads the bytes of a file. Returns a fault if the file does not exist.
-async fn read_part(run: &Run, file: &SourceFile) -> Result<Result<Bytes, Error>> {
+async fn read_part(run: &Execution, file: &SourceFile) -> Result<Result<Bytes, Error>> {
     let store = store_of(&run.runtime, file)?;
     let read = match store.get_opts(&file.meta.location, Default::default()).await {
         Ok(object) => object.bytes().await,

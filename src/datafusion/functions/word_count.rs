@@ -21,7 +21,7 @@ use crate::placement::Task;
 use crate::portions::added_up;
 use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
 use crate::scan::signature::{self, ColumnKind, Signature};
-use crate::scan::{Run, Scan};
+use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
 use tadoc::analytics::{Fold, Traversal, WordCounts};
@@ -121,7 +121,7 @@ impl TableFunction for WordCount {
         added_up(rows.of_all(Arc::new(self.clone()), &["word", "count"])?)
     }
 
-    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>> {
+    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded =
                 if are_stored(&run.scan) { run.load_words().await? } else { run.load().await? };
@@ -136,7 +136,7 @@ fn are_stored(scan: &Scan) -> bool {
     scan.options.traversal == Traversal::Auto && scan.source.has_word_counts()
 }
 
-fn send_counts(mut run: Run, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
+fn send_counts(mut run: Execution, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
     let counted = run.scan.uses(COUNT).then(|| {
         let vocabulary = loaded.vocabulary(fold)?;
         // A corpus of which only the words are loaded has no documents and no rules.

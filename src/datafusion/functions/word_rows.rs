@@ -7,7 +7,7 @@ use datafusion::arrow::compute::take;
 use datafusion::common::stats::Precision;
 use datafusion::error::Result;
 
-use crate::scan::{Run, Scan, selected};
+use crate::scan::{Execution, Scan, selected};
 
 /// Position of the words among the columns.
 pub(super) const WORD: usize = 0;
@@ -39,10 +39,10 @@ impl Rows {
 /// Calls `send` with the words that pass the filter and with their rows, chunk by chunk, until it
 /// returns false. `numbers` makes the second column that a filter may use.
 pub(super) fn for_each_selected(
-    run: &mut Run,
+    run: &mut Execution,
     words: &StringViewArray,
     numbers: impl Fn(&Rows) -> Result<ArrayRef>,
-    mut send: impl FnMut(&mut Run, &ArrayRef, Rows) -> Result<bool>,
+    mut send: impl FnMut(&mut Execution, &ArrayRef, Rows) -> Result<bool>,
 ) -> Result<()> {
     let scan = Arc::clone(&run.scan);
     for start in (0..words.len()).step_by(CHUNK_LEN) {

@@ -9,7 +9,7 @@
 //! time_on_device   time_preparing   missing copies are uploaded and derived
 //!                  time_counting    kernels run
 //!                  time_copying     rows are copied to the host
-//!                  time_joining     rows of segments are joined at once (not part by part)
+//!                  time_joining     rows of segments are joined at once (not by slice)
 //! device_upload_bytes               bytes that were uploaded
 //! ```
 
@@ -26,9 +26,9 @@ use datafusion::physical_plan::metrics::{Count, Time};
 use crate::errors::datafusion_error;
 use crate::options::Device;
 use crate::placement::chooser::WORDS_KEPT;
-use crate::placement::ranked_parts::RankedParts;
-use crate::placement::sequence_parts::{Counted, SequenceParts};
-use crate::scan::Run;
+use crate::placement::ranked_table::RankedTable;
+use crate::placement::sequence_table::{Counted, SequenceTable};
+use crate::scan::Execution;
 use tadoc::accelerator::{Accelerator, RowAccount, SegmentWork, Step};
 use tadoc::analytics::{
     Cooccurrences, DocSelection, InvertedIndex, Pairing, RankedInvertedIndex, SequenceCounts,
@@ -40,7 +40,7 @@ const JOIN_ROW_BYTES: usize = 32;
 
 /// Returns true if a device was chosen when the plan was made, but the segments have the words of
 /// their documents in memory by now. Always returns false if the device is demanded.
-fn is_counted(run: &Run, vocabulary: &Vocabulary) -> bool {
+fn is_counted(run: &Execution, vocabulary: &Vocabulary) -> bool {
     let (scan, segments) = (&run.scan, vocabulary.corpus().segments());
     let is_chosen = scan.placement.is_on_device() && scan.options.device == Device::Auto;
     let is_counted = is_chosen
@@ -53,7 +53,10 @@ fn is_counted(run: &Run, vocabulary: &Vocabulary) -> bool {
 }
 
 /// Returns the words of each document.
-pub(crate) fn term_vectors(run: &Run, vocabulary: &Arc<Vocabulary>) -> Result<Option<TermVectors>> {
+pub(crate) fn term_vectors(
+    run: &Execution,
+    vocabulary: &Arc<Vocabulary>,
+) -> Result<Option<TermVectors>> {
     if is_counted(run, vocabulary) {
         return Ok(None);
     }
@@ -63,7 +66,7 @@ pub(crate) fn term_vectors(run: &Run, vocabulary: &Arc<Vocabulary>) -> Result<Op
 
 /// Returns the documents of each word of `vocabulary`.
 pub(crate) fn inverted_index(
-    run: &Run,
+    run: &Execution,
     vocabulary: &Arc<Vocabulary>,
 ) -> Result<Option<InvertedIndex>> {
     if is_counted(run, vocabulary) {
@@ -76,34 +79,34 @@ pub(crate) fn inverted_index(
 
 /// Returns the counts of the sequences of `n` words of `vocabulary`.
 pub(crate) fn sequence_counts(
-    run: &Run,
+    run: &Execution,
     vocabulary: &Arc<Vocabulary>,
     n: usize,
-) -> Result<Option<SequenceParts>> {
+) -> Result<Option<SequenceTable>> {
     let refused = || SequenceCounts::segments_refused(vocabulary, n);
     let count = |devices: &dyn Accelerator, work: SegmentWork<'_>| devices.sequence_counts(work, n);
     let counted = Counted { num_words: n, min_count: 1, are_pairs: false };
-    let joined = |parts, held| Ok(SequenceParts::new(vocabulary, counted, parts, held));
+    let joined = |parts, held| Ok(SequenceTable::new(vocabulary, counted, parts, held));
     unless(run, refused, || answer(run, vocabulary, join_row_bytes(vocabulary), count, joined))
 }
 
 /// Returns the counts of the pairs of words of `vocabulary`.
 pub(crate) fn cooccurrences(
-    run: &Run,
+    run: &Execution,
     vocabulary: &Arc<Vocabulary>,
     Pairing { window, min_count }: Pairing,
-) -> Result<Option<SequenceParts>> {
+) -> Result<Option<SequenceTable>> {
     let refused = || Cooccurrences::segments_refused(vocabulary);
     let count =
         |devices: &dyn Accelerator, work: SegmentWork<'_>| devices.pair_counts(work, window);
     let counted = Counted { num_words: 2, min_count, are_pairs: true };
-    let joined = |parts, held| Ok(SequenceParts::new(vocabulary, counted, parts, held));
+    let joined = |parts, held| Ok(SequenceTable::new(vocabulary, counted, parts, held));
     unless(run, refused, || answer(run, vocabulary, join_row_bytes(vocabulary), count, joined))
 }
 
 /// Returns those of `docs` that contain each sequence of `n` words of `vocabulary`, by rank.
 pub(crate) fn ranked_inverted_index(
-    run: &Run,
+    run: &Execution,
     vocabulary: &Arc<Vocabulary>,
     docs: &DocSelection,
     n: usize,
@@ -115,16 +118,16 @@ pub(crate) fn ranked_inverted_index(
     unless(run, refused, || answer(run, vocabulary, JOIN_ROW_BYTES, rank, joined))
 }
 
-/// Returns the rows of [`ranked_inverted_index`] part by part, for words that are not folded.
-pub(crate) fn ranked_parts(
-    run: &Run,
+/// Returns the rows of [`ranked_inverted_index`] slice by slice, for words that are not folded.
+pub(crate) fn ranked_table(
+    run: &Execution,
     vocabulary: &Arc<Vocabulary>,
     docs: &DocSelection,
     n: usize,
-) -> Result<Option<RankedParts>> {
+) -> Result<Option<RankedTable>> {
     let refused = || RankedInvertedIndex::segments_refused(vocabulary, n);
     let rank = |devices: &dyn Accelerator, work: SegmentWork<'_>| devices.ranked_documents(work, n);
-    let joined = |parts, held| RankedParts::new(vocabulary, docs, n, parts, held);
+    let joined = |parts, held| RankedTable::new(vocabulary, docs, n, parts, held);
     unless(run, refused, || answer(run, vocabulary, 0, rank, joined))
 }
 
@@ -137,7 +140,7 @@ fn join_row_bytes(vocabulary: &Vocabulary) -> usize {
 /// Returns the result of `answer`, unless `refused` refuses the vocabulary. The vocabulary is not
 /// known before execution.
 fn unless<T>(
-    run: &Run,
+    run: &Execution,
     refused: impl FnOnce() -> Option<String>,
     answer: impl FnOnce() -> Result<Option<T>>,
 ) -> Result<Option<T>> {
@@ -154,7 +157,7 @@ fn unless<T>(
 /// each row; `joined` gets the reservation for all rows. Returns `None` if the task is not placed
 /// on a device, if a device fails, or if memory has no room for the rows.
 fn answer<R, T>(
-    run: &Run,
+    run: &Execution,
     vocabulary: &Vocabulary,
     join_row_bytes: usize,
     rows: impl FnOnce(&dyn Accelerator, SegmentWork<'_>) -> tadoc::Result<Vec<R>>,
@@ -192,7 +195,7 @@ struct Account {
 }
 
 impl Account {
-    fn new(run: &Run, join_row_bytes: usize) -> Self {
+    fn new(run: &Execution, join_row_bytes: usize) -> Self {
         Self {
             held: run.reservation("DeviceRows"),
             join_row_bytes,
@@ -231,7 +234,7 @@ impl RowAccount for Account {
 }
 
 /// Logs the reason why the CPU counts although a device was chosen.
-fn fall_back<T>(run: &Run, reason: &dyn Display) -> Option<T> {
+fn fall_back<T>(run: &Execution, reason: &dyn Display) -> Option<T> {
     tracing::warn!(corpus = %run.scan.location, %reason, "counting on the CPU");
     run.counter("device_fallbacks").add(1);
     None

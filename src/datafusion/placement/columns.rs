@@ -83,7 +83,7 @@ pub(crate) fn place_columns(
 }
 
 fn is_on_device(choice: &Choice) -> bool {
-    choice.place != throughput::Place::Cpu
+    choice.route != throughput::Route::Cpu
 }
 
 /// Returns the placement of the model's choice.

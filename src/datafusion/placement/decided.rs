@@ -13,6 +13,7 @@ use crate::placement::session::DeviceSession;
 use crate::placement::task::Task;
 use crate::throughput::Effort;
 
+/// The place where work is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Place {
     #[default]

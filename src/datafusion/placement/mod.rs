@@ -27,15 +27,15 @@ mod corpora;
 mod decided;
 mod grammars;
 mod known;
-mod ranked_parts;
+mod ranked_table;
 mod row_keys;
-mod sequence_parts;
+mod sequence_table;
 mod session;
 mod spread;
 mod task;
 
 pub(super) use answers::{
-    cooccurrences, inverted_index, ranked_inverted_index, ranked_parts, sequence_counts,
+    cooccurrences, inverted_index, ranked_inverted_index, ranked_table, sequence_counts,
     term_vectors,
 };
 pub(super) use columns::{ColumnWork, place_columns, prepare, selectivity};

@@ -1,14 +1,14 @@
 //! Keys of sequences that devices found in segments, converted to keys of the corpus, and cut into
-//! parts.
+//! slices.
 //!
 //! ```text
 //! segment 0   a b | b c  b d | c a c b        ascending by word ids, so also by rows
-//! segment 1   b a   b d | d a                 cut at the starts of parts
+//! segment 1   b a   b d | d a                 cut at the starts of slices
 //! ```
 //!
-//! Parts begin at keys of a sample, so that all parts have about the same number of rows. If words
-//! are folded, the order of rows is not the order of ids, and the keys are sorted before they are
-//! cut. O(words) for the table of rows, O(log rows) for each part and segment.
+//! Slices begin at keys of a sample, so that all slices have about the same number of rows. If
+//! words are folded, the order of rows is not the order of ids, and the keys are sorted before they
+//! are cut. O(words) for the table of rows, O(log rows) for each slice and segment.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,8 +19,8 @@ use tadoc::analytics::Vocabulary;
 
 /// Distance between two sampled rows of a segment.
 pub(super) const SAMPLED_ROWS: usize = 1024;
-/// Number of sampled rows of a part.
-pub(super) const PART_SAMPLES: usize = 7;
+/// Number of sampled rows of a slice.
+pub(super) const SLICE_SAMPLES: usize = 7;
 /// Number of words of the vocabulary that a parallel task converts.
 const TASK_WORDS: usize = 1 << 14;
 
@@ -86,8 +86,8 @@ impl RowKeys {
         ids.fold(0, |key, id| key << self.word_bits | u64::from(rows[id as usize]))
     }
 
-    /// Returns the start of each part in each segment, and the end of the last part. `sampled`
-    /// returns the sampled places of a segment; a part has [`PART_SAMPLES`] of them.
+    /// Returns the start of each slice in each segment, and the end of the last slice. `sampled`
+    /// returns the sampled places of a segment; a slice has [`SLICE_SAMPLES`] of them.
     pub(super) fn cut(&self, sampled: impl Fn(usize) -> Vec<usize>) -> Vec<Vec<usize>> {
         let segments = 0..self.segments.len();
         let sample = segments.clone().flat_map(|segment_idx| {
@@ -96,7 +96,7 @@ impl RowKeys {
         });
         let mut sample: Vec<u64> = sample.collect();
         sample.sort_unstable();
-        let mut firsts: Vec<u64> = sample.into_iter().step_by(PART_SAMPLES).skip(1).collect();
+        let mut firsts: Vec<u64> = sample.into_iter().step_by(SLICE_SAMPLES).skip(1).collect();
         firsts.dedup();
         let starts_of = |first: u64| -> Vec<usize> {
             segments.clone().map(|segment_idx| self.start_of(segment_idx, first)).collect()
@@ -121,7 +121,7 @@ impl RowKeys {
     }
 }
 
-/// Returns the range of part `at` in each segment.
+/// Returns the range of slice `at` in each segment.
 pub(super) fn ranges(starts: &[Vec<usize>], at: usize) -> Vec<Range<usize>> {
     starts[at].iter().zip(&starts[at + 1]).map(|(&start, &end)| start..end).collect()
 }

@@ -98,7 +98,7 @@ pub(crate) fn portions_of(
     };
     let limit_bytes = pool.min(options.max_memory_bytes);
     let files = source.corpora();
-    let needed = files.iter().map(|open| MemoryWhenUsed::of(&open.footer.segments, uses));
+    let needed = files.iter().map(|open| MemoryWhenUsed::for_segments(&open.footer.segments, uses));
     let needed = needed.fold(MemoryWhenUsed::default(), MemoryWhenUsed::and);
     let num_segments: usize = files.iter().map(|open| open.footer.segments.len()).sum();
     let is_larger = needed.bytes(num_cores()) > limit_bytes;
@@ -120,7 +120,7 @@ fn cut(files: &[OpenFile], limit_bytes: u64, uses: Uses) -> (Vec<Files>, u64) {
     for open in files {
         let mut first_doc = 0;
         for run in runs(&open.footer.segments) {
-            let needed = MemoryWhenUsed::of(&open.footer.segments[run.clone()], uses);
+            let needed = MemoryWhenUsed::for_segments(&open.footer.segments[run.clone()], uses);
             let part = open.portion(run, first_doc);
             let num_docs = part.footer.num_docs();
             held = held.and(needed);

@@ -40,7 +40,7 @@ use crate::errors::mask_secrets;
 use crate::scan::filter::{Stage, project_schema};
 use crate::scan::function::TableFunction;
 use crate::scan::output::Output;
-use crate::scan::{Run, Scan, Shared};
+use crate::scan::{Execution, Scan, Shared};
 use crate::source::memory::MemoryWhenUsed;
 use crate::source::{CorpusCache, OpenFile};
 
@@ -126,8 +126,9 @@ impl TadocExec {
     /// Returns the memory that the segments of each file need, with the file's key.
     pub(crate) fn memory_when_used(&self) -> impl Iterator<Item = (String, MemoryWhenUsed)> {
         let uses = self.function.uses(&self.scan);
-        let of_file =
-            move |open: &OpenFile| (open.key(), MemoryWhenUsed::of(&open.footer.segments, uses));
+        let of_file = move |open: &OpenFile| {
+            (open.key(), MemoryWhenUsed::for_segments(&open.footer.segments, uses))
+        };
         self.scan.corpora().iter().map(of_file)
     }
 
@@ -290,7 +291,7 @@ impl ExecutionPlan for TadocExec {
             1 => Arc::default(),
             _ => Arc::clone(&self.shared),
         };
-        let run = Run {
+        let run = Execution {
             scan: Arc::clone(&self.scan),
             shared,
             partition,

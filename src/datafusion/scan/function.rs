@@ -19,7 +19,7 @@ use futures::future::BoxFuture;
 use crate::placement::Task;
 use crate::scan::arguments::Arguments;
 use crate::scan::signature::Signature;
-use crate::scan::{Run, Scan};
+use crate::scan::{Execution, Scan};
 use crate::source::memory::Uses;
 
 /// The way in which rows of portions become rows of the whole corpus.
@@ -173,7 +173,7 @@ pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
 
     /// Returns the parts of segments that the function uses, if no filter needs text.
     fn uses(&self, _scan: &Scan) -> Uses {
-        Uses::Places
+        Uses::Positions
     }
 
     /// Returns true if rows that a device counted can be sent from any number of partitions.
@@ -221,5 +221,5 @@ pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
     }
 
     /// Sends the rows of one partition.
-    fn run(self: Arc<Self>, run: Run) -> BoxFuture<'static, Result<()>>;
+    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>>;
 }

@@ -1,12 +1,12 @@
 //! Scans of table functions: the table, the plan's node and the rows.
 //!
 //! ```text
-//! table ─▶ provider (filters, projection, placement) ─▶ Scan ─▶ exec ─▶ Run ─▶ output ─▶ rows
-//!                                                                 └ function: computes the rows
+//! table ─▶ provider (filters, projection, placement) ─▶ Scan ─▶ exec ─▶ Execution ─▶ output
+//!                                                                        └ function: computes the rows
 //! ```
 //!
 //! [`Scan`] is fixed when the physical plan is made: files and footers, projection, filter stages,
-//! limit and settings. [`Run`] is one partition of the scan under execution: the scan, the
+//! limit and settings. [`Execution`] is one partition of the scan under execution: the scan, the
 //! session's run-time environment, the metrics and the output for rows.
 
 pub(crate) mod arguments;
@@ -259,7 +259,7 @@ impl Shared {
 
 /// A partition of a scan under execution.
 #[derive(Debug)]
-pub(crate) struct Run {
+pub(crate) struct Execution {
     pub(crate) scan: Arc<Scan>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) partition: usize,
@@ -271,7 +271,7 @@ pub(crate) struct Run {
     pub(crate) loaded: OnceLock<Arc<LoadedCorpus>>,
 }
 
-impl Run {
+impl Execution {
     /// Returns the counter `name` of this partition.
     pub(crate) fn counter(&self, name: &'static str) -> Count {
         MetricBuilder::new(&self.metrics).counter(name, self.partition)
@@ -319,7 +319,7 @@ impl Run {
     /// Runs CPU-bound work on a blocking thread.
     pub(crate) async fn blocking(
         mut self,
-        work: impl FnOnce(Run) -> Result<()> + Send + 'static,
+        work: impl FnOnce(Execution) -> Result<()> + Send + 'static,
     ) -> Result<()> {
         let timed = move || {
             self.output.start_computing();

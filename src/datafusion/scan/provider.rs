@@ -204,7 +204,7 @@ fn are_words_kept(
 fn uses(function: &dyn TableFunction, scan: &Scan, filters: &[Expr]) -> Uses {
     let is_on_text = |filter: &Expr| needs_text(function, filter);
     match scan.living().is_some() || filters.iter().any(is_on_text) {
-        true => Uses::Places,
+        true => Uses::Positions,
         false => function.uses(scan),
     }
 }

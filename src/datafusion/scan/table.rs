@@ -228,7 +228,7 @@ impl TadocTable {
         let source = self.source(session, &target).await?;
         let context = LoadContext {
             runtime: Arc::clone(session.runtime_env()),
-            uses: Uses::Places,
+            uses: Uses::Positions,
             options: target.options.clone(),
             devices: DeviceSession::from_config(session.config()),
             bytes_read: Count::new(),

@@ -155,7 +155,7 @@ async fn with_edits(
     limit_bytes: u64,
     reservation: &MemoryReservation,
 ) -> Result<Vec<ArrayRef>> {
-    let place = format!("{}: edits", view.place);
+    let place = format!("{}: edits", view.location);
     let view = Arc::clone(view);
     let lay_over = move || {
         let edits = view.edits.iter().flat_map(|edits| &edits.batch.edits);

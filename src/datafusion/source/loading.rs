@@ -15,7 +15,7 @@ use crate::placement::KnownTasks;
 use crate::source::cache::FILES_AT_ONCE;
 use crate::source::loaded::{LoadContext, LoadedCorpus, LoadedFile};
 use crate::source::location::{read_range, store_of};
-use crate::source::memory::{MemoryWhenUsed, Uses, estimate_bytes, places_memory, text_memory};
+use crate::source::memory::{MemoryWhenUsed, Uses, estimate_bytes, positions_memory, text_memory};
 use crate::source::open_file::OpenFile;
 use crate::source::sections::Sections;
 use crate::source::{CorpusCache, Source};
@@ -152,7 +152,7 @@ impl CorpusCache {
         let cell = Arc::clone(&self.lock().slot(&sections.key(open)).cell);
         let file = cell.get_or_try_init(|| self.load_file(context, open, keep, sections)).await;
         file.cloned().map_err(|error| match source.living() {
-            Some(view) => explain_missing(&view.place, error),
+            Some(view) => explain_missing(&view.location, error),
             None => error,
         })
     }
@@ -228,12 +228,12 @@ impl CorpusCache {
         files: &[Arc<LoadedFile>],
         keep: &[String],
     ) -> Result<()> {
-        if context.uses != Uses::Places {
+        if context.uses != Uses::Positions {
             return Ok(());
         }
         for file in files {
             let mut held = file.places_bytes.lock().unwrap_or_else(PoisonError::into_inner);
-            let needed = places_memory(&file.segments);
+            let needed = positions_memory(&file.segments);
             if *held < needed {
                 self.resize(&file.reservation, file.reservation.size() + needed, keep)?;
                 *held = needed;
@@ -270,7 +270,8 @@ fn too_little(context: &LoadContext, source: &Source, error: DataFusionError) ->
     if !matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)) {
         return error;
     }
-    let of_file = |open: &OpenFile| MemoryWhenUsed::of(&open.footer.segments, context.uses);
+    let of_file =
+        |open: &OpenFile| MemoryWhenUsed::for_segments(&open.footer.segments, context.uses);
     let needed = source.corpora().iter().map(of_file);
     let needed = needed.fold(MemoryWhenUsed::default(), MemoryWhenUsed::and).bytes(num_cores());
     if needed > context.options.max_memory_bytes {

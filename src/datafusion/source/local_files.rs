@@ -40,7 +40,7 @@ const MAX_UNKNOWN_BYTES: u64 = i32::MAX as u64 + 1;
 pub(crate) struct FoundFile {
     /// Name, relative to the folder that was listed.
     pub(crate) relative: String,
-    /// Place, length and version.
+    /// Path in the store, length and version.
     pub(crate) meta: ObjectMeta,
     /// Store of the file if the session's store cannot read it.
     pub(crate) on_disk: Option<DiskFile>,
@@ -67,16 +67,16 @@ fn path_of(name: Vec<u8>) -> Option<PathBuf> {
     String::from_utf8(name).ok().map(PathBuf::from)
 }
 
-/// Returns the place of the absolute `path` in a store. A path that a store cannot represent is
+/// Returns the path in a store of the absolute `path`. A path that a store cannot represent is
 /// escaped.
-pub(crate) fn place_of(path: &DiskPath) -> Path {
+pub(crate) fn store_path(path: &DiskPath) -> Path {
     Path::from_absolute_path(path).unwrap_or_else(|_| Path::from(text_of(path)))
 }
 
 /// Returns true if the session's store finds the file `path`.
 fn is_addressed(path: &DiskPath) -> bool {
-    let Ok(place) = Path::from_absolute_path(path) else { return false };
-    let name = place.filename().unwrap_or_default();
+    let Ok(in_store) = Path::from_absolute_path(path) else { return false };
+    let name = in_store.filename().unwrap_or_default();
     let (_, suffix) = name.split_once('#').unwrap_or_default();
     suffix.is_empty() || !suffix.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -168,7 +168,7 @@ fn meta_of(path: &DiskPath, metadata: &Metadata) -> ObjectMeta {
     let micros = modified.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
     let (number, size) = (file_number(metadata), metadata.len());
     ObjectMeta {
-        location: place_of(path),
+        location: store_path(path),
         last_modified: modified.into(),
         size,
         e_tag: Some(format!("{number:x}-{micros:x}-{size:x}")),
@@ -198,7 +198,7 @@ fn is_device(_metadata: &Metadata) -> bool {
     false
 }
 
-/// Read-only store of one file. Ignores the place in requests.
+/// Read-only store of one file. Ignores the path in requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct DiskFile {
     path: PathBuf,
@@ -212,7 +212,7 @@ impl fmt::Display for DiskFile {
 
 impl DiskFile {
     /// Creates a store for `path`; `None` if the session's store finds the file.
-    pub(crate) fn of(path: PathBuf) -> Option<Self> {
+    pub(crate) fn from_path(path: PathBuf) -> Option<Self> {
         (!is_addressed(&path)).then_some(Self { path })
     }
 

@@ -32,7 +32,7 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use url::Url;
 
 use crate::errors::mask_secrets;
-use crate::source::local_files::{self, DiskFile, FoundFile, disk_path, place_of};
+use crate::source::local_files::{self, DiskFile, FoundFile, disk_path, store_path};
 
 /// Extension of corpus files, including the dot.
 pub(crate) const CORPUS_EXTENSION: &str = ".tadoc";
@@ -45,7 +45,7 @@ pub(crate) struct SourceFile {
     pub(crate) path: String,
     /// Store of the file.
     pub(crate) store_url: ObjectStoreUrl,
-    /// Place, length and version.
+    /// Path in the store, length and version.
     pub(crate) meta: ObjectMeta,
     /// Store of the file if that store cannot read it.
     pub(crate) on_disk: Option<DiskFile>,
@@ -93,16 +93,16 @@ pub(crate) async fn resolve_files(
     location: &str,
     wanted: Wanted,
 ) -> Result<Vec<SourceFile>> {
-    let place = ParsedLocation::parse(location)?;
+    let parsed = ParsedLocation::parse(location)?;
     let location = &*mask_secrets(location);
-    let (mut found, is_file) = match &place.disk {
-        Some(path) => found_on_disk(path, place.glob.is_none()).await.map_err(|error| {
+    let (mut found, is_file) = match &parsed.disk {
+        Some(path) => found_on_disk(path, parsed.glob.is_none()).await.map_err(|error| {
             plan_datafusion_err!("{location}: cannot look it up in the file system: {error}")
         })?,
-        None => found_in_store(runtime, &place, location).await?,
+        None => found_in_store(runtime, &parsed, location).await?,
     };
     if is_file && let Some(file) = found.pop() {
-        return Ok(vec![place.file(location.to_string(), file)]);
+        return Ok(vec![parsed.file(location.to_string(), file)]);
     }
     found.sort_unstable_by(|a, b| a.relative.cmp(&b.relative));
     let num_below = found.len();
@@ -110,7 +110,7 @@ pub(crate) async fn resolve_files(
     let living = LivingRoots::among(&names);
     let mut files = Vec::new();
     for (file, relative) in found.into_iter().zip(&names) {
-        let accepted = match &place.glob {
+        let accepted = match &parsed.glob {
             Some(glob) => glob.is_match(relative),
             None => wanted.accepts(relative),
         };
@@ -118,18 +118,18 @@ pub(crate) async fn resolve_files(
             && accepted
             && wanted != Wanted::Files
         {
-            let root = place.display(root);
+            let root = parsed.display(root);
             return plan_err!(
                 "{location}: {} is a living corpus; query it by that name, not with other files",
                 root.trim_end_matches('/')
             );
         }
         if accepted {
-            files.push(place.file(place.display(relative), file));
+            files.push(parsed.file(parsed.display(relative), file));
         }
     }
     if files.is_empty() {
-        return Err(nothing_found(location, &place, wanted, num_below));
+        return Err(nothing_found(location, &parsed, wanted, num_below));
     }
     Ok(files)
 }
@@ -145,30 +145,30 @@ async fn found_on_disk(
     Ok((local_files::list(path.to_owned()).await?, false))
 }
 
-/// Returns the file at `place` in its store and true, or the files below it and false.
+/// Returns the file at `parsed` in its store and true, or the files below it and false.
 async fn found_in_store(
     runtime: &RuntimeEnv,
-    place: &ParsedLocation,
+    parsed: &ParsedLocation,
     location: &str,
 ) -> Result<(Vec<FoundFile>, bool)> {
-    let store = object_store(runtime, &place.url)?;
+    let store = object_store(runtime, &parsed.url)?;
     let explain = |error: object_store::Error| {
-        plan_datafusion_err!("{location}: cannot look it up in {}: {error}", place.store_name())
+        plan_datafusion_err!("{location}: cannot look it up in {}: {error}", parsed.store_name())
     };
     let file = |meta: ObjectMeta| {
-        let relative = place.relative(&meta.location).to_string();
+        let relative = parsed.relative(&meta.location).to_string();
         FoundFile { relative, meta, on_disk: None }
     };
-    if place.glob.is_none() && !place.path.as_ref().is_empty() {
-        match store.head(&place.path).await {
+    if parsed.glob.is_none() && !parsed.path.as_ref().is_empty() {
+        match store.head(&parsed.path).await {
             Ok(meta) => return Ok((vec![file(meta)], true)),
             Err(object_store::Error::NotFound { .. }) => {}
             Err(error) => return Err(explain(error)),
         }
     }
-    let prefix = Some(&place.path).filter(|path| !path.as_ref().is_empty());
+    let prefix = Some(&parsed.path).filter(|path| !path.as_ref().is_empty());
     let listed = store.list(prefix).try_collect().await;
-    let found: Vec<ObjectMeta> = listed.map_err(|error| match place.is_on_web() {
+    let found: Vec<ObjectMeta> = listed.map_err(|error| match parsed.is_on_web() {
         true => plan_datafusion_err!(
             "{location}: the server has no such file, and lists no folders ({error}); name a file \
              that is there"
@@ -229,7 +229,7 @@ pub(crate) struct ParsedLocation {
     pub(crate) url: Url,
     /// File, folder or prefix inside the store, without the part from the first glob segment on.
     pub(crate) path: Path,
-    /// Path on the local disk, if the place is on it.
+    /// Path on the local disk, if the location is on it.
     pub(crate) disk: Option<PathBuf>,
     /// Pattern for the rest of a path.
     pub(crate) glob: Option<GlobMatcher>,
@@ -251,7 +251,7 @@ impl ParsedLocation {
         Ok(Self { url, path, disk, glob, shown_prefix: format!("{base}{slash}") })
     }
 
-    /// Builds a file of this place's store.
+    /// Builds a file of this location's store.
     pub(crate) fn file(&self, path: String, found: FoundFile) -> SourceFile {
         let store = &self.url[url::Position::BeforeScheme..url::Position::BeforePath];
         // The parts of a parsed URL always parse again.
@@ -261,13 +261,13 @@ impl ParsedLocation {
         SourceFile { path, store_url, meta: found.meta, on_disk: found.on_disk }
     }
 
-    /// Returns the part of `location` below this place.
+    /// Returns the part of `location` below this location.
     fn relative<'a>(&self, location: &'a Path) -> &'a str {
         let rest = location.as_ref().strip_prefix(self.path.as_ref());
         rest.unwrap_or(location.as_ref()).trim_start_matches('/')
     }
 
-    /// Returns the path `relative` below this place, as shown to the user.
+    /// Returns the path `relative` below this location, as shown to the user.
     pub(crate) fn display(&self, relative: &str) -> String {
         format!("{}{relative}", self.shown_prefix)
     }
@@ -313,20 +313,20 @@ fn without_last<'a>(folder: &'a str, last: &str) -> Option<&'a str> {
 
 fn nothing_found(
     location: &str,
-    place: &ParsedLocation,
+    parsed: &ParsedLocation,
     wanted: Wanted,
     num_below: usize,
 ) -> DataFusionError {
-    let tried = match place.url.scheme() {
-        "file" => format!("/{}", place.path),
-        _ => format!("{}/{}", place.store_name(), place.path),
+    let tried = match parsed.url.scheme() {
+        "file" => format!("/{}", parsed.path),
+        _ => format!("{}/{}", parsed.store_name(), parsed.path),
     };
     let (kind, nor_table) = match wanted {
         Wanted::Corpora => (".tadoc file", ", and no table of that name"),
         Wanted::CorpusFiles => (".tadoc file", ""),
         Wanted::Files => ("file that is not hidden", ""),
     };
-    if place.glob.is_some() {
+    if parsed.glob.is_some() {
         return plan_datafusion_err!(
             "{location}: nothing matches; files below {tried}: {num_below}"
         );
@@ -376,7 +376,7 @@ fn parse_url(text: &str) -> Result<(Url, Path, Option<PathBuf>)> {
     if url.scheme() == "file"
         && let Ok(disk) = url.to_file_path()
     {
-        return Ok((url, place_of(&disk), Some(disk)));
+        return Ok((url, store_path(&disk), Some(disk)));
     }
     let path = Path::from_url_path(url.path())
         .map_err(|e| plan_datafusion_err!("{shown}: not a path of an object store: {e}"))?;
@@ -389,7 +389,7 @@ fn parse_local(text: &str) -> Result<(Url, Path, Option<PathBuf>)> {
         .or_else(|_| std::path::absolute(&local).map(|path| without_dots(&path)))
         .map_err(|e| plan_datafusion_err!("{text}: not a path: {e}"))?;
     let local: Url = AsRef::<Url>::as_ref(&ObjectStoreUrl::local_filesystem()).clone();
-    Ok((local, place_of(&absolute), Some(absolute)))
+    Ok((local, store_path(&absolute), Some(absolute)))
 }
 
 /// Resolves `.` and `..` by name, for paths that do not exist.
@@ -454,8 +454,8 @@ mod tests {
 
     #[test]
     fn relative_locations_are_made_absolute_by_name() {
-        let place = ParsedLocation::parse("no/../such/x.tadoc").unwrap();
+        let parsed = ParsedLocation::parse("no/../such/x.tadoc").unwrap();
         let absolute = std::path::absolute("such/x.tadoc").unwrap();
-        assert_eq!(place.path, Path::from_absolute_path(absolute).unwrap());
+        assert_eq!(parsed.path, Path::from_absolute_path(absolute).unwrap());
     }
 }

@@ -55,7 +55,7 @@ pub(crate) enum Uses {
     Text,
     /// Positions of words too, which need the inverse grammar.
     #[default]
-    Places,
+    Positions,
 }
 
 /// Memory that segments need for decoding and use. Known before they are decoded.
@@ -69,12 +69,12 @@ pub(crate) struct MemoryWhenUsed {
 }
 
 impl MemoryWhenUsed {
-    pub(crate) fn of(segments: &[SegmentMeta], uses: Uses) -> Self {
+    pub(crate) fn for_segments(segments: &[SegmentMeta], uses: Uses) -> Self {
         let held = segments.iter().map(|segment| held_when_used(segment, uses));
         let held_bytes = held.fold(0, u64::saturating_add);
         let decoding = segments.iter().map(|segment| match uses {
             Uses::Words => segment.words_decoding_bytes(),
-            Uses::Text | Uses::Places => segment.decoding_bytes(),
+            Uses::Text | Uses::Positions => segment.decoding_bytes(),
         });
         let decoding_bytes = decoding.max().unwrap_or(0);
         Self { held_bytes, decoding_bytes, num_segments: segments.len() as u64 }
@@ -106,7 +106,7 @@ fn held_when_used(segment: &SegmentMeta, uses: Uses) -> u64 {
             segment.words_memory_bytes().saturating_sub(decoding_bytes)
         }
         Uses::Text => decoded().saturating_add(sums_bytes(elements, ids)),
-        Uses::Places => decoded()
+        Uses::Positions => decoded()
             .saturating_add(sums_bytes(elements, ids))
             .saturating_add(inverse_bytes(elements, ids)),
     }
@@ -125,11 +125,11 @@ fn inverse_bytes(num_elements: u64, num_ids: u64) -> u64 {
 
 /// Returns the bytes of `segments`, including all data that queries may derive from them.
 pub(crate) fn all_memory(segments: &[Arc<Segment>]) -> usize {
-    text_memory(segments) + places_memory(segments)
+    text_memory(segments) + positions_memory(segments)
 }
 
-/// Returns the bytes of `segments` without [`places_memory`]. Text runs and words of documents are
-/// included, unless a segment [keeps none](tadoc::segment::Segment::keep_no_copies).
+/// Returns the bytes of `segments` without [`positions_memory`]. Text runs and words of documents
+/// are included, unless a segment [keeps none](tadoc::segment::Segment::keep_no_copies).
 pub(crate) fn text_memory(segments: &[Arc<Segment>]) -> usize {
     let of_segment = |segment: &Arc<Segment>| {
         let dag = &segment.dag;
@@ -142,7 +142,7 @@ pub(crate) fn text_memory(segments: &[Arc<Segment>]) -> usize {
 }
 
 /// Returns the bytes of the data that queries derive from `segments` to find positions of words.
-pub(crate) fn places_memory(segments: &[Arc<Segment>]) -> usize {
+pub(crate) fn positions_memory(segments: &[Arc<Segment>]) -> usize {
     let of_segment = |segment: &Arc<Segment>| {
         let dag = &segment.dag;
         inverse_bytes(dag.grammar().symbols.len() as u64, dag.num_elements() as u64) as usize
@@ -166,7 +166,7 @@ mod tests {
         let limits = OpenLimits::default();
         let (footer, _) = Corpus::from_bytes("small.tadoc", &file, &limits).unwrap();
         let segment = footer.segments[0].clone();
-        let small = MemoryWhenUsed::of(std::slice::from_ref(&segment), Uses::Places);
+        let small = MemoryWhenUsed::for_segments(std::slice::from_ref(&segment), Uses::Positions);
         let decoding = segment.decoding_bytes();
         assert_eq!(decoding, 3 << 20);
         assert_eq!(small.bytes(16), small.held_bytes + decoding);
@@ -175,6 +175,6 @@ mod tests {
         let all = (0..5_000).map(|_| small).fold(MemoryWhenUsed::default(), MemoryWhenUsed::and);
         assert_eq!(all.bytes(16), 5_000 * small.held_bytes + 16 * decoding);
         assert!(all.bytes(16) < 512 << 20, "{all:?}");
-        assert_eq!(all, MemoryWhenUsed::of(&vec![segment; 5_000], Uses::Places));
+        assert_eq!(all, MemoryWhenUsed::for_segments(&vec![segment; 5_000], Uses::Positions));
     }
 }

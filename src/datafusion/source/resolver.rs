@@ -4,8 +4,8 @@
 //! location ─▶ Resolver ─┬─ corpora ─▶ Found::Living   a folder or prefix with versions
 //!                       │             Found::Files    a .tadoc file; a folder or glob of them
 //!                       ├─ files   ─▶ FileAt          any files: the input of an ingest
-//!                       ├─ storage ─▶ Storage         place of a living corpus, existing or new
-//!                       └─ object  ─▶ store and path  place of a new file
+//!                       ├─ storage ─▶ Storage         location of a living corpus
+//!                       └─ object  ─▶ store and path  location of a new file
 //! ```
 //!
 //! The forms of a location are described in `location`. Only the stores are kept.
@@ -29,7 +29,7 @@ use crate::source::footer::read_footer;
 use crate::source::location::{
     ParsedLocation, SourceFile, Wanted, object_store, read_range, resolve_files, store_of,
 };
-use crate::store::LivingPlace;
+use crate::store::LivingLocation;
 use crate::throughput::calibration::num_cores;
 use tadoc::format::{FileFooter, OpenLimits, SegmentMeta, read_segment};
 use tadoc::segment::{Corpus, Segment};
@@ -75,8 +75,8 @@ impl Resolver {
     /// # Errors
     /// A plan error that lists what was tried if nothing is there; errors of the store.
     pub async fn corpora(&self, location: &str) -> Result<Found> {
-        if let Some(place) = LivingPlace::of(location)?
-            && let Some(store) = place.open(&self.runtime).await?
+        if let Some(living) = LivingLocation::from_folder_or_prefix(location)?
+            && let Some(store) = living.open(&self.runtime).await?
         {
             return Ok(Found::Living(store));
         }
@@ -106,7 +106,7 @@ impl Resolver {
     /// # Errors
     /// A plan error if `location` is not a location.
     pub fn part(&self, location: &str, part: &Part) -> Result<Option<FileAt>> {
-        let file = LivingPlace::parse(location)?.file(part);
+        let file = LivingLocation::parse(location)?.file(part);
         file.map(|file| self.file_at(file)).transpose()
     }
 
@@ -126,11 +126,11 @@ impl Resolver {
         &self,
         location: &str,
     ) -> Result<(Arc<dyn ObjectStore>, object_store::path::Path)> {
-        let place = ParsedLocation::parse(location)?;
-        if place.glob.is_some() || location.ends_with('/') || place.path.as_ref().is_empty() {
+        let parsed = ParsedLocation::parse(location)?;
+        if parsed.glob.is_some() || location.ends_with('/') || parsed.path.as_ref().is_empty() {
             return plan_err!("{location}: expected the name of one file");
         }
-        Ok((object_store(&self.runtime, &place.url)?, place.path))
+        Ok((object_store(&self.runtime, &parsed.url)?, parsed.path))
     }
 
     /// Opens `files` as one corpus of all their documents, in order. Checks every segment.

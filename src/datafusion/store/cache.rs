@@ -1,8 +1,8 @@
 //! Cache of the living corpora that a session has opened, and of their known versions.
 //!
 //! ```text
-//! stores  place ──▶ LivingStore            remembers the last version, to list few files
-//! views   place, commit ──▶ LivingView     edits, dropped ids, footers; bounded, LRU
+//! stores  location ──▶ LivingStore            remembers the last version, to list few files
+//! views   location, commit ──▶ LivingView     edits, dropped ids, footers; bounded, LRU
 //! ```
 //!
 //! A new version reuses the edits of an earlier known version, replaces it in the cache, and reads
@@ -15,7 +15,7 @@ use datafusion::error::Result;
 use datafusion::execution::runtime_env::RuntimeEnv;
 
 use crate::errors::datafusion_error;
-use crate::store::place::LivingPlace;
+use crate::store::location::LivingLocation;
 use crate::store::view::LivingView;
 use tadoc::error::Error;
 use tadoc_store::{LivingStore, Version, VersionEdits};
@@ -26,7 +26,7 @@ const MAX_VIEWS: usize = 64;
 /// A living corpus that exists.
 #[derive(Debug, Clone)]
 pub(crate) struct FoundCorpus {
-    pub(crate) place: LivingPlace,
+    pub(crate) location: LivingLocation,
     pub(crate) store: LivingStore,
     pub(crate) latest: Version,
 }
@@ -71,27 +71,29 @@ impl LivingCache {
         runtime: &RuntimeEnv,
         location: &str,
     ) -> Result<Option<FoundCorpus>> {
-        let Some(place) = LivingPlace::of(location)? else { return Ok(None) };
-        let key = place.key();
+        let Some(location) = LivingLocation::from_folder_or_prefix(location)? else {
+            return Ok(None);
+        };
+        let key = location.key();
         let known = self.lock().stores.get(&key).cloned();
         if let Some(store) = known {
             match store.latest().await {
                 // Another corpus may have replaced the known one.
                 Ok(latest) if latest.profile == store.profile() => {
-                    return Ok(Some(FoundCorpus { place, store, latest }));
+                    return Ok(Some(FoundCorpus { location, store, latest }));
                 }
                 Ok(_) | Err(Error::Missing { .. }) => drop(self.lock().stores.remove(&key)),
                 Err(error) => return Err(datafusion_error(error)),
             }
         }
-        let Some(store) = place.open(runtime).await? else { return Ok(None) };
+        let Some(store) = location.open(runtime).await? else { return Ok(None) };
         let latest = store.latest().await.map_err(datafusion_error)?;
         let mut state = self.lock();
         if state.stores.len() >= MAX_STORES {
             state.stores.clear();
         }
         state.stores.insert(key, store.clone());
-        Ok(Some(FoundCorpus { place, store, latest }))
+        Ok(Some(FoundCorpus { location, store, latest }))
     }
 
     /// Removes every view whose key is not in `keep`.
@@ -123,7 +125,7 @@ impl LivingCache {
         let store = &found.store;
         let mut edits = Vec::new();
         let mut missing = version.edit_versions();
-        let known = self.lock().before(&found.place.key(), version);
+        let known = self.lock().before(&found.location.key(), version);
         if let Some(known) = known {
             let next = known.version.number + 1;
             let next = match next == version.number {
@@ -155,13 +157,13 @@ impl State {
         self.clock
     }
 
-    /// Returns the last known version at `place` before `version` whose edits apply to the same
+    /// Returns the last known version at `location` before `version` whose edits apply to the same
     /// parts.
-    fn before(&self, place: &str, version: &Version) -> Option<Arc<LivingView>> {
+    fn before(&self, location: &str, version: &Version) -> Option<Arc<LivingView>> {
         let is_before = |view: &&Arc<LivingView>| {
             view.version.number < version.number
                 && view.version.edits_since == version.edits_since
-                && view.key.strip_suffix(&format!("#{}", view.version.commit_id)) == Some(place)
+                && view.key.strip_suffix(&format!("#{}", view.version.commit_id)) == Some(location)
         };
         let views = self.views.values().map(|(_, view)| view);
         views.filter(is_before).max_by_key(|view| view.version.number).cloned()

@@ -17,7 +17,7 @@ use crate::options::TadocOptions;
 use crate::source::columns::{RESERVED, sql_type};
 use crate::source::location::{CORPUS_EXTENSION, object_store};
 use crate::store::cache::LivingCache;
-use crate::store::place::LivingPlace;
+use crate::store::location::LivingLocation;
 use tadoc::text::TokenizerProfile;
 use tadoc_store::{LivingStore, StoreOptions};
 
@@ -45,13 +45,13 @@ pub(crate) async fn begin_if_asked(
 }
 
 async fn begin(runtime: &RuntimeEnv, location: &str, profile: TokenizerProfile) -> Result<()> {
-    let living = LivingPlace::parse(location)?;
-    let place = &living.place;
-    if place.glob.is_some() || location.ends_with(CORPUS_EXTENSION) {
+    let living = LivingLocation::parse(location)?;
+    let parsed = &living.parsed;
+    if parsed.glob.is_some() || location.ends_with(CORPUS_EXTENSION) {
         return plan_err!("{location}: a living corpus is a folder; write the name of one");
     }
-    let store = object_store(runtime, &place.url)?;
-    if store.list(Some(&place.path)).try_next().await?.is_some() {
+    let store = object_store(runtime, &parsed.url)?;
+    if store.list(Some(&parsed.path)).try_next().await?.is_some() {
         return plan_err!(
             "{location}: other files are there; a living corpus begins in a folder of its own"
         );

@@ -71,8 +71,9 @@ impl Operation for TextEdits {
                 );
             }
         }
-        let doc_ids = Numbers::of(rows, "doc_id")?;
-        let (places, lens) = (Numbers::of(rows, "pos")?, Numbers::of(rows, "len_bytes")?);
+        let doc_ids = Numbers::from_column(rows, "doc_id")?;
+        let (places, lens) =
+            (Numbers::from_column(rows, "pos")?, Numbers::from_column(rows, "len_bytes")?);
         let texts = as_string_view_array(column("text")?)?;
         for row in 0..rows.num_rows() {
             let text = texts.is_valid(row).then(|| texts.value(row).as_bytes().to_vec());
@@ -218,7 +219,7 @@ struct Numbers<'a> {
 }
 
 impl<'a> Numbers<'a> {
-    fn of(rows: &'a RecordBatch, name: &'static str) -> Result<Self> {
+    fn from_column(rows: &'a RecordBatch, name: &'static str) -> Result<Self> {
         let column = rows.column_by_name(name);
         let column = column.ok_or_else(|| exec_datafusion_err!("no column {name}"))?;
         Ok(Self { name, values: as_int64_array(column)? })

@@ -1,7 +1,7 @@
 //! Living corpora in SQL: one version for each statement, including all edits.
 //!
 //! ```text
-//! location ─ place ─▶ store ─ cache ─▶ view of a version ─▶ scan: ids, dropped ids, footers
+//! location ─▶ store ─ cache ─▶ view of a version ─▶ scan: ids, dropped ids, footers
 //!                                        │ edits              │
 //!                                        └─▶ snapshot ◀───────┘ in `corpora`, once for each commit
 //! "d$history", "d$segments", "d$edits" ─ catalog ─▶ tables
@@ -15,7 +15,7 @@
 //! the statement names (`reading`). Commits during the statement are not visible to it. Document
 //! ids are those of the corpus; the ids of dropped documents are skipped.
 //!
-//! Reading order: `place` (locations of living corpora), `view` (data of a version that a scan
+//! Reading order: `location` (of a living corpus), `view` (data of a version that a scan
 //! needs), `cache` (known versions), `opening` (versions that are not known), `reading` (version
 //! that a statement reads), `snapshot` (documents of a version), `paths` (only their paths),
 //! `columns` (rows of the tables beside the documents), `tables` and `catalog` (these tables),
@@ -29,9 +29,9 @@ mod create;
 mod delete;
 mod edits_sink;
 mod insert;
+mod location;
 mod opening;
 mod paths;
-mod place;
 mod read_together;
 mod reading;
 mod recompress;
@@ -46,9 +46,9 @@ pub(crate) use cache::{FoundCorpus, LivingCache};
 pub(crate) use catalog::LivingCatalogs;
 pub(crate) use create::{begin_if_asked, with_declared, with_hint};
 pub(crate) use insert::insert_into;
+pub(crate) use location::LivingLocation;
 pub(crate) use opening::{open_files, open_view};
 pub(crate) use paths::PathTable;
-pub(crate) use place::LivingPlace;
 pub(crate) use reading::Reading;
 pub(crate) use snapshot::make_version;
 pub(crate) use statement::LivingStatements;

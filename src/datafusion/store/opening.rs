@@ -28,24 +28,25 @@ pub(crate) async fn open_view(
     found: &FoundCorpus,
     version: Version,
 ) -> Result<Arc<LivingView>> {
-    let key = format!("{}#{}", found.place.key(), version.commit_id);
+    let key = format!("{}#{}", found.location.key(), version.commit_id);
     if let Some(view) = corpora.living.known(&key) {
         return Ok(view);
     }
-    let place = found.store.place();
+    let location = found.store.location();
     let edits = corpora.living.edits(found, &version).await?;
     let dropped = dropped_docs(&version, &edits, options.max_memory_bytes)?;
     let fresh_bytes = fresh_bytes(&edits);
     let files = open_files(corpora, runtime, options, found, &version).await?;
     let reservation =
-        MemoryConsumer::new(format!("TadocEdits[{place}]")).register(&runtime.memory_pool);
+        MemoryConsumer::new(format!("TadocEdits[{location}]")).register(&runtime.memory_pool);
     let num_edits: usize = edits.iter().map(|edits| edits.batch.edits.len()).sum();
     let held = 8 * dropped.len() + 64 * num_edits + fresh_bytes as usize + table_bytes(&edits);
     if reservation.try_grow(held).is_err() {
         corpora.evict_but(&[]);
         reservation.try_grow(held)?;
     }
-    let view = LivingView { key, place, version, edits, dropped, files, fresh_bytes, reservation };
+    let view =
+        LivingView { key, location, version, edits, dropped, files, fresh_bytes, reservation };
     let view = Arc::new(view);
     corpora.living.keep(Arc::clone(&view), options.max_memory_bytes);
     Ok(view)
@@ -65,9 +66,9 @@ pub(crate) async fn open_files(
     found: &FoundCorpus,
     version: &Version,
 ) -> Result<Vec<OpenFile>> {
-    let files = version.parts.iter().filter_map(|part| found.place.file(part)).collect();
+    let files = version.parts.iter().filter_map(|part| found.location.file(part)).collect();
     let opened = corpora.open(runtime, &options.open_limits(), files).await;
-    let files = opened.map_err(|error| explain_missing(&found.store.place(), error))?;
+    let files = opened.map_err(|error| explain_missing(&found.store.location(), error))?;
     check_files(version, &files)?;
     Ok(files)
 }

@@ -53,7 +53,7 @@ impl PathTable {
                 (_, Some((place, _))) if is_left_out(place) => table.num_ids += part.num_docs(),
                 (_, Some((_, open))) => {
                     let paths = cache.paths(context, open).await;
-                    table.push_file(paths.map_err(|error| explain_missing(&view.place, error))?);
+                    table.push_file(paths.map_err(|error| explain_missing(&view.location, error))?);
                 }
                 (Part::Edits { version, .. }, _) => table.push(0, added_paths(view, *version)),
                 (Part::File { .. }, None) => {}

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! plan ─ analyzer ─▶ Scan d        ─┐
-//!                    Scan "d$edits" ├─ one Reading ─ place ─▶ store, latest version
+//!                    Scan "d$edits" ├─ one Reading ─ location ─▶ store, latest version
 //!                    word_count(d)  │
 //!                    extract_text() ┘
 //! ```

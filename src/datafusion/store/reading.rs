@@ -1,5 +1,5 @@
-//! Versions that one statement reads. The first scan that asks for a place looks it up; the others
-//! reuse the result.
+//! Versions that one statement reads. The first scan that asks for a location looks it up; the
+//! others reuse the result.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,13 +9,13 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use tokio::sync::OnceCell;
 
 use crate::store::cache::{FoundCorpus, LivingCache};
-use crate::store::place::LivingPlace;
+use crate::store::location::LivingLocation;
 
-/// Versions that one statement reads, by place; see the module's description.
+/// Versions that one statement reads, by location; see the module's description.
 #[derive(Debug, Default)]
 pub(crate) struct Reading(Mutex<HashMap<String, Found>>);
 
-/// Corpus at a place, once it has been looked up.
+/// Corpus at a location, once it has been looked up.
 type Found = Arc<OnceCell<Option<FoundCorpus>>>;
 
 impl Reading {
@@ -29,10 +29,12 @@ impl Reading {
         runtime: &RuntimeEnv,
         location: &str,
     ) -> Result<Option<FoundCorpus>> {
-        let Some(place) = LivingPlace::of(location)? else { return Ok(None) };
+        let Some(living) = LivingLocation::from_folder_or_prefix(location)? else {
+            return Ok(None);
+        };
         let cell = {
-            let mut places = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            Arc::clone(places.entry(place.key()).or_default())
+            let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            Arc::clone(cells.entry(living.key()).or_default())
         };
         cell.get_or_try_init(|| known.find(runtime, location)).await.cloned()
     }

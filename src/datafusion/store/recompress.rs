@@ -28,8 +28,8 @@ pub(super) async fn recompress_if_due(
     match store.recompress_if_due(version, &options).boxed().await {
         Ok(None) => {}
         Ok(Some(optimized)) => {
-            tracing::info!("{}: optimized as version {}", store.place(), optimized.number);
+            tracing::info!("{}: optimized as version {}", store.location(), optimized.number);
         }
-        Err(error) => tracing::warn!("{}: not optimized: {error}", store.place()),
+        Err(error) => tracing::warn!("{}: not optimized: {error}", store.location()),
     }
 }

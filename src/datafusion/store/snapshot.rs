@@ -29,7 +29,7 @@ pub(crate) async fn make_version(
     files: Vec<Arc<LoadedFile>>,
     keep: &[String],
 ) -> Result<Arc<LoadedFile>> {
-    let consumer = format!("TadocVersion[{}]", view.place);
+    let consumer = format!("TadocVersion[{}]", view.location);
     let reservation = cache.reserve(context, consumer, peak_bytes(view, &files), keep)?;
     context.versions_made.iter().for_each(|count| count.add(1));
     let corpora = files.iter().map(|file| file.corpus(view.version.profile));

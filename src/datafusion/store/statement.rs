@@ -87,7 +87,7 @@ fn keep_query(statement: DmlStatement, mode: EditMode) -> Result<Transformed<Log
                 (table, Arc::new(Deletion), doc_ids(all.build()?)?)
             }
             (WriteOp::Update, Some(table)) => {
-                let (replacement, query) = Replacement::of(name, &statement.input)?;
+                let (replacement, query) = Replacement::from_plan(name, &statement.input)?;
                 (table, Arc::new(replacement), query)
             }
             _ => return Ok(Transformed::no(LogicalPlan::Dml(statement))),

@@ -41,7 +41,10 @@ impl Replacement {
     ///
     /// # Errors
     /// A plan error for columns that cannot be set.
-    pub(super) fn of(table: &TableReference, input: &LogicalPlan) -> Result<(Self, LogicalPlan)> {
+    pub(super) fn from_plan(
+        table: &TableReference,
+        input: &LogicalPlan,
+    ) -> Result<(Self, LogicalPlan)> {
         let LogicalPlan::Projection(projection) = input else {
             return plan_err!("UPDATE {table}: expected a projection, got {}", input.display());
         };

@@ -26,7 +26,7 @@ pub(crate) struct LivingView {
     /// Key of the view. Views with equal keys have equal documents.
     pub(crate) key: String,
     /// Name of the corpus in messages.
-    pub(crate) place: String,
+    pub(crate) location: String,
     pub(crate) version: Version,
     /// Edits that apply to the parts, in order.
     pub(crate) edits: Vec<Arc<VersionEdits>>,
@@ -142,13 +142,13 @@ pub(super) fn check_files(version: &Version, files: &[OpenFile]) -> Result<()> {
     Ok(())
 }
 
-/// Explains, in an error about a missing file of the corpus at `place`, what may have happened to
-/// the file.
-pub(crate) fn explain_missing(place: &str, error: DataFusionError) -> DataFusionError {
+/// Explains, in an error about a missing file of the corpus at `location`, what may have happened
+/// to the file.
+pub(crate) fn explain_missing(location: &str, error: DataFusionError) -> DataFusionError {
     let DataFusionError::ObjectStore(cause) = error.find_root() else { return error };
     let object_store::Error::NotFound { path, .. } = cause.as_ref() else { return error };
     datafusion_error(Error::Missing {
-        place: place.to_string(),
+        location: location.to_string(),
         what: format!("file {path}"),
         existing: "a clean-up took it away with old versions, or it is lost; read the latest \
                    version, or restore it from a copy"

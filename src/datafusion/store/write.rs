@@ -183,7 +183,7 @@ pub(super) fn count_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new("count", DataType::UInt64, false)]))
 }
 
-/// Returns the error for a place that cannot be changed.
+/// Returns the error for a location that cannot be changed.
 pub(crate) fn read_only(location: &str) -> DataFusionError {
     plan_datafusion_err!(
         "{location} is read-only: only a living corpus can be changed; make one with CREATE EXTERNAL \

@@ -6,7 +6,7 @@
 use tadoc::error::Result;
 
 use super::decision::{Decision, DeviceState, Effort, Hindrance, decide};
-use super::model::{Column, Place, Plan, Prediction, Query, Rates, best_num_blocks, predict};
+use super::model::{Column, Plan, Prediction, Query, Rates, Route, best_num_blocks, predict};
 use super::rates::significant;
 
 /// Largest part of the time of the cores that a device may take to get a scan.
@@ -21,11 +21,11 @@ pub struct Situation {
     pub is_resident: bool,
 }
 
-/// A choice of the place that decodes.
+/// A choice of the route.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
-    /// Place that decodes.
-    pub place: Place,
+    /// Route of the stored bytes.
+    pub route: Route,
     /// Order of the stages.
     pub plan: Plan,
     /// Prediction for the cores.
@@ -41,23 +41,23 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// Returns the prediction for the chosen place.
+    /// Returns the prediction for the chosen route.
     pub fn prediction(&self) -> &Prediction {
-        match (&self.gpu, self.place) {
-            (Some(gpu), Place::Gpu | Place::GpuResident) => gpu,
+        match (&self.gpu, self.route) {
+            (Some(gpu), Route::Gpu | Route::GpuResident) => gpu,
             _ => &self.cpu,
         }
     }
 }
 
-/// Chooses the place that decodes.
+/// Chooses the route of stored bytes to what decodes them.
 ///
 /// `state` is called only if a device would be faster, as by [`decide`].
 ///
 /// ```
 /// use gsst::CodeWidth;
 /// use datafusion_tadoc::throughput::{
-///     Calibration, Column, DeviceState, Place, Query, Situation, choose,
+///     Calibration, Column, DeviceState, Route, Query, Situation, choose,
 /// };
 ///
 /// let rates = Calibration::default().rates(CodeWidth::Eight, true);
@@ -70,7 +70,7 @@ impl Choice {
 /// };
 /// let situation = Situation { num_blocks: 1, is_resident: false };
 /// let choice = choose(&rates, &column, &query, &situation, || DeviceState::Closed)?;
-/// assert_eq!(choice.place, Place::Cpu);
+/// assert_eq!(choice.route, Route::Cpu);
 /// println!("{}", choice.reason);
 /// # Ok::<(), tadoc::Error>(())
 /// ```
@@ -90,11 +90,11 @@ pub fn choose(
     // One core decodes a block.
     let num_cores = query.num_cores.max(1).min(usize::try_from(num_blocks).unwrap_or(usize::MAX));
     let query = Query { num_cores, ..*query };
-    let cpu = predict(rates, column, &query, Place::Cpu, cpu_plan)?;
+    let cpu = predict(rates, column, &query, Route::Cpu, cpu_plan)?;
     let on_cores = on_cores(&cpu, num_cores);
     let Some(device) = &rates.device else {
         return Ok(Choice {
-            place: Place::Cpu,
+            route: Route::Cpu,
             plan: cpu_plan,
             cpu,
             gpu: None,
@@ -103,12 +103,12 @@ pub fn choose(
             reason: format!("CPU: there is no device; {on_cores}"),
         });
     };
-    let gpu_place = if situation.is_resident { Place::GpuResident } else { Place::Gpu };
+    let gpu_route = if situation.is_resident { Route::GpuResident } else { Route::Gpu };
     // Each core feeds the device, so a stage processes as many blocks at a time as there are cores.
     let max_parts = num_blocks.div_ceil(num_cores as u64);
-    let num_parts = best_num_blocks(rates, column, &query, gpu_place, max_parts)?;
+    let num_parts = best_num_blocks(rates, column, &query, gpu_route, max_parts)?;
     let gpu_plan = Plan::Overlapped { num_blocks: num_parts };
-    let gpu = predict(rates, column, &query, gpu_place, gpu_plan)?;
+    let gpu = predict(rates, column, &query, gpu_route, gpu_plan)?;
     let effort = Effort {
         cores_s: cpu.seconds,
         device_s: gpu.seconds,
@@ -118,9 +118,9 @@ pub fn choose(
         margin: MARGIN,
     };
     let on_device = format!("{} on the GPU (bound by {})", duration(gpu.seconds), gpu.binding);
-    let (place, plan, hindrance, reason) = match decide(&effort, state) {
+    let (route, plan, hindrance, reason) = match decide(&effort, state) {
         Decision::Device => {
-            (gpu_place, gpu_plan, None, format!("GPU: {on_device} instead of {on_cores}"))
+            (gpu_route, gpu_plan, None, format!("GPU: {on_device} instead of {on_cores}"))
         }
         Decision::Cores(hindrance) => {
             let reason = match &hindrance {
@@ -131,10 +131,10 @@ pub fn choose(
                 ),
                 other => format!("CPU: {other}; {on_cores} instead of {on_device}"),
             };
-            (Place::Cpu, cpu_plan, Some(hindrance), reason)
+            (Route::Cpu, cpu_plan, Some(hindrance), reason)
         }
     };
-    Ok(Choice { place, plan, cpu, gpu: Some(gpu), effort: Some(effort), hindrance, reason })
+    Ok(Choice { route, plan, cpu, gpu: Some(gpu), effort: Some(effort), hindrance, reason })
 }
 
 fn on_cores(cpu: &Prediction, num_cores: usize) -> String {
@@ -190,12 +190,12 @@ mod tests {
     #[test]
     fn much_text_goes_to_the_device_and_little_stays() {
         let much = choice(4 << 30, DeviceState::Closed, 2);
-        assert_eq!((much.place, &much.hindrance), (Place::Gpu, &None));
+        assert_eq!((much.route, &much.hindrance), (Route::Gpu, &None));
         assert_eq!(much.prediction(), much.gpu.as_ref().unwrap());
         assert_eq!(much.prediction().binding, Stage::HostToDevice);
         assert!(much.reason.starts_with("GPU: "), "{}", much.reason);
         let little = choice(4 << 20, DeviceState::Closed, 2);
-        assert_eq!((little.place, little.prediction()), (Place::Cpu, &little.cpu));
+        assert_eq!((little.route, little.prediction()), (Route::Cpu, &little.cpu));
         assert!(little.reason.contains("on 1 core (bound by CPU match)"), "{}", little.reason);
         assert!(little.reason.ends_with("is to be opened first, in 200 ms"), "{}", little.reason);
         let opening = choice(4 << 20, DeviceState::Opening { elapsed_s: 0.1 }, 2);
@@ -203,7 +203,7 @@ mod tests {
         assert!(opening.reason.starts_with("CPU: the device is being opened; "));
         let none = choice(4 << 20, DeviceState::Missing("no driver".to_owned()), 2);
         assert!(none.reason.starts_with("CPU: no driver; "), "{}", none.reason);
-        assert_eq!(choice(4 << 20, DeviceState::Open, 2).place, Place::Gpu);
+        assert_eq!(choice(4 << 20, DeviceState::Open, 2).route, Route::Gpu);
     }
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
         };
         let situation = Situation { num_blocks: 256, is_resident: true };
         let choice = choose(&h200(), &column, &query, &situation, || DeviceState::Open).unwrap();
-        assert_eq!(choice.place, Place::GpuResident);
+        assert_eq!(choice.route, Route::GpuResident);
         assert_eq!(choice.prediction().binding, Stage::DeviceDecode);
         assert!(choice.prediction().rate_gb_per_s > 2_000.0);
     }

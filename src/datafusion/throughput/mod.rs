@@ -4,7 +4,7 @@
 //! calibration  measure ──▶ Calibration ──save──▶ ~/.config/tadoc/calibration
 //!                               │ rates                      │ load
 //!                               ▼                            ▼
-//! model        predict(rates, column, query, place, plan) ─▶ GB/s, and the limiting stage
+//! model        predict(rates, column, query, route, plan) ─▶ GB/s, and the limiting stage
 //!                ▲                    ▲
 //! decision     the rule that places work on the cores or the device
 //! choice       the rule for a scan   rows      every codec in every regime, for one link speed
@@ -41,7 +41,7 @@ mod rows;
 pub use calibration::Calibration;
 pub use choice::{Choice, Situation, choose};
 pub use decision::{Decision, DeviceState, Effort, Hindrance, decide, is_worth_opening};
-pub use model::{Column, Place, Plan, Prediction, Query, Rates, Stage, predict};
+pub use model::{Column, Plan, Prediction, Query, Rates, Route, Stage, predict};
 pub use rows::{Regime, Row, rows};
 
 #[cfg(test)]

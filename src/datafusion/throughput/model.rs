@@ -115,14 +115,14 @@ pub struct Query {
     pub num_cores: usize,
 }
 
-/// A place that decodes.
+/// A route of stored bytes to the cores or the device that decodes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
-    /// The cores.
+pub enum Route {
+    /// To the cores.
     Cpu,
-    /// The device. The stored bytes come through the host.
+    /// To the device, through the host.
     Gpu,
-    /// The device. The stored bytes are in its memory already.
+    /// To the device, whose memory has the stored bytes already.
     GpuResident,
 }
 
@@ -236,10 +236,10 @@ impl fmt::Display for Prediction {
     }
 }
 
-/// Predicts the time of `query` on `column` at `place`.
+/// Predicts the time of `query` on `column` by `route`.
 ///
 /// ```
-/// use datafusion_tadoc::throughput::{Calibration, Column, Place, Plan, Query, predict};
+/// use datafusion_tadoc::throughput::{Calibration, Column, Route, Plan, Query, predict};
 /// use gsst::CodeWidth;
 ///
 /// let rates = Calibration::default().rates(CodeWidth::Eight, false);
@@ -250,7 +250,7 @@ impl fmt::Display for Prediction {
 ///     is_in_host_memory: true,
 ///     num_cores: 1,
 /// };
-/// let prediction = predict(&rates, &column, &query, Place::Cpu, Plan::Serial)?;
+/// let prediction = predict(&rates, &column, &query, Route::Cpu, Plan::Serial)?;
 /// println!("{prediction}");
 /// # Ok::<(), tadoc::Error>(())
 /// ```
@@ -258,20 +258,20 @@ impl fmt::Display for Prediction {
 /// # Errors
 ///
 /// [`Error::InvalidArgument`](tadoc::Error::InvalidArgument) if a rate or ratio is not above 0, if
-/// a selectivity is not in 0 to 1, or if `place` is a device and `rates` has none.
+/// a selectivity is not in 0 to 1, or if `route` leads to a device and `rates` has none.
 pub fn predict(
     rates: &Rates,
     column: &Column,
     query: &Query,
-    place: Place,
+    route: Route,
     plan: Plan,
 ) -> Result<Prediction> {
     check(rates, column, query)?;
-    let mut stages = host_stages(rates, column, query, place);
-    let memory = match (place, &rates.device) {
-        (Place::Cpu, _) => None,
+    let mut stages = host_stages(rates, column, query, route);
+    let memory = match (route, &rates.device) {
+        (Route::Cpu, _) => None,
         (_, Some(device)) => {
-            let device_stages = device_stages(device, column, query, place);
+            let device_stages = device_stages(device, column, query, route);
             let traffic_bytes: f64 = device_stages.iter().map(|stage| stage.traffic_bytes).sum();
             stages.extend(device_stages.iter().map(|stage| stage.time(device)));
             let launches = plan.num_parts() as f64 * num_kernels(query);
@@ -296,10 +296,10 @@ pub fn best_num_blocks(
     rates: &Rates,
     column: &Column,
     query: &Query,
-    place: Place,
+    route: Route,
     max_blocks: u64,
 ) -> Result<u64> {
-    let whole = predict(rates, column, query, place, Plan::Serial)?;
+    let whole = predict(rates, column, query, route, Plan::Serial)?;
     let launch_s = whole.seconds_of(Stage::Launches);
     let is_work = |time: &&StageTime| !matches!(time.stage, Stage::Launches | Stage::DeviceMemory);
     let work: Vec<StageTime> = whole.stages.iter().filter(is_work).copied().collect();
@@ -376,24 +376,24 @@ fn binding(stages: &[StageTime], is_overlapped: bool) -> Stage {
 }
 
 /// Returns the stages before the device, or all stages of the CPU.
-fn host_stages(rates: &Rates, column: &Column, query: &Query, place: Place) -> Vec<StageTime> {
+fn host_stages(rates: &Rates, column: &Column, query: &Query, route: Route) -> Vec<StageTime> {
     let mut stages = Vec::with_capacity(8);
     let mut push = |stage, bytes, rate_gb_per_s| {
         stages.push(StageTime { stage, seconds: seconds_for(bytes, rate_gb_per_s) });
     };
     let text_bytes = column.text_bytes as f64;
-    if place != Place::GpuResident {
+    if route != Route::GpuResident {
         if !query.is_in_host_memory {
             let stage = if rates.is_storage_cached { Stage::PageCache } else { Stage::Storage };
             push(stage, column.stored_bytes(), rates.storage_gb_per_s);
         }
-        let (stage, rate) = match place {
-            Place::Cpu => (Stage::BlockChecks, rates.cpu.check),
+        let (stage, rate) = match route {
+            Route::Cpu => (Stage::BlockChecks, rates.cpu.check),
             _ => (Stage::Staging, rates.cpu.staging),
         };
         push(stage, text_bytes, rate.of(query.num_cores));
     }
-    if place == Place::Cpu {
+    if route == Route::Cpu {
         if query.selectivity.is_some() {
             push(Stage::CpuMatch, text_bytes, rates.cpu.matching.of(query.num_cores));
         }
@@ -423,14 +423,14 @@ fn device_stages(
     device: &DeviceRates,
     column: &Column,
     query: &Query,
-    place: Place,
+    route: Route,
 ) -> Vec<DeviceStage> {
     let (text_bytes, stored_bytes) = (column.text_bytes as f64, column.stored_bytes());
     let mut stages = Vec::with_capacity(4);
     let mut push = |stage, bytes, rate_gb_per_s, traffic_bytes| {
         stages.push(DeviceStage { stage, bytes, rate_gb_per_s, traffic_bytes });
     };
-    if place == Place::Gpu {
+    if route == Route::Gpu {
         push(Stage::HostToDevice, stored_bytes, device.h2d_gb_per_s, stored_bytes);
     }
     if query.selectivity.is_some() {

@@ -65,8 +65,8 @@ prop_compose! {
     }
 }
 
-fn place() -> impl Strategy<Value = Place> {
-    prop::sample::select(vec![Place::Cpu, Place::Gpu, Place::GpuResident])
+fn route() -> impl Strategy<Value = Route> {
+    prop::sample::select(vec![Route::Cpu, Route::Gpu, Route::GpuResident])
 }
 
 fn plan() -> impl Strategy<Value = Plan> {
@@ -95,9 +95,9 @@ proptest! {
     fn a_faster_part_never_makes_the_whole_slower(
         list in rate_list(), launch_s in 0.0..1e-3_f64,
         which in 0..=NUM_RATES, factor in 1.0..100.0_f64,
-        column in column(), query in query(), place in place(), plan in plan(),
+        column in column(), query in query(), route in route(), plan in plan(),
     ) {
-        let before = predict(&rates_of(&list, launch_s), &column, &query, place, plan).unwrap();
+        let before = predict(&rates_of(&list, launch_s), &column, &query, route, plan).unwrap();
         let mut faster = list.clone();
         let mut faster_launch_s = launch_s;
         match faster.get_mut(which) {
@@ -105,42 +105,42 @@ proptest! {
             None => faster_launch_s /= factor,
         }
         let rates = rates_of(&faster, faster_launch_s);
-        let after = predict(&rates, &column, &query, place, plan).unwrap();
+        let after = predict(&rates, &column, &query, route, plan).unwrap();
         prop_assert!(is_at_most(before.rate_gb_per_s, after.rate_gb_per_s));
     }
 
     #[test]
     fn more_cores_and_better_ratios_never_make_it_slower(
-        list in rate_list(), column in column(), query in query(), place in place(), plan in plan(),
+        list in rate_list(), column in column(), query in query(), route in route(), plan in plan(),
     ) {
         let rates = rates_of(&list, 1e-5);
-        let before = predict(&rates, &column, &query, place, plan).unwrap();
+        let before = predict(&rates, &column, &query, route, plan).unwrap();
         let query = Query { num_cores: query.num_cores + 1, ..query };
         let column = Column { ratio: 1.1 * column.ratio, ..column };
-        let after = predict(&rates, &column, &query, place, plan).unwrap();
+        let after = predict(&rates, &column, &query, route, plan).unwrap();
         prop_assert!(is_at_most(before.rate_gb_per_s, after.rate_gb_per_s));
     }
 
     #[test]
     fn a_part_of_the_rows_never_takes_longer_than_a_larger_one(
-        list in rate_list(), column in column(), query in query(), place in place(), plan in plan(),
+        list in rate_list(), column in column(), query in query(), route in route(), plan in plan(),
         few in 0.0..=1.0, many in 0.0..=1.0,
     ) {
         let rates = rates_of(&list, 1e-5);
         let seconds = |part| {
             let query = Query { selectivity: Some(part), ..query };
-            predict(&rates, &column, &query, place, plan).unwrap().seconds
+            predict(&rates, &column, &query, route, plan).unwrap().seconds
         };
         prop_assert!(is_at_most(seconds(f64::min(few, many)), seconds(f64::max(few, many))));
     }
 
     #[test]
     fn overlap_never_loses_where_launches_are_free(
-        list in rate_list(), column in column(), query in query(), place in place(),
+        list in rate_list(), column in column(), query in query(), route in route(),
         few in 1..1000_u64, more in 0..1000_u64,
     ) {
         let rates = rates_of(&list, 0.0);
-        let rate = |plan| predict(&rates, &column, &query, place, plan).unwrap().rate_gb_per_s;
+        let rate = |plan| predict(&rates, &column, &query, route, plan).unwrap().rate_gb_per_s;
         let overlapped = |num_blocks| rate(Plan::Overlapped { num_blocks });
         prop_assert!(is_at_most(rate(Plan::Serial), overlapped(few)));
         prop_assert!(is_at_most(overlapped(few), overlapped(few + more)));
@@ -149,9 +149,9 @@ proptest! {
     #[test]
     fn no_prediction_beats_a_stage_or_comes_from_nowhere(
         list in rate_list(), launch_s in 0.0..1e-3_f64,
-        column in column(), query in query(), place in place(), plan in plan(),
+        column in column(), query in query(), route in route(), plan in plan(),
     ) {
-        let prediction = predict(&rates_of(&list, launch_s), &column, &query, place, plan).unwrap();
+        let prediction = predict(&rates_of(&list, launch_s), &column, &query, route, plan).unwrap();
         let mut sum_s = 0.0;
         for time in &prediction.stages {
             prop_assert!(is_at_most(time.seconds, prediction.seconds), "{prediction:?}");
@@ -172,11 +172,11 @@ proptest! {
 
     #[test]
     fn many_parts_come_down_to_the_slowest_stage(
-        list in rate_list(), column in column(), query in query(), place in place(),
+        list in rate_list(), column in column(), query in query(), route in route(),
     ) {
         let rates = rates_of(&list, 0.0);
         let plan = Plan::Overlapped { num_blocks: 1 << 40 };
-        let prediction = predict(&rates, &column, &query, place, plan).unwrap();
+        let prediction = predict(&rates, &column, &query, route, plan).unwrap();
         let longest_s = match prediction.binding {
             stage if stage.is_on_cores() => cores_s(&prediction),
             stage => prediction.seconds_of(stage),
@@ -191,15 +191,15 @@ proptest! {
         let rates = rates_of(&list, 10_f64.powf(log_launch));
         let seconds = |num_blocks| {
             let plan = Plan::Overlapped { num_blocks };
-            predict(&rates, &column, &query, Place::Gpu, plan).unwrap().seconds
+            predict(&rates, &column, &query, Route::Gpu, plan).unwrap().seconds
         };
-        let best = best_num_blocks(&rates, &column, &query, Place::Gpu, u64::MAX).unwrap();
+        let best = best_num_blocks(&rates, &column, &query, Route::Gpu, u64::MAX).unwrap();
         for other in [1, best / 2, best.saturating_mul(2), best + 1] {
             // Rounding down to a whole number of parts costs up to half if there are few parts.
             let slack = 1.0 + 1.0 / best as f64;
             prop_assert!(seconds(best) <= slack * seconds(other.max(1)), "{best} against {other}");
         }
-        prop_assert!(best_num_blocks(&rates, &column, &query, Place::Gpu, 3).unwrap() <= 3);
+        prop_assert!(best_num_blocks(&rates, &column, &query, Route::Gpu, 3).unwrap() <= 3);
     }
 
     #[test]
@@ -213,7 +213,7 @@ proptest! {
         let query = ALL_ROWS_ON_DEVICE;
         let column = Column::new(1 << 30, 1, ratio);
         let rate = |plan| {
-            predict(&rates_of(&list, 0.0), &column, &query, Place::Gpu, plan).unwrap().rate_gb_per_s
+            predict(&rates_of(&list, 0.0), &column, &query, Route::Gpu, plan).unwrap().rate_gb_per_s
         };
         let is_near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-9;
         // The equations as printed: 3.4, then 3.5 if transfer takes longer and 3.6 if decoding
@@ -284,7 +284,7 @@ fn parts_need_about_a_megabyte_behind_pcie_5() {
     };
     let column = Column::new(1_000_000_000, 1, 2.74);
     let rates = rates_of(&list, 7e-6);
-    let best = best_num_blocks(&rates, &column, &query, Place::Gpu, u64::MAX).unwrap();
+    let best = best_num_blocks(&rates, &column, &query, Route::Gpu, u64::MAX).unwrap();
     assert_eq!(best, 947);
 }
 
@@ -301,11 +301,11 @@ fn memory_is_shared_where_stages_overlap() {
     };
     let column = Column::new(1 << 30, 1, 2.74);
     let plan = Plan::Overlapped { num_blocks: 100 };
-    let prediction = predict(&rates_of(&list, 0.0), &column, &query, Place::Gpu, plan).unwrap();
+    let prediction = predict(&rates_of(&list, 0.0), &column, &query, Route::Gpu, plan).unwrap();
     assert!((prediction.rate_gb_per_s - 4300.0 / (1.0 + 2.0 / 2.74)).abs() < 1.0);
     assert_eq!(prediction.binding, Stage::DeviceMemory);
     let resident =
-        predict(&rates_of(&list, 0.0), &column, &query, Place::GpuResident, plan).unwrap();
+        predict(&rates_of(&list, 0.0), &column, &query, Route::GpuResident, plan).unwrap();
     assert_eq!(resident.rate_gb_per_s.round(), 3150.0);
 }
 
@@ -317,7 +317,7 @@ fn rows_that_go_back_take_their_views_along() {
     let seconds = |selectivity| {
         let query =
             Query { selectivity, is_wanted_on_host: true, is_in_host_memory: true, num_cores: 1 };
-        predict(&rates_of(&list, 0.0), &column, &query, Place::Gpu, Plan::Serial).unwrap().seconds
+        predict(&rates_of(&list, 0.0), &column, &query, Route::Gpu, Plan::Serial).unwrap().seconds
     };
     assert!((seconds(None) - 1.16 / 50.0).abs() < 1e-9);
     assert!((seconds(Some(0.1)) - 0.116 / 50.0).abs() < 1e-9);
@@ -335,7 +335,7 @@ fn nonsense_is_refused() {
     let good = vec![1.0; NUM_RATES];
     let column = Column::new(100, 1, 2.0);
     let is_refused = |rates: &Rates, column: &Column, query: &Query| {
-        let error = predict(rates, column, query, Place::Gpu, Plan::Serial);
+        let error = predict(rates, column, query, Route::Gpu, Plan::Serial);
         matches!(error, Err(tadoc::Error::InvalidArgument { .. }))
     };
     let rates = rates_of(&good, 0.0);
@@ -366,9 +366,9 @@ fn an_empty_column_has_no_rate() {
         is_in_host_memory: false,
         num_cores: 1,
     };
-    for (place, seconds) in [(Place::Cpu, 0.0), (Place::Gpu, 1e-5)] {
+    for (route, seconds) in [(Route::Cpu, 0.0), (Route::Gpu, 1e-5)] {
         let column = Column::new(0, 0, 2.0);
-        let prediction = predict(&rates, &column, &query, place, Plan::Serial).unwrap();
+        let prediction = predict(&rates, &column, &query, route, Plan::Serial).unwrap();
         assert_eq!((prediction.rate_gb_per_s, prediction.seconds), (0.0, seconds));
     }
 }
@@ -396,7 +396,7 @@ fn predictions_can_be_read() {
     };
     let column = Column::new(1 << 30, 1, 2.0);
     let prediction =
-        predict(&rates_of(&list, 0.0), &column, &query, Place::Gpu, Plan::Serial).unwrap();
+        predict(&rates_of(&list, 0.0), &column, &query, Route::Gpu, Plan::Serial).unwrap();
     assert_eq!(prediction.to_string(), "100 GB/s, bound by host to device");
     let shown = [0.0, 0.00123, 0.5, 9.994, 12.34, 123.4, 2390.4].map(significant);
     assert_eq!(shown, ["0", "0.00123", "0.500", "9.99", "12.3", "123", "2390"]);

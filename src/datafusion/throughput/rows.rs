@@ -22,7 +22,7 @@ use tadoc::error::Result;
 use super::calibration::Calibration;
 use super::codecs::{L_COMMENT_H200, LINEITEM_H200};
 use super::model::{
-    Column, CoreRate, CpuRates, DeviceRates, Place, Plan, Query, Rates, Stage, predict,
+    Column, CoreRate, CpuRates, DeviceRates, Plan, Query, Rates, Route, Stage, predict,
 };
 
 /// Size of the column of each prediction: 1 GiB in blocks of 8 MiB, with rows of 128 bytes.
@@ -145,15 +145,15 @@ fn row(name: &str, ratio: f64, regime: Regime, rates: &Rates, num_cores: usize) 
         num_cores,
     };
     let overlapped = Plan::Overlapped { num_blocks: NUM_BLOCKS };
-    let (place, plan) = match regime {
-        Regime::Serial => (Place::Gpu, Plan::Serial),
-        Regime::Overlapped | Regime::ToHost => (Place::Gpu, overlapped),
-        Regime::Resident => (Place::GpuResident, Plan::Serial),
-        Regime::Cpu => (Place::Cpu, overlapped),
+    let (route, plan) = match regime {
+        Regime::Serial => (Route::Gpu, Plan::Serial),
+        Regime::Overlapped | Regime::ToHost => (Route::Gpu, overlapped),
+        Regime::Resident => (Route::GpuResident, Plan::Serial),
+        Regime::Cpu => (Route::Cpu, overlapped),
     };
-    let prediction = predict(rates, &column, &query, place, plan)?;
-    let decode_gb_per_s = match (place, &rates.device) {
-        (Place::Gpu | Place::GpuResident, Some(device)) => device.decode_gb_per_s,
+    let prediction = predict(rates, &column, &query, route, plan)?;
+    let decode_gb_per_s = match (route, &rates.device) {
+        (Route::Gpu | Route::GpuResident, Some(device)) => device.decode_gb_per_s,
         _ => rates.cpu.decode.of(num_cores),
     };
     Ok(Row {

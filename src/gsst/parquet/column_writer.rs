@@ -7,7 +7,7 @@ use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 
 use crate::error::{Error, Result};
 
-use super::index::{GsstColumn, Run, StoredBlock};
+use super::index::{BlockRun, GsstColumn, StoredBlock};
 use super::statistics::TextStatistics;
 use crate::arrow::{BlockEncoder, rows};
 use crate::layout::MAX_BLOCK_TEXT_BYTES;
@@ -76,7 +76,7 @@ impl ColumnWriter {
         for array in &self.pending {
             stretch.append(&mut rows(array)?);
         }
-        let statistics = TextStatistics::of(&stretch, self.column.text_type.is_utf8());
+        let statistics = TextStatistics::from_rows(&stretch, self.column.text_type.is_utf8());
         let mut len_bytes = 0;
         if statistics.num_nulls < statistics.num_rows {
             let block = self.encoder.encode_rows(&stretch)?;
@@ -91,8 +91,8 @@ impl ColumnWriter {
     }
 
     /// Returns the run, the row that carries it, and the array for Parquet.
-    pub(super) fn finish_row_group(&mut self) -> Result<(Run, usize, ArrayRef)> {
-        let run = Run { start: 0, blocks: std::mem::take(&mut self.blocks) };
+    pub(super) fn finish_row_group(&mut self) -> Result<(BlockRun, usize, ArrayRef)> {
+        let run = BlockRun { start: 0, blocks: std::mem::take(&mut self.blocks) };
         let nulls = NullBuffer::new(self.validity.finish());
         let carrier_row = nulls.valid_indices().next().unwrap_or(0);
         let bytes = std::mem::take(&mut self.run);

@@ -52,12 +52,12 @@ pub struct GsstRowGroup {
     /// Number of rows of each stretch.
     pub stretch_rows: Vec<usize>,
     /// Blocks of each GSST column.
-    pub runs: Vec<Run>,
+    pub runs: Vec<BlockRun>,
 }
 
 /// Blocks of a column in a row group, one behind the other in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Run {
+pub struct BlockRun {
     /// Offset of the run in the file.
     pub start: u64,
     /// Block of each stretch.
@@ -73,7 +73,7 @@ pub struct StoredBlock {
     pub statistics: TextStatistics,
 }
 
-impl Run {
+impl BlockRun {
     /// Returns the total length of the blocks.
     pub fn len_bytes(&self) -> u64 {
         self.blocks.iter().map(|block| block.len_bytes as u64).sum()
@@ -198,7 +198,7 @@ impl<'a> Input<'a> {
         for column in columns {
             let start = self.take(8)?;
             let start = start.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte));
-            let mut run = Run { start, blocks: Vec::new() };
+            let mut run = BlockRun { start, blocks: Vec::new() };
             for &num_rows in &row_group.stretch_rows {
                 let (len_bytes, num_nulls) = (self.number()?, self.number()?);
                 let text_len_bytes = self.number()? as u64;

@@ -95,7 +95,7 @@ mod write;
 
 pub use footer::GsstFooter;
 pub use given::StretchMatches;
-pub use index::{GsstColumn, GsstRowGroup, INDEX_KEY, Run, StoredBlock};
+pub use index::{BlockRun, GsstColumn, GsstRowGroup, INDEX_KEY, StoredBlock};
 pub use metadata::{EXTENSION_NAME, GsstMetadata};
 pub use predicate::{CodePredicate, CodeTest, RowFilter, RowTest};
 pub use read::GsstParquetReader;

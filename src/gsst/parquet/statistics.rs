@@ -33,7 +33,7 @@ pub struct TextStatistics {
 
 impl TextStatistics {
     /// Computes the statistics of `rows` (`None` is null).
-    pub(super) fn of(rows: &[Option<&[u8]>], is_utf8: bool) -> Self {
+    pub(super) fn from_rows(rows: &[Option<&[u8]>], is_utf8: bool) -> Self {
         let values = || rows.iter().flatten().copied();
         Self {
             num_rows: rows.len(),
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     fn check(values: &[Option<&[u8]>], is_utf8: bool) {
-        let statistics = TextStatistics::of(values, is_utf8);
+        let statistics = TextStatistics::from_rows(values, is_utf8);
         for value in values.iter().flatten() {
             assert!(statistics.may_be(value));
         }
@@ -140,7 +140,8 @@ mod tests {
             assert!(!bound.is_exact || values.contains(&Some(&bound.bytes)));
         }
         let (one, two) = values.split_at(values.len() / 2);
-        let merged = TextStatistics::of(one, is_utf8).merge(&TextStatistics::of(two, is_utf8));
+        let merged =
+            TextStatistics::from_rows(one, is_utf8).merge(&TextStatistics::from_rows(two, is_utf8));
         assert_eq!((merged.num_rows, merged.num_nulls), (values.len(), statistics.num_nulls));
         assert!(values.iter().flatten().all(|value| merged.may_be(value)));
     }
@@ -167,14 +168,14 @@ mod tests {
     fn bounds_of_long_values() {
         let long = ["a".repeat(63), "ÿ".repeat(3)].concat();
         let rows = [Some(long.as_bytes())];
-        let statistics = TextStatistics::of(&rows, true);
+        let statistics = TextStatistics::from_rows(&rows, true);
         let (min, max) = (statistics.min.unwrap(), statistics.max.unwrap());
         assert_eq!(min, Bound { bytes: b"a".repeat(63), is_exact: false });
         assert_eq!(max.bytes, [b"a".repeat(62), b"b".to_vec()].concat());
         let high = [0xff; 70];
-        assert_eq!(TextStatistics::of(&[Some(&high)], false).max, None);
+        assert_eq!(TextStatistics::from_rows(&[Some(&high)], false).max, None);
         assert_eq!(next_text("a\u{d7ff}".as_bytes()).unwrap(), "a\u{e000}".as_bytes());
-        let nothing = TextStatistics::of(&[None], true);
+        let nothing = TextStatistics::from_rows(&[None], true);
         assert!(nothing.min.is_none() && !nothing.may_be(b""));
     }
 }

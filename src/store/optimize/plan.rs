@@ -1,4 +1,4 @@
-//! The plan of an optimization: the parts to rebuild, grouped into stretches.
+//! The plan of an optimization: the parts to rebuild, grouped into runs.
 //!
 //! | part | is rebuilt |
 //! | --- | --- |
@@ -33,7 +33,7 @@ pub struct PartRun {
 pub struct OptimizePlan {
     base: Version,
     edits: Vec<VersionEdits>,
-    stretches: Vec<PartRun>,
+    runs: Vec<PartRun>,
     /// Total length of the segment files, in bytes.
     pub file_bytes: u64,
     /// Total length of the files of versions whose edits are not in the segment files, in bytes.
@@ -47,9 +47,9 @@ impl OptimizePlan {
         self.is_worth_it
     }
 
-    /// Returns the stretches, in order of the parts.
-    pub fn stretches(&self) -> &[PartRun] {
-        &self.stretches
+    /// Returns the runs, in order of the parts.
+    pub fn runs(&self) -> &[PartRun] {
+        &self.runs
     }
 
     /// Returns the version to optimize.
@@ -63,7 +63,7 @@ impl OptimizePlan {
     }
 
     pub(super) fn into_parts(self) -> (Version, Vec<PartRun>, Vec<VersionEdits>) {
-        (self.base, self.stretches, self.edits)
+        (self.base, self.runs, self.edits)
     }
 }
 
@@ -80,16 +80,16 @@ impl LivingStore {
         let edits = self.edits(base.edit_versions()).await?;
         let edit_bytes = self.edit_bytes(base).await?;
         let file_bytes = base.parts.iter().map(len_bytes).fold(0, u64::saturating_add);
-        let stretches = stretches(base, &states(base, &edits, options), options);
+        let runs = runs(base, &states(base, &edits, options), options);
         let has_many_edits = !edits.is_empty()
             && edit_bytes as f64 > options.recompress_ratio * (file_bytes + edit_bytes) as f64;
         let is_worth_it = has_many_edits || has_many_small_files(base, options);
         let base = base.clone();
-        Ok(OptimizePlan { base, edits, stretches, file_bytes, edit_bytes, is_worth_it })
+        Ok(OptimizePlan { base, edits, runs, file_bytes, edit_bytes, is_worth_it })
     }
 }
 
-/// Returns true if enough small files of `base` to be worth joining are in one stretch, without
+/// Returns true if enough small files of `base` to be worth joining are in one run, without
 /// regard to edits.
 pub(crate) fn has_many_small_files(base: &Version, options: &OptimizeOptions) -> bool {
     let num_small = |parts: &[Part]| parts.iter().filter(|part| is_small(part, options)).count();
@@ -98,9 +98,9 @@ pub(crate) fn has_many_small_files(base: &Version, options: &OptimizeOptions) ->
     if num_small(&base.parts) < min_small_files {
         return false;
     }
-    let stretches = stretches(base, &states(base, &[], options), options);
-    let mut rebuilt = stretches.iter().filter(|stretch| stretch.is_rebuilt);
-    rebuilt.any(|stretch| num_small(&base.parts[stretch.parts.clone()]) >= min_small_files)
+    let runs = runs(base, &states(base, &[], options), options);
+    let mut rebuilt = runs.iter().filter(|run| run.is_rebuilt);
+    rebuilt.any(|run| num_small(&base.parts[run.parts.clone()]) >= min_small_files)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,36 +149,36 @@ fn states(base: &Version, edits: &[VersionEdits], options: &OptimizeOptions) -> 
     states
 }
 
-/// Groups adjacent parts that are kept or rebuilt alike. The stretches to rebuild are limited in
+/// Groups adjacent parts that are kept or rebuilt alike. The runs to rebuild are limited in
 /// length.
-fn stretches(base: &Version, states: &[State], options: &OptimizeOptions) -> Vec<PartRun> {
+fn runs(base: &Version, states: &[State], options: &OptimizeOptions) -> Vec<PartRun> {
     let firsts = first_ids(base);
-    let mut stretches: Vec<PartRun> = Vec::new();
-    let mut stretch_bytes = 0u64;
+    let mut runs: Vec<PartRun> = Vec::new();
+    let mut run_bytes = 0u64;
     for (part_idx, (part, state)) in base.parts.iter().zip(states).enumerate() {
         let is_rebuilt = *state != State::Kept;
-        stretch_bytes = stretch_bytes.saturating_add(len_bytes(part));
-        match stretches.last_mut() {
+        run_bytes = run_bytes.saturating_add(len_bytes(part));
+        match runs.last_mut() {
             Some(last)
                 if last.is_rebuilt == is_rebuilt
-                    && (!is_rebuilt || stretch_bytes <= options.max_stretch_bytes) =>
+                    && (!is_rebuilt || run_bytes <= options.max_run_bytes) =>
             {
                 last.parts.end = part_idx + 1;
                 last.doc_ids.end = firsts[part_idx + 1];
             }
             _ => {
-                stretch_bytes = len_bytes(part);
+                run_bytes = len_bytes(part);
                 let (parts, doc_ids) =
                     (part_idx..part_idx + 1, firsts[part_idx]..firsts[part_idx + 1]);
-                stretches.push(PartRun { parts, doc_ids, is_rebuilt });
+                runs.push(PartRun { parts, doc_ids, is_rebuilt });
             }
         }
     }
-    for stretch in &mut stretches {
+    for run in &mut runs {
         // A small file alone would not change.
-        stretch.is_rebuilt &= states[stretch.parts.clone()] != [State::Small];
+        run.is_rebuilt &= states[run.parts.clone()] != [State::Small];
     }
-    stretches
+    runs
 }
 
 #[cfg(test)]
@@ -219,14 +219,14 @@ mod tests {
     fn planned(parts: Vec<Part>, edits: &[VersionEdits], max_bytes: u64) -> Vec<(usize, bool)> {
         let options = OptimizeOptions {
             small_file_bytes: 100,
-            max_stretch_bytes: max_bytes,
+            max_run_bytes: max_bytes,
             ..OptimizeOptions::default()
         };
         let base = version(parts);
-        let stretches = stretches(&base, &states(&base, edits, &options), &options);
-        assert_eq!(stretches.first().map_or(0, |s| s.doc_ids.start), 0);
-        assert_eq!(stretches.last().map_or(0, |s| s.doc_ids.end), base.num_doc_ids());
-        stretches.iter().map(|stretch| (stretch.parts.len(), stretch.is_rebuilt)).collect()
+        let runs = runs(&base, &states(&base, edits, &options), &options);
+        assert_eq!(runs.first().map_or(0, |s| s.doc_ids.start), 0);
+        assert_eq!(runs.last().map_or(0, |s| s.doc_ids.end), base.num_doc_ids());
+        runs.iter().map(|run| (run.parts.len(), run.is_rebuilt)).collect()
     }
 
     #[test]
@@ -239,20 +239,20 @@ mod tests {
         let parts = vec![big(), big(), added, file(5), file(5), big(), file(5)];
         let expected = [(1, false), (4, true), (1, false), (1, false)];
         assert_eq!(planned(parts.clone(), &[edit_of(19)], 9999), expected);
-        // The large file is as long as a rebuilt stretch may be.
+        // The large file is as long as a rebuilt run may be.
         let expected = [(1, false), (1, true), (3, true), (1, false), (1, false)];
         let parts_of_zero: Vec<Part> = parts;
         assert_eq!(planned(parts_of_zero, &[edit_of(10)], 1000)[0], expected[0]);
     }
 
     #[test]
-    fn small_files_are_many_where_one_stretch_holds_them() {
-        let many = |parts: Vec<Part>, max_stretch_bytes| {
+    fn small_files_are_many_where_one_run_holds_them() {
+        let many = |parts: Vec<Part>, max_run_bytes| {
             let (small_file_bytes, min_small_files) = (100, 3);
             let options = OptimizeOptions {
                 small_file_bytes,
                 min_small_files,
-                max_stretch_bytes,
+                max_run_bytes,
                 ..OptimizeOptions::default()
             };
             has_many_small_files(&version(parts), &options)

@@ -1,4 +1,4 @@
-//! The rebuilding of a stretch of parts as one new file.
+//! The rebuilding of a run of parts as one new file.
 //!
 //! ```text
 //! files ─┬─ large segments that no edit touched ────────────────────────────▶ copied ─┐
@@ -24,10 +24,10 @@ use crate::version::Part;
 use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::edits::{Edit, LivingCorpus};
 use tadoc::error::{Error, Result};
-use tadoc::format::{FileFooter, SegmentMeta, SegmentParts, read_columns};
+use tadoc::format::{FileFooter, SegmentContents, SegmentMeta, read_columns};
 use tadoc::segment::{Corpus, Segment};
 
-/// A stretch as one file.
+/// A run as one file.
 pub(super) struct Rebuilt {
     /// Part for the new file.
     pub(super) part: Part,
@@ -57,15 +57,14 @@ impl LivingStore {
         let edits = restricted.edits.iter().flat_map(|edits| &edits.batch.edits);
         let set: Vec<Edit> = edits.filter(|edit| edit.sets_columns()).cloned().collect();
         let ingest = IngestOptions { profile: self.profile(), ..options.ingest };
-        let stretch =
-            on_computing_thread(move || Documents::new(restricted, files, ingest)).await??;
+        let run = on_computing_thread(move || Documents::new(restricted, files, ingest)).await??;
         let mut dropped = Vec::new();
-        for doc_id in stretch.living.dropped_docs() {
+        for doc_id in run.living.dropped_docs() {
             push_range(&mut dropped, doc_id..doc_id + 1);
         }
         let merged = self.merged_columns(&columns, &set, &dropped, options)?;
         let WrittenPart { part, .. } =
-            self.write_part(move |out| stretch.write(out, ingest, merged)).await?;
+            self.write_part(move |out| run.write(out, ingest, merged)).await?;
         Ok(Rebuilt { part, dropped })
     }
 
@@ -104,7 +103,7 @@ impl LivingStore {
     }
 }
 
-/// Documents of a stretch, and its segments that may be copied.
+/// Documents of a run, and its segments that may be copied.
 struct Documents {
     living: LivingCorpus,
     groups: Vec<Group>,
@@ -171,7 +170,7 @@ impl Documents {
                 }
             }
             for (segment, meta) in copied {
-                builder.push_segment(&SegmentParts {
+                builder.push_segment(&SegmentContents {
                     dictionary: segment.dictionary.clone(),
                     grammar: segment.dag.grammar().clone(),
                     paths: segment.paths.clone(),

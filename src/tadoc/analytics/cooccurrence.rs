@@ -20,8 +20,8 @@ use super::sequences::key::Keyed;
 use super::sequences::limit::Limit;
 use super::sequences::merged::{Joining, check_parts, cut_document};
 use super::sequences::packing::Packing;
-use super::sequences::parts::Parts;
 use super::sequences::passes::for_each_pass;
+use super::sequences::row_maker::RowMaker;
 use super::sequences::rows::{Counted, Sequences};
 use super::sequences::walk::Walk;
 use super::sequences::weights::NumberedWeights;
@@ -116,13 +116,13 @@ impl Cooccurrences {
         let way = chosen(traversal, task, &vocabulary, window, &scan_limit);
         let walk = Walk::new(&vocabulary, window - 1, way, max_memory_bytes / 2)?;
         let weights = walk.weights();
-        let parts = Parts { vocabulary: &vocabulary, packing, weights: &weights, min_count };
+        let maker = RowMaker { vocabulary: &vocabulary, packing, weights: &weights, min_count };
         let make = |pairs, counts| make(Self { pairs, counts });
         match packing.all_bits() + (&weights).bits() {
             0..=64 => {
-                counted::<u64, T>(&parts, walk, window - 1, max_memory_bytes, make, &mut take)
+                counted::<u64, T>(&maker, walk, window - 1, max_memory_bytes, make, &mut take)
             }
-            _ => counted::<u128, T>(&parts, walk, window - 1, max_memory_bytes, make, &mut take),
+            _ => counted::<u128, T>(&maker, walk, window - 1, max_memory_bytes, make, &mut take),
         }
     }
 
@@ -178,20 +178,20 @@ impl Cooccurrences {
 
 /// Meets all pairs at a distance of at most `reach` and adds them up.
 fn counted<K: Key + Keyed<Key = K>, T: Send>(
-    parts: &Parts<'_>,
+    maker: &RowMaker<'_>,
     walk: Walk,
     reach: usize,
     max_memory_bytes: u64,
     make: impl Fn(Sequences, Vec<u64>) -> T + Send + Sync,
     take: &mut impl FnMut(T, usize) -> Result<bool>,
 ) -> Result<()> {
-    let Parts { packing, weights, .. } = *parts;
+    let RowMaker { packing, weights, .. } = *maker;
     let limit = &Limit::for_keys::<K>(max_memory_bytes);
-    let firsts = &FirstWords::new(parts.vocabulary, reach);
+    let firsts = &FirstWords::new(maker.vocabulary, reach);
     let meeting = Meeting { packing, reach, weights, firsts, max_met: limit.max_met() };
     let new = |keep| Pairs::<K>::new(meeting, keep);
     let bits = packing.all_bits();
-    for_each_pass(walk, parts.vocabulary, limit, bits, new, |tasks, _, held_bytes| {
+    for_each_pass(walk, maker.vocabulary, limit, bits, new, |tasks, _, held_bytes| {
         let tasks: Vec<Vec<Vec<K>>> = tasks.into_iter().map(|pairs| pairs.buckets).collect();
         let keys = |bucket: usize| tasks.iter().map(move |buckets| buckets[bucket].as_slice());
         let lens = (0..firsts.num_buckets()).map(|bucket| keys(bucket).map(<[K]>::len).sum());
@@ -202,13 +202,13 @@ fn counted<K: Key + Keyed<Key = K>, T: Send>(
         let spare: Mutex<Vec<PairSums<K>>> = Mutex::default();
         let compute = |run: usize| {
             let kept = spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
-            let mut sums = kept.unwrap_or_else(|| PairSums::new(parts.vocabulary.len()));
+            let mut sums = kept.unwrap_or_else(|| PairSums::new(maker.vocabulary.len()));
             let mut counted = Counted::default();
             for bucket in runs[run].clone() {
-                sums.add(keys(bucket), firsts.words(bucket), parts, &mut counted)?;
+                sums.add(keys(bucket), firsts.words(bucket), maker, &mut counted)?;
             }
             spare.lock().unwrap_or_else(PoisonError::into_inner).push(sums);
-            let (pairs, counts) = counted.into_rows(parts.vocabulary.clone(), packing);
+            let (pairs, counts) = counted.into_rows(maker.vocabulary.clone(), packing);
             Ok(make(pairs, counts))
         };
         for_each_in_order(runs.len(), compute, |made: Result<T>| take(made?, held_bytes))

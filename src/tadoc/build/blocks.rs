@@ -22,7 +22,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::build::options::{BuilderKind, IngestOptions};
 use crate::error::Result;
-use crate::format::{EncodedSegment, SegmentParts};
+use crate::format::{EncodedSegment, SegmentContents};
 use crate::grammar::{RoundsEngine, RoundsOptions, build_rounds_by, build_sequitur};
 use crate::segment::Paths;
 use crate::text::{TokenizedBlock, tokenize_block};
@@ -66,7 +66,7 @@ pub(super) struct Made<T> {
 
 impl Maker {
     /// Builds the tokens and the grammar of `block` in the current thread pool.
-    pub(super) fn parts(&self, block: Block) -> Result<Made<SegmentParts>> {
+    pub(super) fn parts(&self, block: Block) -> Result<Made<SegmentContents>> {
         let started = Instant::now();
         let Block { text, doc_ends, paths, continues } = block;
         let len_bytes = text.len() as u64;
@@ -87,7 +87,7 @@ impl Maker {
             BuilderKind::Sequitur => build_sequitur(&tokens, &doc_offsets, num_terminals)?,
         };
         let grammar_took = started.elapsed();
-        let segment = SegmentParts {
+        let segment = SegmentContents {
             dictionary,
             grammar,
             paths,

@@ -34,7 +34,7 @@ use crate::build::block_cut::{Cut, find_cut};
 use crate::build::blocks::{Block, BlocksAtOnce, Made, Maker};
 use crate::build::options::IngestOptions;
 use crate::error::{Error, Result};
-use crate::format::{CorpusWriter, EncodedSegment, FileFooter, SegmentParts};
+use crate::format::{CorpusWriter, EncodedSegment, FileFooter, SegmentContents};
 use crate::grammar::RoundsEngine;
 
 /// Result of [`CorpusBuilder::finish`]: the footer and the time of each step.
@@ -230,7 +230,7 @@ impl<W: Write> CorpusBuilder<W> {
     /// # Errors
     /// Same as [`push_document`](Self::push_document), and [`Error::InvalidArgument`] if the parts
     /// contradict each other.
-    pub fn push_segment(&mut self, parts: &SegmentParts) -> Result<()> {
+    pub fn push_segment(&mut self, parts: &SegmentContents) -> Result<()> {
         self.write_last_block()?;
         self.write_encoded()?;
         self.writer.write_segment(EncodedSegment::new(parts)?)

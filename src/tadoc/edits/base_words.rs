@@ -19,9 +19,9 @@ pub(super) fn count(corpus: &Corpus, doc_id: u64, word: &str) -> Result<u64> {
     let question = Question::Living { keeps_words: kept.is_some() };
     match (question.way(None, []), kept) {
         (Way::KeptWords, Some(count)) => return Ok(count),
-        (Way::Climb { max_places }, _) => {
+        (Way::Climb { max_positions }, _) => {
             let mut count = 0;
-            if climb::<false>(corpus, doc_id, word, max_places, &mut |_| count += 1) {
+            if climb::<false>(corpus, doc_id, word, max_positions, &mut |_| count += 1) {
                 return Ok(count);
             }
         }
@@ -43,9 +43,9 @@ pub(super) fn find(corpus: &Corpus, doc_id: u64, word: &str, offsets: &mut Vec<u
         }
         way = question.way(Some(way), []);
     }
-    if let Way::Climb { max_places } = way {
+    if let Way::Climb { max_positions } = way {
         let num_before = offsets.len();
-        if climb::<true>(corpus, doc_id, word, max_places, &mut |offset| offsets.push(offset)) {
+        if climb::<true>(corpus, doc_id, word, max_positions, &mut |offset| offsets.push(offset)) {
             offsets[num_before..].sort_unstable();
             return Ok(());
         }
@@ -59,15 +59,15 @@ pub(super) fn find(corpus: &Corpus, doc_id: u64, word: &str, offsets: &mut Vec<u
 }
 
 /// Calls `found` with the offset (if `OFFSETS`, else 0) of each occurrence, in no order. Returns
-/// false if there are more than `max_places` places; `found` may have been called before.
+/// false if there are more than `max_positions` places; `found` may have been called before.
 fn climb<const OFFSETS: bool>(
     corpus: &Corpus,
     doc_id: u64,
     word: &str,
-    max_places: usize,
+    max_positions: usize,
     found: &mut dyn FnMut(u64),
 ) -> bool {
-    let mut places_left = max_places;
+    let mut places_left = max_positions;
     let mut part_start = 0u64;
     let mut parts = corpus.doc_parts(doc_id).peekable();
     while let Some((segment_idx, doc)) = parts.next() {

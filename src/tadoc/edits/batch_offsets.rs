@@ -44,7 +44,7 @@ impl BatchOffsets {
 
     /// Records an insert of `len` bytes at `offset`, one of the places. Returns its current offset.
     pub fn insert(&mut self, offset: u64, len: u64) -> u64 {
-        let place = self.place(offset);
+        let place = self.place_idx(offset);
         let now = self.now(place);
         self.inserted.add(place, len);
         now
@@ -53,9 +53,9 @@ impl BatchOffsets {
     /// Records the deletion of `range`, which begins and ends at places. Returns the ranges to
     /// delete, one after the other.
     pub fn delete(&mut self, range: Range<u64>) -> Vec<Range<u64>> {
-        let end = self.place(range.end);
+        let end = self.place_idx(range.end);
         let mut deleted: Vec<Range<u64>> = Vec::new();
-        let mut place = self.kept(self.place(range.start));
+        let mut place = self.kept(self.place_idx(range.start));
         while place < end {
             let len = self.places[place + 1] - self.places[place];
             let start = self.now(place);
@@ -70,7 +70,7 @@ impl BatchOffsets {
         deleted
     }
 
-    fn place(&self, offset: u64) -> usize {
+    fn place_idx(&self, offset: u64) -> usize {
         self.places.partition_point(|&place| place < offset)
     }
 

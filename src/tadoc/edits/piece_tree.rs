@@ -98,7 +98,7 @@ impl PieceTree {
     pub fn pieces_from(&self, offset: u64) -> Pieces<'_> {
         match &self.0 {
             Shape::Leaf { pieces, .. } => {
-                let (idx, within) = place_in_leaf(pieces, offset);
+                let (idx, within) = find_in_leaf(pieces, offset);
                 Pieces { nodes: None, path: Vec::new(), leaf: pieces, idx, within }
             }
             Shape::Nodes(nodes) => {
@@ -119,7 +119,7 @@ impl PieceTree {
     pub fn replace(&mut self, start: u64, end: u64, piece: Piece) {
         match &mut self.0 {
             Shape::Leaf { pieces, len_bytes } => {
-                let (idx, within) = place_in_leaf(pieces, start);
+                let (idx, within) = find_in_leaf(pieces, start);
                 replace_in_leaf(pieces, idx, within, end - start, piece);
                 *len_bytes = *len_bytes - (end - start) + piece.len;
                 if pieces.len() > MAX_FANOUT {
@@ -148,7 +148,7 @@ impl PieceTree {
 /// Returns the index of the piece of a leaf that holds byte `offset`, or the index after the last
 /// piece, and the number of bytes of that piece before `offset`.
 #[inline]
-fn place_in_leaf(pieces: &[Piece], mut offset: u64) -> (usize, u64) {
+fn find_in_leaf(pieces: &[Piece], mut offset: u64) -> (usize, u64) {
     let mut idx = 0;
     while let Some(piece) = pieces.get(idx).filter(|piece| offset >= piece.len) {
         offset -= piece.len;

@@ -198,21 +198,21 @@ impl<'a> Planner<'a, '_> {
     }
 }
 
-/// Collects the places of all edits by document. An edited document must exist before the batch. A
+/// Collects the offsets of all edits by document. An edited document must exist before the batch. A
 /// document that is dropped or replaced cannot have other edits, because they would have no
 /// meaning.
 fn batch_offsets<'a>(
     living: &LivingCorpus,
     items: impl Iterator<Item = Item<'a>>,
 ) -> Result<FxHashMap<u64, (BatchOffsets, u64)>> {
-    /// Places of the edits of a document, its length before the batch, and a flag: it is dropped or
-    /// replaced.
-    type Places = (Vec<u64>, u64, bool);
-    let mut places: FxHashMap<u64, Places> = FxHashMap::default();
+    /// Offsets of the edits of a document, its length before the batch, and a flag: it is dropped
+    /// or replaced.
+    type DocEdits = (Vec<u64>, u64, bool);
+    let mut edited: FxHashMap<u64, DocEdits> = FxHashMap::default();
     for edit in items.filter_map(Item::edit).filter(|edit| !edit.sets_columns()) {
         let Some(doc_id) = edit.doc_id() else { continue };
         let is_whole = matches!(edit, Edit::DropDocument { .. } | Edit::ReplaceDocument { .. });
-        let known = places.get(&doc_id).map(|(.., is_whole)| *is_whole);
+        let known = edited.get(&doc_id).map(|(.., is_whole)| *is_whole);
         if known == Some(true) || known.is_some() && is_whole {
             return Err(Error::InvalidArgument {
                 name: "edits",
@@ -222,21 +222,21 @@ fn batch_offsets<'a>(
                     .into(),
             });
         }
-        let (places, len, _) = match places.entry(doc_id) {
+        let (offsets, len, _) = match edited.entry(doc_id) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(new) => new.insert((Vec::new(), living.len_bytes(doc_id)?, is_whole)),
         };
         match edit {
-            Edit::InsertText { offset_bytes, .. } => places.push(*offset_bytes),
-            Edit::AppendText { .. } => places.push(*len),
+            Edit::InsertText { offset_bytes, .. } => offsets.push(*offset_bytes),
+            Edit::AppendText { .. } => offsets.push(*len),
             Edit::DeleteText { offset_bytes, len_bytes, .. } => {
-                places.extend([*offset_bytes, offset_bytes.saturating_add(*len_bytes)]);
+                offsets.extend([*offset_bytes, offset_bytes.saturating_add(*len_bytes)]);
             }
             _ => {}
         }
     }
-    let offsets = places.into_iter();
-    Ok(offsets.map(|(doc_id, (at, len, _))| (doc_id, (BatchOffsets::new(at), len))).collect())
+    let edited = edited.into_iter();
+    Ok(edited.map(|(doc_id, (at, len, _))| (doc_id, (BatchOffsets::new(at), len))).collect())
 }
 
 fn checked_range(offset: u64, len_bytes: u64, len: u64) -> Result<Range<u64>> {

@@ -18,7 +18,7 @@ const LIMITS: OpenLimits = OpenLimits { max_footer_bytes: 1 << 20, max_memory_by
 
 /// Inputs of a segment.
 #[derive(Debug, Clone)]
-struct Parts {
+struct Inputs {
     dictionary: Dictionary,
     grammar: Grammar,
     paths: Paths,
@@ -47,15 +47,15 @@ fn grammar(num_terminals: u32, bodies: &[Vec<u32>], doc_offsets: Vec<u32>) -> Gr
     Grammar { num_terminals, rule_offsets, symbols, doc_offsets }
 }
 
-fn parts(num_words: u32, bodies: &[Vec<u32>], doc_offsets: Vec<u32>) -> Parts {
+fn inputs(num_words: u32, bodies: &[Vec<u32>], doc_offsets: Vec<u32>) -> Inputs {
     let mut paths = Paths::default();
     (1..doc_offsets.len()).for_each(|doc| paths.push(&format!("folder/é{}", doc / 2)));
     let grammar = grammar(num_words + 2, bodies, doc_offsets);
     grammar.validate().unwrap();
-    Parts { dictionary: dictionary(num_words), grammar, paths }
+    Inputs { dictionary: dictionary(num_words), grammar, paths }
 }
 
-fn write(segments: &[Parts], continues: bool, columns: Option<&[u8]>) -> Vec<u8> {
+fn write(segments: &[Inputs], continues: bool, columns: Option<&[u8]>) -> Vec<u8> {
     let mut writer = CorpusWriter::new(Vec::new(), TokenizerProfile::Word, "test").unwrap();
     for (i, p) in segments.iter().enumerate() {
         let (tokens, words) =
@@ -64,7 +64,7 @@ fn write(segments: &[Parts], continues: bool, columns: Option<&[u8]>) -> Vec<u8>
             Dag::new(p.grammar.clone(), p.dictionary.num_words(), p.dictionary.lengths()).unwrap();
         let sums = PrefixSums::new(&dag);
         let len_bytes = (0..p.grammar.num_docs()).map(|doc| sums.doc_len_bytes(doc)).sum();
-        let parts = SegmentParts {
+        let parts = SegmentContents {
             dictionary: p.dictionary.clone(),
             grammar: p.grammar.clone(),
             paths: p.paths.clone(),
@@ -82,8 +82,8 @@ fn write(segments: &[Parts], continues: bool, columns: Option<&[u8]>) -> Vec<u8>
 
 fn small_file() -> Vec<u8> {
     // Ids: words 0 to 2, separators 3 and 4, rules 5 (the root), 6 and 7.
-    let one = parts(3, &[vec![6, 0, 7, 7, 4], vec![7, 7, 1], vec![2, 4]], vec![0, 2, 2, 5]);
-    let two = parts(1, &[vec![0, 2]], vec![0, 2]);
+    let one = inputs(3, &[vec![6, 0, 7, 7, 4], vec![7, 7, 1], vec![2, 4]], vec![0, 2, 2, 5]);
+    let two = inputs(1, &[vec![0, 2]], vec![0, 2]);
     write(&[one, two], true, Some(b"PAR1 columns PAR1"))
 }
 
@@ -194,9 +194,9 @@ fn lies_under_a_good_checksum_are_found() {
 }
 
 /// Builds a segment of `num_docs` documents with one word each.
-fn words(num_docs: u32) -> Parts {
+fn words(num_docs: u32) -> Inputs {
     let body = vec![0; num_docs as usize];
-    parts(1, &[body], (0..=num_docs).collect())
+    inputs(1, &[body], (0..=num_docs).collect())
 }
 
 #[test]
@@ -284,16 +284,16 @@ fn deep_grammars_need_no_stack() {
     let bodies: Vec<Vec<u32>> = (0..num_rules)
         .map(|r| if r + 1 == num_rules { vec![0] } else { vec![2, 3 + r + 1] })
         .collect();
-    let bytes = write(&[parts(1, &bodies, vec![0, 2])], false, None);
+    let bytes = write(&[inputs(1, &bodies, vec![0, 2])], false, None);
     assert_eq!(open(&bytes).unwrap().0.num_tokens(), u64::from(num_rules));
 }
 
 #[test]
 fn the_writer_refuses_contradictions() {
-    let p = parts(1, &[vec![0, 2]], vec![0, 2]);
+    let p = inputs(1, &[vec![0, 2]], vec![0, 2]);
     let mut writer = CorpusWriter::new(Vec::new(), TokenizerProfile::Word, "test").unwrap();
     let mut write = |paths: &Paths, continues, num_tokens, num_word_tokens| {
-        let parts = SegmentParts {
+        let parts = SegmentContents {
             dictionary: p.dictionary.clone(),
             grammar: p.grammar.clone(),
             paths: paths.clone(),
@@ -312,7 +312,7 @@ fn the_writer_refuses_contradictions() {
 }
 
 /// Generates valid grammars: rules over words and separators, cut into documents.
-fn any_parts() -> impl Strategy<Value = Parts> {
+fn any_inputs() -> impl Strategy<Value = Inputs> {
     (1u32..300, 1usize..40)
         .prop_flat_map(|(num_words, num_rules)| {
             let num_terminals = num_words + 2;
@@ -345,19 +345,19 @@ fn any_parts() -> impl Strategy<Value = Parts> {
             cuts.iter_mut().for_each(|cut| *cut = (*cut).min(root_len));
             cuts.extend([0, root_len]);
             cuts.sort_unstable();
-            parts(num_words, &bodies, cuts)
+            inputs(num_words, &bodies, cuts)
         })
 }
 
 /// Returns true if the text fits into the types of lengths and counts, and is short enough for a
 /// test.
-fn is_small(p: &Parts) -> bool {
+fn is_small(p: &Inputs) -> bool {
     codecs::grammar::count_tokens(&p.grammar, 0).is_some_and(|(tokens, _)| tokens < 100_000)
 }
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(segments in prop::collection::vec(any_parts(), 1..4)) {
+    fn what_is_written_is_read(segments in prop::collection::vec(any_inputs(), 1..4)) {
         prop_assume!(segments.iter().all(is_small));
         let bytes = write(&segments, false, None);
         let (_, corpus) = open(&bytes).unwrap();
@@ -368,7 +368,7 @@ proptest! {
             prop_assert_eq!(&p.paths, &segment.paths);
             let grammar = segment.dag.grammar();
             prop_assert_eq!(expand_tokens(&p.grammar), expand_tokens(grammar));
-            again.push(Parts { dictionary: dictionary(p.dictionary.num_words()), grammar: grammar.clone(), paths: p.paths.clone() });
+            again.push(Inputs { dictionary: dictionary(p.dictionary.num_words()), grammar: grammar.clone(), paths: p.paths.clone() });
         }
         // The file that was read is in canonical order, so writing it again yields the same file.
         prop_assert_eq!(&write(&again, false, None), &bytes);

@@ -138,8 +138,8 @@ impl SectionMeta {
         align_up(self.offset.saturating_add(self.len))
     }
 
-    /// Returns the place of the section's bytes in `file`.
-    pub(super) fn place<'a>(&self, file: &'a str) -> Origin<'a> {
+    /// Returns the origin of the section's bytes in `file`.
+    pub(super) fn origin<'a>(&self, file: &'a str) -> Origin<'a> {
         Origin { file, section: self.kind.name(), offset: self.offset }
     }
 }

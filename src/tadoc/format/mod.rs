@@ -54,4 +54,4 @@ pub use layout::{FileFooter, FooterOutcome, SectionKind, SectionMeta, SegmentMet
 pub use limits::OpenLimits;
 pub use path_text::{path_bytes, path_text};
 pub use reader::{read_columns, read_paths, read_segment, read_words};
-pub use writer::{CorpusWriter, EncodedSegment, SegmentParts};
+pub use writer::{CorpusWriter, EncodedSegment, SegmentContents};

@@ -61,14 +61,14 @@ pub fn read_segment(
     let (grammar_section, grammar) = part(SectionKind::Grammar)?;
     let (documents_section, documents) = part(SectionKind::Documents)?;
     check_codec(file, grammar_section, codecs::grammar::CODEC)?;
-    let grammar_at = grammar_section.place(file);
+    let grammar_at = grammar_section.origin(file);
     let (dictionary, grammar) = rayon::join(
         || decode_dictionary(file, dictionary_section, dictionary, meta),
         || codecs::grammar::decode(grammar_at, grammar, meta),
     );
     let (dictionary, grammar) = (dictionary?, grammar?);
-    check_words(dictionary_section.place(file), footer.profile, &dictionary)?;
-    let (documents_at, codec) = (documents_section.place(file), documents_section.codec);
+    check_words(dictionary_section.origin(file), footer.profile, &dictionary)?;
+    let (documents_at, codec) = (documents_section.origin(file), documents_section.codec);
     let paths = codecs::documents::decode(documents_at, codec, documents, meta)?;
     let tokens = count_tokens(&grammar, meta.num_words);
     let dag = Dag::new(grammar, meta.num_words, dictionary.lengths())
@@ -79,7 +79,7 @@ pub fn read_segment(
     if let Some(section) = meta.section(SectionKind::WordCounts) {
         let bytes = section_bytes(file, section, bytes, range.start)?;
         let counts = word_counts(file, section, bytes, &segment.dictionary, meta)?;
-        check_word_counts(section.place(file), &counts, segment.weights_or_derive())?;
+        check_word_counts(section.origin(file), &counts, segment.weights_or_derive())?;
     }
     Ok(segment)
 }
@@ -114,7 +114,7 @@ pub fn read_words(
     let counts = section_bytes(file, section, bytes, range.start)?;
     let counts = word_counts(file, section, counts, &dictionary, meta)?;
     Segment::from_words(dictionary, &counts)
-        .map_err(|e| section.place(file).fault(0, e.to_string()))
+        .map_err(|e| section.origin(file).fault(0, e.to_string()))
 }
 
 fn decode_dictionary(
@@ -123,7 +123,7 @@ fn decode_dictionary(
     bytes: &[u8],
     meta: &SegmentMeta,
 ) -> Result<Dictionary> {
-    codecs::dictionary::decode(section.place(file), section.codec, bytes, meta)
+    codecs::dictionary::decode(section.origin(file), section.codec, bytes, meta)
 }
 
 fn word_counts(
@@ -134,7 +134,7 @@ fn word_counts(
     meta: &SegmentMeta,
 ) -> Result<Vec<u64>> {
     check_codec(file, section, codecs::word_counts::CODEC)?;
-    codecs::word_counts::decode(section.place(file), bytes, dictionary, meta)
+    codecs::word_counts::decode(section.origin(file), bytes, dictionary, meta)
 }
 
 /// Refuses `counts` that differ from those of the grammar, because results must not depend on the
@@ -167,7 +167,7 @@ pub fn read_paths(
     limits.check_memory(meta.paths_memory_bytes())?;
     let section = section_of(file, meta, SectionKind::Documents)?;
     let bytes = section_bytes(file, section, bytes, section.offset)?;
-    codecs::documents::decode(section.place(file), section.codec, bytes, meta)
+    codecs::documents::decode(section.origin(file), section.codec, bytes, meta)
 }
 
 fn segment_meta(footer: &FileFooter, segment_idx: usize) -> Result<&SegmentMeta> {
@@ -205,7 +205,7 @@ pub fn read_columns(file: &str, section: &SectionMeta, bytes: &[u8]) -> Result<B
         });
     }
     check_codec(file, section, COLUMNS_CODEC)?;
-    section.place(file).verify(bytes, section.crc32c)?;
+    section.origin(file).verify(bytes, section.crc32c)?;
     Ok(Bytes::copy_from_slice(bytes))
 }
 
@@ -336,7 +336,7 @@ fn section_bytes<'a>(
     bytes: &'a [u8],
     start: u64,
 ) -> Result<&'a [u8]> {
-    let place = section.place(file);
+    let place = section.origin(file);
     let from = section.offset.checked_sub(start).and_then(|from| usize::try_from(from).ok());
     let rest = from.and_then(|from| bytes.get(from..));
     let Some((section_bytes, rest)) = rest.and_then(|r| r.split_at_checked(section.len as usize))

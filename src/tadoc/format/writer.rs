@@ -102,7 +102,7 @@ impl<W: Write> CorpusWriter<W> {
 
 /// Contents of a segment before encoding.
 #[derive(Debug)]
-pub struct SegmentParts {
+pub struct SegmentContents {
     /// Terminals of the segment.
     pub dictionary: Dictionary,
     /// Documents and rules.
@@ -134,8 +134,8 @@ impl EncodedSegment {
     /// # Errors
     /// [`Error::InvalidArgument`] if the parts contradict each other, [`Error::Capacity`] for
     /// segments of 2^32 elements.
-    pub fn new(parts: &SegmentParts) -> Result<Self> {
-        let SegmentParts { dictionary, grammar, paths, .. } = parts;
+    pub fn new(parts: &SegmentContents) -> Result<Self> {
+        let SegmentContents { dictionary, grammar, paths, .. } = parts;
         grammar.validate()?;
         let num_docs = grammar.num_docs() as u64;
         check_equal("paths", paths.len() as u64, num_docs)?;

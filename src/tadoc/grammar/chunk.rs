@@ -218,15 +218,15 @@ pub(super) fn with_rules(chosen: &[Chosen], rules: &[u32]) -> Vec<(usize, u32)> 
 /// Returns the positions whose level is at least `lowest`, ascending. There is no branch for each
 /// position, because it would be unpredictable.
 fn positions_at_least(levels: &[u8], lowest: u8) -> Vec<u32> {
-    const STRETCH_LEN: usize = 64;
+    const RANGE_LEN: usize = 64;
     let mut positions = Vec::new();
-    let mut found = [0u32; STRETCH_LEN + 1];
-    for (stretch_idx, stretch) in levels.chunks(STRETCH_LEN).enumerate() {
-        if stretch.iter().fold(0, |largest, &level| largest.max(level)) < lowest {
+    let mut found = [0u32; RANGE_LEN + 1];
+    for (range_idx, range) in levels.chunks(RANGE_LEN).enumerate() {
+        if range.iter().fold(0, |largest, &level| largest.max(level)) < lowest {
             continue;
         }
-        let (start, mut num_found) = ((stretch_idx * STRETCH_LEN) as u32, 0);
-        for (position, &level) in (start..).zip(stretch) {
+        let (start, mut num_found) = ((range_idx * RANGE_LEN) as u32, 0);
+        for (position, &level) in (start..).zip(range) {
             found[num_found] = position;
             num_found += usize::from(level >= lowest);
         }

@@ -38,7 +38,7 @@ const SAMPLE_MASK: u64 = 7 << 40;
 const SMALL_SAMPLE: usize = 1 << 18;
 
 /// Number of tokens that a thread samples at a time.
-const STRETCH_LEN: usize = 1 << 16;
+const RANGE_LEN: usize = 1 << 16;
 
 /// Greatest share of distinct tokens in the sample at which sharing pays (versioned text 0.24-0.35,
 /// logs 0.84-0.96, prose 0.97-0.99).
@@ -164,11 +164,11 @@ fn mix(value: u64) -> u64 {
 /// Returns the share of the sampled tokens that lie in the first occurrence of their segment.
 fn unique_share(tokens: &[u32], doc_offsets: &[usize]) -> f64 {
     let mask = if tokens.len() < SMALL_SAMPLE { CUT_MASK } else { CUT_MASK | SAMPLE_MASK };
-    let sampled: Vec<(u64, usize)> = (0..tokens.len().div_ceil(STRETCH_LEN))
+    let sampled: Vec<(u64, usize)> = (0..tokens.len().div_ceil(RANGE_LEN))
         .into_par_iter()
-        .flat_map_iter(|stretch| {
-            let first = stretch * STRETCH_LEN;
-            let pairs = tokens[first..tokens.len().min(first + STRETCH_LEN + 1)].windows(2);
+        .flat_map_iter(|range| {
+            let first = range * RANGE_LEN;
+            let pairs = tokens[first..tokens.len().min(first + RANGE_LEN + 1)].windows(2);
             let starts = pairs.enumerate().filter(|(_, pair)| cut_hash(pair) & mask == 0);
             starts.map(move |(before, _)| sampled_segment(tokens, doc_offsets, first + before + 2))
         })

@@ -220,7 +220,7 @@ impl Sequence {
         for pass in 0..num_passes {
             match num_passes {
                 1 => self.number_pass(&places),
-                _ => self.number_pass(&places_in_pass(&self.chunks, &places, pass, num_passes)),
+                _ => self.number_pass(&positions_in_pass(&self.chunks, &places, pass, num_passes)),
             }
         }
     }
@@ -322,8 +322,8 @@ impl Sequence {
     }
 }
 
-/// Returns the places whose pairs belong to a pass.
-fn places_in_pass(
+/// Returns the positions whose pairs belong to a pass.
+fn positions_in_pass(
     chunks: &[Chunk],
     places: &[Vec<u32>],
     pass: usize,

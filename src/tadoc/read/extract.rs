@@ -139,7 +139,7 @@ fn read_passages(corpus: &Corpus, queries: &[ExtractQuery], ends: Vec<usize>) ->
     tasks.into_par_iter().for_each(|(queries, ends, output, first)| {
         let mut start = first;
         for (queries, ends) in queries.chunks(GROUP_LEN).zip(ends.chunks(GROUP_LEN)) {
-            let places = places_ahead(corpus, queries);
+            let places = starts_ahead(corpus, queries);
             for ((query, place), &end) in queries.iter().zip(places).zip(ends) {
                 let (output, len) = (&mut output[start - first..], end - start);
                 match place {
@@ -167,7 +167,7 @@ struct PassageStart<'a> {
 /// Returns the starts of the passages of up to [`GROUP_LEN`] queries. A query has none if its
 /// document has several parts, if its segment has no runs or if it begins at the end of its
 /// document. The loads from memory are issued step by step, for all queries at once.
-fn places_ahead<'a>(
+fn starts_ahead<'a>(
     corpus: &'a Corpus,
     queries: &[ExtractQuery],
 ) -> [Option<PassageStart<'a>>; GROUP_LEN] {

@@ -223,21 +223,21 @@ fn intern_piece<'a>(
     let mut repeats = Repeats::new(text, piece.end - piece.start);
     let mut start = piece.start;
     let mut after_word = piece.after_word;
-    let mut stretch = |end: usize| {
+    let mut passage = |end: usize| {
         let range = start..end;
         intern_range(profile, text, range, after_word, interner, &mut repeats, &mut ids);
         (start, after_word) = (end, false);
         ids.len() + interner.num_pending()
     };
     for (&doc_end, doc_offset) in piece.doc_ends.iter().zip(&mut *piece.doc_offsets) {
-        *doc_offset = stretch(doc_end);
+        *doc_offset = passage(doc_end);
     }
-    stretch(piece.end);
+    passage(piece.end);
     interner.flush(&mut ids);
     Interned { piece_idx: piece.piece_idx, table_idx, ids, doc_offsets: piece.doc_offsets }
 }
 
-/// Appends the ids of a range within one document. Ids of repeated stretches are copied.
+/// Appends the ids of a range within one document. Ids of repeated passages are copied.
 fn intern_range(
     profile: TokenizerProfile,
     text: &[u8],
@@ -255,7 +255,7 @@ fn intern_range(
             start += len_bytes;
             continue;
         }
-        let Some(end) = repeats.stretch_end(start, range.end) else { break };
+        let Some(end) = repeats.passage_end(start, range.end) else { break };
         let first_id = ids.len() + interner.num_pending();
         for_each_stored(profile, &text[..end], start, after_word, |span| interner.push(span, ids));
         if after_word {
@@ -484,16 +484,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn repeated_stretches_agree_with_the_definition(
-            stretches in prop::collection::vec(odd_text(), 1..4),
+        fn repeated_passages_agree_with_the_definition(
+            passages in prop::collection::vec(odd_text(), 1..4),
             order in prop::collection::vec((any::<prop::sample::Index>(), 0_usize..3), 1..60),
             cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
             piece_bytes in 500_usize..9_000,
             profile in any_profile(),
         ) {
             let mut text = Vec::new();
-            for (stretch, num_words) in order {
-                text.extend_from_slice(&stretches[stretch.index(stretches.len())]);
+            for (passage, num_words) in order {
+                text.extend_from_slice(&passages[passage.index(passages.len())]);
                 text.extend_from_slice(" a line of words that is long enough".repeat(3).as_bytes());
                 text.extend_from_slice(" x y".repeat(num_words).as_bytes());
                 text.push(b'\n');

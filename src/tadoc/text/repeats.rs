@@ -1,17 +1,17 @@
-//! Table of repeated stretches of text, whose token ids are copied instead of looked up.
+//! Table of repeated passages of text, whose token ids are copied instead of looked up.
 //!
 //! ```text
-//! text   ..word\nto be or not\nto be\nThe ..      a stretch begins and ends between a word and a
-//!              |--- stretch ----|                 line break: its tokens depend only on its bytes
-//! ids    .. |17 3 25| ..                          copied when an equal stretch is found
+//! text   ..word\nto be or not\nto be\nThe ..      a passage begins and ends between a word and a
+//!              |--- passage ----|                 line break: its tokens depend only on its bytes
+//! ids    .. |17 3 25| ..                          copied when an equal passage is found
 //! ```
 //!
-//! A stretch is a range of the piece that one thread tokenizes. The table is small and lossy: a
-//! slot holds the last stretch whose first bytes have its hash. Bytes are compared before ids are
+//! A passage is a range of the piece that one thread tokenizes. The table is small and lossy: a
+//! slot holds the last passage whose first bytes have its hash. Bytes are compared before ids are
 //! copied. The search stops when it finds little. It needs O(bytes) time and at most 512 KiB for
 //! each piece.
 //!
-//! Share of versioned text that was found, in experiments (this version: 67 %): stretches of at
+//! Share of versioned text that was found, in experiments (this version: 67 %): passages of at
 //! least 64 bytes 70 % with twice as many look-ups, of at least 200 bytes 62 %; ends chosen by a
 //! hash of the bytes before them 58 to 65 %.
 
@@ -19,11 +19,11 @@ use std::ops::Range;
 
 use memchr::memchr_iter;
 
-/// Number of bytes at the start of a stretch that select its slot.
+/// Number of bytes at the start of a passage that select its slot.
 const KEY_BYTES: usize = 32;
 
-/// Least length of a stretch. A shorter one is not worth a look-up.
-const MIN_STRETCH_BYTES: usize = 128;
+/// Least length of a passage. A shorter one is not worth a look-up.
+const MIN_PASSAGE_BYTES: usize = 128;
 
 /// Number of text bytes for each slot.
 const TEXT_BYTES_PER_SLOT: usize = 256;
@@ -35,7 +35,7 @@ const TRIAL_BYTES: usize = 1 << 19;
 /// The search continues while it finds at least one byte in this many.
 const LEAST_FOUND: usize = 8;
 
-/// A stretch of text and the range of its ids.
+/// A passage of text and the range of its ids.
 #[derive(Clone, Copy, Default)]
 struct TextSpan {
     start: u32,
@@ -44,7 +44,7 @@ struct TextSpan {
     num_ids: u32,
 }
 
-/// Table of the stretches of one piece.
+/// Table of the passages of one piece.
 pub(super) struct Repeats<'t> {
     text: &'t [u8],
     slots: Vec<TextSpan>,
@@ -66,33 +66,33 @@ impl<'t> Repeats<'t> {
             || self.found_bytes * LEAST_FOUND >= self.looked_for_bytes
     }
 
-    /// Finds an earlier stretch that occurs again at `at` and ends before `end`. Returns its length
+    /// Finds an earlier passage that occurs again at `at` and ends before `end`. Returns its length
     /// in bytes and the range of its ids.
     #[inline]
     pub(super) fn find(&mut self, at: usize, end: usize) -> Option<(usize, Range<usize>)> {
-        let stretch = self.slots[self.slot_idx(at)?];
-        let len_bytes = stretch.len_bytes as usize;
-        // Compare the line break behind the stretch too, so that the stretch ends in the same way.
+        let passage = self.slots[self.slot_idx(at)?];
+        let len_bytes = passage.len_bytes as usize;
+        // Compare the line break behind the passage too, so that the passage ends in the same way.
         let again = self.text[at..end].get(..=len_bytes)?;
-        if len_bytes == 0 || again != &self.text[stretch.start as usize..][..=len_bytes] {
+        if len_bytes == 0 || again != &self.text[passage.start as usize..][..=len_bytes] {
             return None;
         }
         self.found_bytes += len_bytes;
         self.looked_for_bytes += len_bytes;
-        let first_id = stretch.first_id as usize;
-        Some((len_bytes, first_id..first_id + stretch.num_ids as usize))
+        let first_id = passage.first_id as usize;
+        Some((len_bytes, first_id..first_id + passage.num_ids as usize))
     }
 
-    /// Returns the end of the stretch that begins at `at`, if it ends before `end`.
+    /// Returns the end of the passage that begins at `at`, if it ends before `end`.
     #[inline]
-    pub(super) fn stretch_end(&self, at: usize, end: usize) -> Option<usize> {
-        let from = at + MIN_STRETCH_BYTES;
+    pub(super) fn passage_end(&self, at: usize, end: usize) -> Option<usize> {
+        let from = at + MIN_PASSAGE_BYTES;
         let rest = self.text[..end].get(from..)?;
         let mut breaks = memchr_iter(b'\n', rest).map(|offset| from + offset);
         breaks.find(|&line_break| self.text[line_break - 1].is_ascii_alphanumeric())
     }
 
-    /// Stores the ids of the stretch `range`.
+    /// Stores the ids of the passage `range`.
     #[inline]
     pub(super) fn insert(&mut self, range: Range<usize>, ids: Range<usize>) {
         self.looked_for_bytes += range.len();
@@ -109,7 +109,7 @@ impl<'t> Repeats<'t> {
         }
     }
 
-    /// Returns the slot of a stretch that begins at `at`, or `None` near the end of the text.
+    /// Returns the slot of a passage that begins at `at`, or `None` near the end of the text.
     #[inline]
     fn slot_idx(&self, at: usize) -> Option<usize> {
         let (chunks, _) = self.text[at..].first_chunk::<KEY_BYTES>()?.as_chunks();

@@ -1,15 +1,15 @@
 //! Tokens that are the segments of UAX #29 word boundaries.
 //!
-//! Each stretch of valid UTF-8 without NUL is segmented separately. A segment with an alphanumeric
+//! Each passage of valid UTF-8 without NUL is segmented separately. A segment with an alphanumeric
 //! character is one word, so words may touch. Neighbouring other segments, invalid bytes and NUL
 //! merge into one separator.
 //!
 //! ```text
-//! stretch  |It's|  3.14 |naïve |café-bar |x:y
+//! passage  |It's|  3.14 |naïve |café-bar |x:y
 //! fields    ASCII  ASCII  other  other     ASCII
 //! ```
 //!
-//! A stretch is divided into fields. A field is ASCII white space and the bytes behind it up to the
+//! A passage is divided into fields. A field is ASCII white space and the bytes behind it up to the
 //! next ASCII white space. No rule looks across a place where white space follows an ASCII field,
 //! or where an ASCII field follows another field. So ASCII fields are cut separately and need only
 //! the rules WB5 to WB13 on six classes. Other fields are passed to `unicode-segmentation`.
@@ -34,10 +34,10 @@ pub(super) fn for_each_segment(text: &[u8], from: usize, mut f: impl FnMut(Span)
     };
     let mut at = from;
     for chunk in text[from..].utf8_chunks() {
-        for (stretch_idx, stretch) in chunk.valid().split('\0').enumerate() {
-            at += usize::from(stretch_idx > 0);
-            for_each_word(stretch, |start, end| word(at + start, at + end));
-            at += stretch.len();
+        for (passage_idx, passage) in chunk.valid().split('\0').enumerate() {
+            at += usize::from(passage_idx > 0);
+            for_each_word(passage, |start, end| word(at + start, at + end));
+            at += passage.len();
         }
         at += chunk.invalid().len();
     }
@@ -45,9 +45,9 @@ pub(super) fn for_each_segment(text: &[u8], from: usize, mut f: impl FnMut(Span)
     emit_run::<false>(text, separator, &mut f);
 }
 
-/// Calls `word` with the start and end of each word in a stretch without NUL.
-fn for_each_word(stretch: &str, mut word: impl FnMut(usize, usize)) {
-    let bytes = stretch.as_bytes();
+/// Calls `word` with the start and end of each word in a passage without NUL.
+fn for_each_word(passage: &str, mut word: impl FnMut(usize, usize)) {
+    let bytes = passage.as_bytes();
     let mut at = 0;
     let mut wide_start = None;
     while at < bytes.len() {
@@ -63,24 +63,24 @@ fn for_each_word(stretch: &str, mut word: impl FnMut(usize, usize)) {
             continue;
         }
         if let Some(start) = wide_start.take() {
-            for_each_wide_word(stretch, start, field_start, &mut word);
+            for_each_wide_word(passage, start, field_start, &mut word);
         }
         for_each_ascii_word(&bytes[ink_start..at], |start, end| {
             word(ink_start + start, ink_start + end);
         });
     }
     if let Some(start) = wide_start {
-        for_each_wide_word(stretch, start, bytes.len(), &mut word);
+        for_each_wide_word(passage, start, bytes.len(), &mut word);
     }
 }
 
 fn for_each_wide_word(
-    stretch: &str,
+    passage: &str,
     start: usize,
     end: usize,
     word: &mut impl FnMut(usize, usize),
 ) {
-    for (offset, segment) in stretch[start..end].split_word_bound_indices() {
+    for (offset, segment) in passage[start..end].split_word_bound_indices() {
         if segment.chars().any(char::is_alphanumeric) {
             word(start + offset, start + offset + segment.len());
         }
@@ -104,7 +104,7 @@ enum AsciiClass {
 }
 
 impl AsciiClass {
-    const fn of(byte: u8) -> Self {
+    const fn from_byte(byte: u8) -> Self {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' => Self::Letter,
             b'0'..=b'9' => Self::Digit,
@@ -136,7 +136,7 @@ static ASCII_CLASSES: [AsciiClass; 256] = {
     let mut classes = [AsciiClass::Other; 256];
     let mut byte = 0;
     while byte < 128 {
-        classes[byte] = AsciiClass::of(byte as u8);
+        classes[byte] = AsciiClass::from_byte(byte as u8);
         byte += 1;
     }
     classes
@@ -178,14 +178,14 @@ mod tests {
 
     use super::*;
 
-    fn words_of(stretch: &str) -> Vec<(usize, usize)> {
+    fn words_of(passage: &str) -> Vec<(usize, usize)> {
         let mut words = Vec::new();
-        for_each_word(stretch, |start, end| words.push((start, end)));
+        for_each_word(passage, |start, end| words.push((start, end)));
         words
     }
 
-    fn slow_words_of(stretch: &str) -> Vec<(usize, usize)> {
-        let segments = stretch.split_word_bound_indices();
+    fn slow_words_of(passage: &str) -> Vec<(usize, usize)> {
+        let segments = passage.split_word_bound_indices();
         let words = segments.filter(|(_, segment)| segment.chars().any(char::is_alphanumeric));
         words.map(|(start, segment)| (start, start + segment.len())).collect()
     }

@@ -283,14 +283,14 @@ pub(super) mod tests {
             _ => runs.push((bytes.to_vec(), is_word)),
         };
         for chunk in text.utf8_chunks() {
-            for stretch in chunk.valid().split_inclusive('\0') {
-                let (stretch, nul) = stretch.split_at(stretch.trim_end_matches('\0').len());
+            for passage in chunk.valid().split_inclusive('\0') {
+                let (passage, nul) = passage.split_at(passage.trim_end_matches('\0').len());
                 if profile == TokenizerProfile::Uax29 {
-                    for segment in stretch.split_word_bounds() {
+                    for segment in passage.split_word_bounds() {
                         add(segment.as_bytes(), segment.chars().any(is_word));
                     }
                 } else {
-                    for c in stretch.chars() {
+                    for c in passage.chars() {
                         add(c.encode_utf8(&mut [0; 4]).as_bytes(), is_word(c));
                     }
                 }

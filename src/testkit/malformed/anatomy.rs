@@ -56,7 +56,7 @@ pub fn footer_start(file: &[u8]) -> usize {
 
 impl Anatomy {
     /// Takes a valid file apart.
-    pub fn of(file: &[u8]) -> Self {
+    pub fn from_file(file: &[u8]) -> Self {
         let (body, postscript) = file.split_at(file.len() - POSTSCRIPT_BYTES);
         let footer = &body[footer_start(file)..];
         let names = 4 + 1 + usize::from(footer[4]);

@@ -190,7 +190,7 @@ fn change_section(
     b: &Sample,
     is_meant: impl Fn(&Section) -> bool,
 ) -> Vec<u8> {
-    let mut anatomy = Anatomy::of(&a.file);
+    let mut anatomy = Anatomy::from_file(&a.file);
     let mut sections = anatomy.sections_mut();
     sections.retain(|section| is_meant(section));
     let at = random.below(sections.len());
@@ -230,7 +230,7 @@ fn change_to_foreign_section(
     b: &Sample,
     is_meant: impl Fn(&Section) -> bool,
 ) -> Vec<u8> {
-    let (mut anatomy, mut other) = (Anatomy::of(&a.file), Anatomy::of(&b.file));
+    let (mut anatomy, mut other) = (Anatomy::from_file(&a.file), Anatomy::from_file(&b.file));
     let others = other.sections_mut();
     let mut sections = anatomy.sections_mut();
     sections.retain(|section| is_meant(section));
@@ -246,7 +246,7 @@ fn change_to_foreign_section(
 }
 
 fn reseal_segment_record(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
-    let (mut anatomy, other) = (Anatomy::of(&a.file), Anatomy::of(&b.file));
+    let (mut anatomy, other) = (Anatomy::from_file(&a.file), Anatomy::from_file(&b.file));
     let at = random.below(anatomy.segments.len());
     if let Some(segment) = anatomy.segments.get_mut(at) {
         if random.one_in(4) && !other.segments.is_empty() {
@@ -273,7 +273,7 @@ fn reseal_field(random: &mut Random, a: &Sample, _: &Sample) -> Vec<u8> {
     let postscript = end - POSTSCRIPT_BYTES;
     let range = if random.one_in(4) { postscript..end } else { start..postscript };
     lie(random, &mut file[range]);
-    reseal(&mut file, &Anatomy::of(&a.file));
+    reseal(&mut file, &Anatomy::from_file(&a.file));
     file
 }
 
@@ -281,14 +281,14 @@ fn reseal_field(random: &mut Random, a: &Sample, _: &Sample) -> Vec<u8> {
 fn reseal_bytes(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
     let change: Change = *random.pick(&[flip_bits as Change, overwrite_bytes, swap_ranges, paste]);
     let mut file = change(random, a, b);
-    reseal(&mut file, &Anatomy::of(&a.file));
+    reseal(&mut file, &Anatomy::from_file(&a.file));
     file
 }
 
 /// Copies, removes and reorders segments, also from another file, and changes their continuation
 /// flags.
 fn reseal_segments(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
-    let (mut anatomy, other) = (Anatomy::of(&a.file), Anatomy::of(&b.file));
+    let (mut anatomy, other) = (Anatomy::from_file(&a.file), Anatomy::from_file(&b.file));
     for _ in 0..1 + random.below(4) {
         let num_segments = anatomy.segments.len();
         let at = random.below(num_segments);
@@ -314,7 +314,7 @@ fn reseal_segments(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
 }
 
 fn reseal_kinds(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
-    let (mut anatomy, mut other) = (Anatomy::of(&a.file), Anatomy::of(&b.file));
+    let (mut anatomy, mut other) = (Anatomy::from_file(&a.file), Anatomy::from_file(&b.file));
     if random.one_in(3) {
         // Adds a section of a kind that this build may not know, to a segment or to the file.
         let mut extra: Vec<Section> = other.sections_mut().into_iter().map(|s| s.clone()).collect();

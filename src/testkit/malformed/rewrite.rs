@@ -2,7 +2,7 @@
 //! builder makes. In this way, hostile content passes checksums and entropy coding.
 
 use tadoc::error::Result;
-use tadoc::format::{CorpusWriter, EncodedSegment, SegmentParts};
+use tadoc::format::{CorpusWriter, EncodedSegment, SegmentContents};
 use tadoc::grammar::Grammar;
 use tadoc::ids::RuleId;
 use tadoc::segment::{Corpus, Dag, Paths, PrefixSums, Segment};
@@ -20,7 +20,7 @@ pub struct Draft {
 }
 
 impl Draft {
-    pub fn of(segment: &Segment) -> Self {
+    pub fn from_segment(segment: &Segment) -> Self {
         Self {
             dictionary: segment.dictionary.clone(),
             grammar: segment.dag.grammar().clone(),
@@ -38,7 +38,7 @@ impl Draft {
             let sums = PrefixSums::new(&dag);
             (0..self.grammar.num_docs()).map(|doc| sums.doc_len_bytes(doc)).sum()
         });
-        let parts = SegmentParts {
+        let parts = SegmentContents {
             dictionary: self.dictionary.clone(),
             grammar: self.grammar.clone(),
             paths: self.paths.clone(),
@@ -163,7 +163,7 @@ fn count_tokens(grammar: &Grammar, num_words: u32) -> (u64, u64) {
 /// Writes `corpus` again with changed, copied, removed and reordered segments. Returns `None` if
 /// the writer refuses them.
 pub fn rewritten(random: &mut Random, corpus: &Corpus) -> Option<Vec<u8>> {
-    let mut drafts: Vec<Draft> = corpus.segments().iter().map(|s| Draft::of(s)).collect();
+    let mut drafts: Vec<Draft> = corpus.segments().iter().map(|s| Draft::from_segment(s)).collect();
     if !drafts.is_empty() && random.one_in(3) {
         let copied = random.pick(&drafts).clone();
         drafts.insert(random.below(drafts.len() + 1), copied);

@@ -114,7 +114,7 @@ fn empty_segments() -> Sample {
         continues: false,
     };
     let full = segment_of(TokenizerProfile::Word, &[b"a b a b".to_vec()], false, 1);
-    for draft in [empty(), empty(), Draft::of(&full), empty()] {
+    for draft in [empty(), empty(), Draft::from_segment(&full), empty()] {
         draft.write(&mut writer).unwrap();
     }
     let file = writer.finish(None).unwrap().0;
@@ -127,7 +127,7 @@ fn empty_segments() -> Sample {
 fn scrambled(texts: &[Vec<u8>]) -> Sample {
     let mut writer = CorpusWriter::new(Vec::new(), TokenizerProfile::Uax29, "none").unwrap();
     let segment = segment_of(TokenizerProfile::Uax29, texts, false, 7);
-    Draft::of(&segment).write(&mut writer).unwrap();
+    Draft::from_segment(&segment).write(&mut writer).unwrap();
     let file = writer.finish(Some(COLUMNS)).unwrap().0;
     let named = |(i, text): (usize, &Vec<u8>)| (format!("{i}.txt"), text.clone());
     let documents = texts.iter().enumerate().map(named).collect();
@@ -164,7 +164,7 @@ fn many_words() -> Sample {
 /// coded like a dictionary of its own.
 fn parts_of_a_dictionary() -> Sample {
     let Sample { file, content, .. } = many_words();
-    let mut anatomy = Anatomy::of(&file);
+    let mut anatomy = Anatomy::from_file(&file);
     let (_, corpus) = Corpus::from_bytes("f", &file, &LIMITS).unwrap();
     let dictionary = &corpus.segments()[0].dictionary;
     let half = dictionary.num_words() / 2;
@@ -202,7 +202,7 @@ fn coded_alone(dictionary: &Dictionary, ids: Range<u32>) -> Vec<u8> {
     let mut writer = CorpusWriter::new(Vec::new(), TokenizerProfile::Word, "rounds").unwrap();
     let draft = Draft { dictionary: alone, grammar, paths: Paths::default(), continues: false };
     draft.write(&mut writer).unwrap();
-    let mut anatomy = Anatomy::of(&writer.finish(None).unwrap().0);
+    let mut anatomy = Anatomy::from_file(&writer.finish(None).unwrap().0);
     anatomy.segments.remove(0).sections.remove(0).bytes
 }
 

@@ -28,7 +28,7 @@ struct Expected {
 }
 
 impl Expected {
-    fn of(run: &[Vec<u8>]) -> Self {
+    fn from_run(run: &[Vec<u8>]) -> Self {
         let mut expected = Self { offsets: vec![0], ..Self::default() };
         for bytes in run {
             let block = Block::open(bytes).unwrap();
@@ -88,7 +88,7 @@ fn sealed(run: &[Vec<u8>]) -> Vec<SealedBlock<&[u8]>> {
 /// Compares rows from the pipeline, and rows of validated blocks over every fill byte.
 #[track_caller]
 fn assert_rows(scanner: &GsstScanner, run: &[Vec<u8>], case: &str) {
-    let expected = Expected::of(run);
+    let expected = Expected::from_run(run);
     for form in FORMS {
         let case = format!("{case}, {form:?}");
         let pending = scanner.submit(&sealed(run), form, false).unwrap();
@@ -256,7 +256,7 @@ fn many_runs_from_many_threads() {
                 };
                 let pending: Vec<_> = runs.iter().map(submit).collect();
                 for (run, pending) in runs.iter().zip(pending) {
-                    Expected::of(run).assert_is(&pending.wait().unwrap(), "many runs");
+                    Expected::from_run(run).assert_is(&pending.wait().unwrap(), "many runs");
                 }
             });
         }
@@ -277,7 +277,7 @@ fn without_pinned_memory_rows_come_in_pageable_memory() {
     let rows: Vec<_> = (0..6)
         .map(|_| scanner.submit(&sealed(&run), RowForm::Offsets, false).unwrap().wait().unwrap())
         .collect();
-    let expected = Expected::of(&run);
+    let expected = Expected::from_run(&run);
     rows.iter().for_each(|rows| expected.assert_is(rows, "held results"));
     assert!(scanner.pinned_bytes() <= 3 << 20);
     let num_pinned = rows.iter().filter(|rows| rows.buffer().is_pinned()).count();
@@ -297,7 +297,7 @@ fn device_memory_is_bounded_and_given_back() {
     let (used, peak) = (device.used_bytes(), device.peak_bytes());
     assert!(used > 1_000_000 && used <= peak && peak < 16 << 20, "{used} {peak}");
     let rows = scanner.decode_to_device(&sealed(&run), RowForm::Views, false).unwrap();
-    Expected::of(&run).assert_is(&rows.to_host().unwrap(), "on the device");
+    Expected::from_run(&run).assert_is(&rows.to_host().unwrap(), "on the device");
     assert!(device.used_bytes() > used);
     drop(rows);
     drop(scanner);
@@ -321,7 +321,7 @@ fn a_device_that_shares_the_hosts_memory_gives_the_same_rows() {
             let width = BlockOptions::new(WIDTHS[seed as usize % 2]);
             let texts = |num: usize| some((0..num).map(|_| random.words(60)));
             let run = [20_000, 3, 9_000].map(texts).map(|rows| block(&rows, &width));
-            let expected = Expected::of(&run);
+            let expected = Expected::from_run(&run);
             let held = [RowForm::Views, RowForm::Offsets, RowForm::Views].map(|form| {
                 let pending = scanner.submit(&sealed(&run), form, false).unwrap();
                 pending.wait().unwrap()
@@ -343,7 +343,7 @@ fn every_device_gives_the_same_rows() {
     let run = [block(&some((0..20_000).map(|_| random.words(30))), &BlockOptions::default())];
     let devices = Devices::open(1 << 30).unwrap();
     assert_eq!(devices.len(), num_devices().unwrap());
-    let expected = Expected::of(&run);
+    let expected = Expected::from_run(&run);
     for turn in 0..2 * devices.len() {
         let device = devices.next().unwrap();
         assert_eq!(device.ordinal(), turn % devices.len());
@@ -379,7 +379,7 @@ fn assert_same_answer(scanner: &GsstScanner, bytes: Vec<u8>, case: &str) -> bool
     let gpu = scanner.submit(&[sealed], RowForm::Offsets, false).unwrap().wait();
     assert_eq!(matched.as_ref().map(drop).err(), gpu.as_ref().map(drop).err(), "{case}");
     match (&cpu, &gpu) {
-        (Ok(_), Ok(rows)) => Expected::of(&[bytes]).assert_is(rows, case),
+        (Ok(_), Ok(rows)) => Expected::from_run(&[bytes]).assert_is(rows, case),
         (Err(_), Err(GpuError::Malformed { block_idx: 0, .. })) => {}
         _ => panic!("{case}: CPU {:?}, device {:?}", cpu.map(drop), gpu.map(drop)),
     }
@@ -508,14 +508,14 @@ fn text_that_is_not_utf8_is_refused() {
         let run = [block(&rows, &options(WIDTHS[case % 2], 512))];
         let got = scanner.submit(&sealed(&run), FORMS[case % 2], true).unwrap().wait();
         match (&got, is_utf8) {
-            (Ok(rows), true) => Expected::of(&run).assert_is(rows, "UTF-8"),
+            (Ok(rows), true) => Expected::from_run(&run).assert_is(rows, "UTF-8"),
             (Err(GpuError::NotText { .. }), false) => {}
             _ => panic!("case {case}: {is_utf8}, {:?}", got.map(drop)),
         }
         num_right += usize::from(is_utf8);
         num_wrong += usize::from(!is_utf8);
         let any = scanner.submit(&sealed(&run), RowForm::Offsets, false).unwrap().wait();
-        Expected::of(&run).assert_is(&any.unwrap(), "bytes");
+        Expected::from_run(&run).assert_is(&any.unwrap(), "bytes");
     }
     assert!(num_right > 40 && num_wrong > 40, "{num_right} {num_wrong}");
 }

@@ -61,7 +61,7 @@ async fn stored_counts_are_those_of_the_grammar() {
 fn anatomy_of(text: &str) -> Anatomy {
     let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
     builder.push_document("a.txt", text.as_bytes()).unwrap();
-    Anatomy::of(&builder.finish(None).unwrap().0)
+    Anatomy::from_file(&builder.finish(None).unwrap().0)
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn files_of_earlier_versions_have_no_counts_that_may_be_used() {
     let of = |corpus| [TIES, WORD_COUNTS].map(|kind| (corpus, kind));
     for (corpus, kind) in ["plays.tadoc", "parts.tadoc"].into_iter().flat_map(of) {
         let new = dir.path().join(corpus);
-        let mut anatomy = Anatomy::of(&fs::read(&new).unwrap());
+        let mut anatomy = Anatomy::from_file(&fs::read(&new).unwrap());
         for segment in &mut anatomy.segments {
             segment.sections.retain(|section| section.kind != kind && section.kind != TIES);
         }

@@ -37,7 +37,7 @@ impl ColumnType for Letter {
 }
 
 impl Letter {
-    fn of(field: &Field) -> Self {
+    fn from_field(field: &Field) -> Self {
         Self(match field.data_type() {
             DataType::Boolean => 'B',
             kind if kind.is_integer() => 'I',
@@ -68,7 +68,8 @@ impl AsyncDB for Engine {
 
     async fn run(&mut self, sql: &str) -> Result<DBOutput<Letter>, Failure> {
         let frame = self.0.sql(sql).await.map_err(Failure)?;
-        let types: Vec<Letter> = frame.schema().fields().iter().map(|f| Letter::of(f)).collect();
+        let types: Vec<Letter> =
+            frame.schema().fields().iter().map(|f| Letter::from_field(f)).collect();
         let batches = frame.collect().await.map_err(Failure)?;
         if types.is_empty() {
             return Ok(DBOutput::StatementComplete(0));

@@ -76,7 +76,7 @@ impl CorpusTask {
     ];
 
     /// Returns the index of this kind in arrays of rates.
-    fn place(self) -> usize {
+    fn idx(self) -> usize {
         match self {
             Self::Sequences(_) => 0,
             Self::Terms => 1,
@@ -217,7 +217,7 @@ impl Default for CorpusRates {
 impl CorpusRates {
     /// Returns the rates of the kind of `task`.
     pub fn of(&self, task: CorpusTask) -> &TaskRates {
-        &self.tasks[task.place()]
+        &self.tasks[task.idx()]
     }
 }
 
@@ -443,8 +443,8 @@ mod tests {
     }
 
     #[test]
-    fn kinds_have_their_own_places() {
-        let places = CorpusTask::MEASURED.map(CorpusTask::place);
-        assert_eq!(places, [0, 1, 2, 3, 4]);
+    fn kinds_have_their_own_indexes() {
+        let idxs = CorpusTask::MEASURED.map(CorpusTask::idx);
+        assert_eq!(idxs, [0, 1, 2, 3, 4]);
     }
 }

@@ -52,7 +52,7 @@ pub enum StorageSource {
 }
 
 impl StorageSource {
-    fn of(read_bytes: u64, fetched_bytes: Option<u64>) -> Self {
+    fn from_bytes(read_bytes: u64, fetched_bytes: Option<u64>) -> Self {
         match fetched_bytes {
             None => Self::Unknown,
             Some(fetched) if fetched >= read_bytes - read_bytes / 10 => Self::Storage,
@@ -70,8 +70,8 @@ impl StorageSource {
 ///
 /// [`Error::Io`]; [`Error::InvalidArgument`] if there is less than 1 MiB to read.
 pub fn measure_storage(path: &Path) -> Result<StorageRate> {
-    let stretches = stretches(files(path)?)?;
-    let len_bytes: u64 = stretches.iter().map(|stretch| stretch.len_bytes).sum();
+    let tasks = tasks(files(path)?)?;
+    let len_bytes: u64 = tasks.iter().map(|task| task.len_bytes).sum();
     if len_bytes < MIN_BYTES {
         return Err(Error::InvalidArgument {
             name: "path of the storage",
@@ -82,14 +82,14 @@ pub fn measure_storage(path: &Path) -> Result<StorageRate> {
     let (next, start) = (AtomicUsize::new(0), Instant::now());
     let num_readers = thread::available_parallelism().map_or(1, usize::from);
     let done = thread::scope(|scope| {
-        let read = |_| scope.spawn(|| read_stretches(&stretches, &next, start));
+        let read = |_| scope.spawn(|| read_tasks(&tasks, &next, start));
         let readers: Vec<_> = (0..num_readers).map(read).collect();
         readers.into_iter().filter_map(|reader| reader.join().ok()).collect::<Result<Vec<_>>>()
     })?;
     let seconds = start.elapsed().as_secs_f64();
     let read_bytes: u64 = done.iter().map(|done| done.read_bytes).sum();
     let fetched_bytes = done.iter().map(|done| done.fetched_bytes).sum();
-    let source = StorageSource::of(read_bytes, fetched_bytes);
+    let source = StorageSource::from_bytes(read_bytes, fetched_bytes);
     Ok(StorageRate { gb_per_s: read_bytes as f64 / seconds / 1e9, source })
 }
 
@@ -108,8 +108,8 @@ struct Done {
 }
 
 /// Cuts the first [`MAX_BYTES`] of `files` into read tasks.
-fn stretches(files: Vec<PathBuf>) -> Result<Vec<ReadTask>> {
-    let (mut stretches, mut left) = (Vec::new(), MAX_BYTES);
+fn tasks(files: Vec<PathBuf>) -> Result<Vec<ReadTask>> {
+    let (mut tasks, mut left) = (Vec::new(), MAX_BYTES);
     for file in files {
         let failed = |error| Error::io(format!("reading {}", file.display()), error);
         let end = fs::metadata(&file).map_err(failed)?.len().min(left);
@@ -119,9 +119,9 @@ fn stretches(files: Vec<PathBuf>) -> Result<Vec<ReadTask>> {
             offset: start,
             len_bytes: (end - start).min(BUFFER_BYTES),
         };
-        stretches.extend((0..end).step_by(BUFFER_BYTES as usize).map(cut));
+        tasks.extend((0..end).step_by(BUFFER_BYTES as usize).map(cut));
     }
-    Ok(stretches)
+    Ok(tasks)
 }
 
 fn files(path: &Path) -> Result<Vec<PathBuf>> {
@@ -141,20 +141,20 @@ fn files(path: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// Takes and runs read tasks until none is left or the time is up.
-fn read_stretches(stretches: &[ReadTask], next: &AtomicUsize, start: Instant) -> Result<Done> {
+fn read_tasks(tasks: &[ReadTask], next: &AtomicUsize, start: Instant) -> Result<Done> {
     let mut buffer = vec![0; BUFFER_BYTES as usize];
     let fetched_before = fetched_bytes();
     let mut read_bytes = 0;
-    while let Some(stretch) = stretches.get(next.fetch_add(1, Ordering::Relaxed)) {
+    while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
         if start.elapsed() >= MAX_TIME {
             break;
         }
-        let failed = |error| Error::io(format!("reading {}", stretch.file.display()), error);
-        let mut file = File::open(&stretch.file).map_err(failed)?;
-        file.seek(SeekFrom::Start(stretch.offset)).map_err(failed)?;
-        let buffer = &mut buffer[..stretch.len_bytes as usize];
+        let failed = |error| Error::io(format!("reading {}", task.file.display()), error);
+        let mut file = File::open(&task.file).map_err(failed)?;
+        file.seek(SeekFrom::Start(task.offset)).map_err(failed)?;
+        let buffer = &mut buffer[..task.len_bytes as usize];
         file.read_exact(buffer).map_err(failed)?;
-        read_bytes += stretch.len_bytes;
+        read_bytes += task.len_bytes;
     }
     let fetched = fetched_before.zip(fetched_bytes());
     let fetched_bytes = fetched.map(|(before, after)| after.saturating_sub(before));
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn sources_follow_what_was_fetched() {
-        let of = |fetched| StorageSource::of(1000, fetched);
+        let of = |fetched| StorageSource::from_bytes(1000, fetched);
         assert_eq!(of(None), StorageSource::Unknown);
         assert_eq!(of(Some(0)), StorageSource::PageCache);
         assert_eq!(of(Some(500)), StorageSource::Both);

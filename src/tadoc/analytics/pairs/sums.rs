@@ -28,7 +28,7 @@ use crate::analytics::ascending_set::AscendingSet;
 use crate::analytics::sequences::digits::Sorting;
 use crate::analytics::sequences::key::Key;
 use crate::analytics::sequences::key::Keyed;
-use crate::analytics::sequences::parts::Parts;
+use crate::analytics::sequences::row_maker::RowMaker;
 use crate::analytics::sequences::rows::{Counted, too_many_occurrences};
 use crate::analytics::sequences::weights::NumberedWeights;
 use crate::error::Result;
@@ -74,7 +74,7 @@ impl<K: Key + Keyed<Key = K>> PairSums<K> {
         &mut self,
         pieces: impl Iterator<Item = &'k [K]> + Clone,
         words: Range<usize>,
-        parts: &Parts<'_>,
+        maker: &RowMaker<'_>,
         counted: &mut Counted,
     ) -> Result<()>
     where
@@ -83,15 +83,15 @@ impl<K: Key + Keyed<Key = K>> PairSums<K> {
         if let Some(sorting) = &mut self.sorting {
             sorting.entries.clear();
             pieces.for_each(|keys| sorting.entries.extend_from_slice(keys));
-            sorting.sort(parts.weights.bits());
+            sorting.sort(maker.weights.bits());
             return counted.add_keys(
                 &sorting.entries,
-                parts.packing,
-                &parts.weights,
-                parts.min_count,
+                maker.packing,
+                &maker.weights,
+                maker.min_count,
             );
         }
-        self.place(pieces, words, parts);
+        self.group_by_first_word(pieces, words, maker);
         let mut start = 0;
         for at in 0..self.ends.len() {
             let end = self.ends[at];
@@ -100,26 +100,26 @@ impl<K: Key + Keyed<Key = K>> PairSums<K> {
                 1..=FEW_PAIRS => {
                     let keys = &mut self.keys[start..end];
                     keys.sort_unstable();
-                    counted.add_keys(keys, parts.packing, &parts.weights, parts.min_count)?;
+                    counted.add_keys(keys, maker.packing, &maker.weights, maker.min_count)?;
                 }
-                _ => self.add_first(start..end, parts, counted)?,
+                _ => self.add_first(start..end, maker, counted)?,
             }
             start = end;
         }
         Ok(())
     }
 
-    /// Places the pairs of a bucket by first word.
-    fn place<'k>(
+    /// Groups the pairs of a bucket by first word.
+    fn group_by_first_word<'k>(
         &mut self,
         pieces: impl Iterator<Item = &'k [K]> + Clone,
         words: Range<usize>,
-        parts: &Parts<'_>,
+        maker: &RowMaker<'_>,
     ) where
         K: 'k,
     {
-        let word_bits = parts.packing.word_bits();
-        let shift = word_bits + parts.weights.bits();
+        let word_bits = maker.packing.word_bits();
+        let shift = word_bits + maker.weights.bits();
         let first = |key: K| key.above(shift).low(word_bits) as usize - words.start;
         self.ends.clear();
         self.ends.resize(words.len() + 1, 0);
@@ -144,11 +144,11 @@ impl<K: Key + Keyed<Key = K>> PairSums<K> {
     fn add_first(
         &mut self,
         range: Range<usize>,
-        parts: &Parts<'_>,
+        maker: &RowMaker<'_>,
         counted: &mut Counted,
     ) -> Result<()> {
         let Self { keys, sums, met, set, .. } = self;
-        let (packing, weights, min_count) = (parts.packing, parts.weights, parts.min_count);
+        let (packing, weights, min_count) = (maker.packing, maker.weights, maker.min_count);
         let (word_bits, weight_bits) = (packing.word_bits(), weights.bits());
         let keys = &keys[range];
         met.resize(keys.len().max(met.len()), 0);

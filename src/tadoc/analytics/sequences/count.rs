@@ -18,8 +18,8 @@ use super::key::Key;
 use super::key::Keyed;
 use super::limit::Limit;
 use super::packing::Packing;
-use super::parts::{PART_WORDS, Parts};
 use super::passes::for_each_pass;
+use super::row_maker::{PART_WORDS, RowMaker};
 use super::rows::Sequences;
 use super::walk::Walk;
 use super::weights::NumberedWeights;
@@ -98,17 +98,17 @@ impl SequenceCounts {
         let walk = Walk::new(&vocabulary, n - 1, way, max_memory_bytes / 2)?;
         let weights = walk.weights();
         let key_bits = packing.all_bits().saturating_add((&weights).bits());
-        let parts = Parts { vocabulary: &vocabulary, packing, weights: &weights, min_count: 1 };
+        let maker = RowMaker { vocabulary: &vocabulary, packing, weights: &weights, min_count: 1 };
         match key_bits {
-            0..=64 => packed::<u64, T>(&parts, walk, max_memory_bytes, make, &mut take),
-            65..=128 => packed::<u128, T>(&parts, walk, max_memory_bytes, make, &mut take),
+            0..=64 => packed::<u64, T>(&maker, walk, max_memory_bytes, make, &mut take),
+            65..=128 => packed::<u128, T>(&maker, walk, max_memory_bytes, make, &mut take),
             _ => {
                 let limit = Limit::new(max_memory_bytes, packing);
                 let new = |keep| TextWindows::new(packing, keep);
                 let bits = packing.key_bits();
                 for_each_pass(walk, &vocabulary, &limit, bits, new, |tasks, range, held_bytes| {
                     let take = |part, bytes| take(part, held_bytes + bytes);
-                    parts.of_texts(&tasks, range, make, take)
+                    maker.texts_to_rows(&tasks, range, make, take)
                 })
             }
         }
@@ -155,18 +155,18 @@ pub(in crate::analytics) fn check_num_words(n: usize) -> Result<()> {
 
 /// Counts windows that fit keys together with the number of a weight.
 fn packed<K: Key + Keyed<Key = K>, T: Send>(
-    parts: &Parts<'_>,
+    maker: &RowMaker<'_>,
     walk: Walk,
     max_memory_bytes: u64,
     make: impl Fn(Sequences, Vec<u64>) -> T + Send + Sync,
     take: &mut impl FnMut(T, usize) -> Result<bool>,
 ) -> Result<()> {
-    let packing = parts.packing;
-    let new = |keep| PackedWindows::<K, _>::new(packing, parts.weights, keep, TASK_WINDOWS);
+    let packing = maker.packing;
+    let new = |keep| PackedWindows::<K, _>::new(packing, maker.weights, keep, TASK_WINDOWS);
     let (limit, bits) = (Limit::for_keys::<K>(max_memory_bytes), packing.all_bits());
-    for_each_pass(walk, parts.vocabulary, &limit, bits, new, |tasks, range, held_bytes| {
+    for_each_pass(walk, maker.vocabulary, &limit, bits, new, |tasks, range, held_bytes| {
         let keys = tasks.into_iter().map(|windows| windows.keys).collect();
-        parts.of_keys(keys, range, &make, |part, bytes| take(part, held_bytes + bytes))
+        maker.keys_to_rows(keys, range, &make, |part, bytes| take(part, held_bytes + bytes))
     })
 }
 

@@ -4,7 +4,7 @@
 //! (documents cut over segments), `token_walk` (windows of the text), `walk` (both ways), `limit`
 //! (of their memory), `packing`, `key`, `keep`, `weights` and `windows` (windows as numbers),
 //! `entries` and `digits` (sorting them), `passes` (several walks if memory is short), `ordered`,
-//! `rows`, `parts` (rows in parts), and the tasks `count` (with `merged`), `by_document` (with
+//! `rows`, `row_maker` (rows in parts), and the tasks `count` (with `merged`), `by_document` (with
 //! `numbered` and `document_rows`) and `ranked` (with `ranked_segments`). `choice` chooses a
 //! traversal.
 
@@ -23,10 +23,10 @@ pub(super) mod merged;
 mod numbered;
 mod ordered;
 pub(super) mod packing;
-pub(super) mod parts;
 pub(super) mod passes;
 mod ranked;
 mod ranked_segments;
+pub(super) mod row_maker;
 pub(super) mod rows;
 mod short;
 mod token_walk;

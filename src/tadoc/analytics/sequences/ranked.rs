@@ -119,7 +119,7 @@ impl RankedInvertedIndex {
         match by_document.chunk(&doc_ids) {
             Ok(table) => {
                 drop(by_document);
-                return take(Self::of(table, (0, u64::ones(key_bits)))).map(drop);
+                return take(Self::from_table(table, (0, u64::ones(key_bits)))).map(drop);
             }
             Err(Error::Capacity { .. }) => {}
             Err(error) => return Err(error),
@@ -129,7 +129,7 @@ impl RankedInvertedIndex {
         })?;
         for (first, last) in ranges {
             let table = by_document.chunk_of(&doc_ids, &Keep::Within(first, last))?;
-            if !take(Self::of(table, (first, last)))? {
+            if !take(Self::from_table(table, (first, last)))? {
                 break;
             }
         }
@@ -137,7 +137,7 @@ impl RankedInvertedIndex {
     }
 
     /// Builds the index of the rows of `table`, whose keys lie in `range`.
-    fn of(table: DocumentSequenceCounts, range: KeyRange<u64>) -> Self {
+    fn from_table(table: DocumentSequenceCounts, range: KeyRange<u64>) -> Self {
         let packing = table.sequences().packing();
         let parts = sorted_buckets(entries(&table), range, |entries| part(entries, &table));
         let vocabulary = table.sequences().vocabulary().clone();
@@ -189,7 +189,7 @@ impl RankedInvertedIndex {
     ///
     /// # Panics
     /// If `row` is not below [`len`](Self::len).
-    pub fn places_of(&self, row: usize) -> Range<usize> {
+    pub fn entries_of(&self, row: usize) -> Range<usize> {
         self.ends[row]..self.ends[row + 1]
     }
 

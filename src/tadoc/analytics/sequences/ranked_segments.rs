@@ -179,7 +179,7 @@ impl SegmentRanked {
         // The only segment has an id for each word of its own vocabulary.
         let id = |row: u32| vocabulary.ids(row as usize).next().map_or(0, |(_, id)| u64::from(id));
         let key = |row| index.sequences().words(row).fold(0, |key, at| key << word_bits | id(at));
-        let ends = (0..index.len()).map(|row| index.places_of(row).end as u32);
+        let ends = (0..index.len()).map(|row| index.entries_of(row).end as u32);
         Ok(Self {
             keys: (0..index.len()).map(key).collect(),
             starts: std::iter::once(0).chain(ends).collect(),
@@ -235,7 +235,7 @@ mod tests {
                     for row in 0..got.len() {
                         let words = got.sequences().words(row);
                         assert!(words.eq(expected.sequences().words(row)), "{n}, {fold:?}");
-                        assert_eq!(got.places_of(row), expected.places_of(row));
+                        assert_eq!(got.entries_of(row), expected.entries_of(row));
                     }
                     assert_eq!(got.doc_ids(), expected.doc_ids(), "{n}, {fold:?}");
                     assert_eq!(got.counts(), expected.counts(), "{n}, {fold:?}");

@@ -9,7 +9,7 @@
 //! 2^60 of them. Nodes are stored in one vector and found by number, so dropping and walking do not
 //! recurse.
 
-use super::{MAX_FANOUT, Piece, place_in_leaf, replace_in_leaf};
+use super::{MAX_FANOUT, Piece, find_in_leaf, replace_in_leaf};
 
 /// The leaves and the nodes above them.
 #[derive(Debug, Clone)]
@@ -142,7 +142,7 @@ impl NodeTree {
             path.push((node, idx));
             node = children[idx].node;
         }
-        let (idx, within) = place_in_leaf(self.leaf(node), offset);
+        let (idx, within) = find_in_leaf(self.leaf(node), offset);
         (node, idx, within)
     }
 

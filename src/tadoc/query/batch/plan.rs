@@ -13,8 +13,8 @@ use crate::segment::{Corpus, Segment};
 use crate::text::{TokenizerProfile, for_each_token};
 
 use crate::query::batch::offset_lists::OffsetLists;
-use crate::query::matching::climb::MANY_PLACES;
-use crate::query::matching::way::{BYTES_PER_PLACE, DOC_BYTES, Question, Way};
+use crate::query::matching::climb::MANY_POSITIONS;
+use crate::query::matching::way::{BYTES_PER_POSITION, DOC_BYTES, Question, Way};
 use crate::query::search::check_num_hits;
 use crate::read::batch::in_batch;
 use crate::read::decode::too_long;
@@ -245,10 +245,10 @@ impl<'a> WordPlan<'a> {
         for group in self.by_word.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
             let (segment, word, ..) = group[0];
             let reading = group.iter().map(|key| self.reading_bytes(segment, key.2));
-            let reading = reading.fold(0, u64::saturating_add) / BYTES_PER_PLACE;
-            let num_places = self.places(segment, word).min(reading);
-            if num_places >= MANY_PLACES {
-                self.segment(segment).note_words_read(num_places);
+            let reading = reading.fold(0, u64::saturating_add) / BYTES_PER_POSITION;
+            let num_positions = self.num_positions(segment, word).min(reading);
+            if num_positions >= MANY_POSITIONS {
+                self.segment(segment).note_words_read(num_positions);
             }
         }
     }
@@ -287,7 +287,7 @@ impl<'a> WordPlan<'a> {
         let mut shares: Vec<(DocKey, u64)> = Vec::with_capacity(self.by_word.len());
         for group in self.by_word.chunk_by(is_same_word) {
             let (segment, word, ..) = group[0];
-            let share = self.places(segment, word) * BYTES_PER_PLACE / group.len() as u64;
+            let share = self.num_positions(segment, word) * BYTES_PER_POSITION / group.len() as u64;
             let with_share =
                 |&(segment, word, doc, part_idx): &WordKey| ((segment, doc, word, part_idx), share);
             shares.extend(group.iter().map(with_share));
@@ -307,8 +307,8 @@ impl<'a> WordPlan<'a> {
         self.by_word.retain(|key| !is_read[key.3 as usize]);
     }
 
-    /// Returns the number of places of one climb from `word`.
-    fn places(&self, segment: u32, word: WordId) -> u64 {
+    /// Returns the number of positions of one climb from `word`.
+    fn num_positions(&self, segment: u32, word: WordId) -> u64 {
         let segment = self.segment(segment);
         segment.weights_or_derive()[word.index()].min(segment.dag.grammar().symbols.len() as u64)
     }

@@ -126,14 +126,14 @@ impl Asking {
         let mut answers = vec![Answer::default(); group.len()];
         let num_occurrences = segment.weights_or_derive()[word.index()];
         let way = Question::BatchWord { num_occurrences }.way(None, []);
-        if let Way::Climb { max_places } = way {
+        if let Way::Climb { max_positions } = way {
             let range = |key: &WordKey| segment.dag.doc_range(key.2 as usize);
             let ranges: Vec<Range<usize>> = group.iter().map(range).collect();
-            let mut places_left = max_places;
+            let mut positions_left = max_positions;
             let note = |idx: usize, offset| self.note(&mut answers[idx], offset);
             let is_whole = match self.max_hits {
-                None => climb::<false>(segment, &ranges, word, &mut places_left, note),
-                Some(_) => climb::<true>(segment, &ranges, word, &mut places_left, note),
+                None => climb::<false>(segment, &ranges, word, &mut positions_left, note),
+                Some(_) => climb::<true>(segment, &ranges, word, &mut positions_left, note),
             };
             if is_whole {
                 answers.iter_mut().for_each(|answer| answer.offsets.sort_unstable());

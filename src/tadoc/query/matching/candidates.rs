@@ -154,15 +154,15 @@ fn keep_docs_with(docs: &mut DocSet, segment: &Segment, runs: &[ClassRun]) {
     let mut costs: Vec<(u64, Vec<u32>)> = Vec::with_capacity(runs.len());
     for run in runs {
         let tokens = run.tokens(&segment.dictionary);
-        let num_places = |&token: &u32| segment.inverse_or_derive().of(token).len() as u64;
-        let places: u64 = tokens.iter().map(num_places).sum();
+        let num_positions = |&token: &u32| segment.inverse_or_derive().of(token).len() as u64;
+        let places: u64 = tokens.iter().map(num_positions).sum();
         costs.push((places, tokens));
     }
     costs.sort_unstable();
-    for (num_places, tokens) in costs {
+    for (num_positions, tokens) in costs {
         let share = docs.len() as f64 / docs.num_docs().max(1) as f64;
         let bytes_left = (len_bytes as f64 * share) as u64;
-        let question = Question::Docs { num_places, bytes_left };
+        let question = Question::Docs { num_positions, bytes_left };
         if question.way(None, []) != Way::DocsWith {
             return;
         }

@@ -10,20 +10,20 @@ use crate::ids::{RuleId, WordId};
 use crate::segment::{Measure, Segment};
 
 /// Number of places that are climbed through in the time of one look-up of a word in a document.
-pub(in crate::query) const MANY_PLACES: u64 = 8;
+pub(in crate::query) const MANY_POSITIONS: u64 = 8;
 
 /// An element on the way to the root, and the byte offset of the word in its expansion.
 type Step = (u32, u64);
 
 /// Calls `found` with each occurrence of `word` in `ranges`: the index of the range and the byte
 /// offset in it, in no order. The ranges are documents of the root in ascending order, none of them
-/// empty. Returns false if `places_left` was exceeded; `found` may have been called before. Without
-/// `OFFSETS` all offsets are 0, which saves half of the loads.
+/// empty. Returns false if `positions_left` was exceeded; `found` may have been called before.
+/// Without `OFFSETS` all offsets are 0, which saves half of the loads.
 pub(crate) fn climb<const OFFSETS: bool>(
     segment: &Segment,
     ranges: &[Range<usize>],
     word: WordId,
-    places_left: &mut usize,
+    positions_left: &mut usize,
     mut found: impl FnMut(usize, u64),
 ) -> bool {
     let dag = &segment.dag;
@@ -32,13 +32,13 @@ pub(crate) fn climb<const OFFSETS: bool>(
         true => sums.start(dag, Measure::Bytes, position),
         false => 0,
     };
-    let places_before = *places_left;
+    let positions_before = *positions_left;
     let mut pending: Vec<Step> = Vec::new();
     let mut next = Some((u32::from(word), 0u64));
     while let Some((element, offset)) = next {
         let places = inverse.of(element);
-        match places_left.checked_sub(places.len()) {
-            Some(left) => *places_left = left,
+        match positions_left.checked_sub(places.len()) {
+            Some(left) => *positions_left = left,
             None => break,
         }
         for place in places {
@@ -63,9 +63,9 @@ pub(crate) fn climb<const OFFSETS: bool>(
         }
         next = pending.pop();
     }
-    let num_places = (places_before - *places_left) as u64;
-    if num_places >= MANY_PLACES {
-        segment.note_words_read(num_places);
+    let num_positions = (positions_before - *positions_left) as u64;
+    if num_positions >= MANY_POSITIONS {
+        segment.note_words_read(num_positions);
     }
     next.is_none()
 }

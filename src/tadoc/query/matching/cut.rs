@@ -55,7 +55,7 @@ pub(in crate::query) struct CutMatch {
 }
 
 /// A word beside a cut, with its offsets in the whole document.
-struct PlacedWord<'a> {
+struct WordBesideCut<'a> {
     text: &'a str,
     start: u64,
     end: u64,
@@ -80,7 +80,7 @@ pub(in crate::query) fn matches_across(
         return Ok(Vec::new());
     };
     let reach = words.len() as u64 - 1;
-    let mut beside: Vec<PlacedWord<'_>> = Vec::new();
+    let mut beside: Vec<WordBesideCut<'_>> = Vec::new();
     let mut first_word_idx = 0;
     let mut num_before_cut = 0;
     let mut start = PartStart::default();
@@ -105,7 +105,7 @@ pub(in crate::query) fn matches_across(
             let span = word_span(segment, segment.dag.doc_range(doc), word_idx);
             let at = start.bytes + span.byte_offset;
             let text = segment.dictionary.word(span.word);
-            PlacedWord { text, start: at, end: at + span.byte_len }
+            WordBesideCut { text, start: at, end: at + span.byte_len }
         }));
         start = start.after(segment, doc)?;
     }

@@ -15,7 +15,7 @@ use crate::segment::{Occurrence, Segment};
 
 use crate::interrupt::Interrupt;
 use crate::query::matching::doc_set::DocSet;
-use crate::query::matching::places::sort_by_position;
+use crate::query::matching::match_paths::sort_by_position;
 use crate::query::matching::rule_numbers::RuleNumbers;
 
 /// Documents for each occurrence above which counts are kept as a list instead of an array.
@@ -59,7 +59,7 @@ impl<'a> DocCounter<'a> {
     /// Adds a match at each of `places`, which are all places of one element.
     pub fn add(&mut self, places: &[Occurrence]) {
         let (of_root, of_rules) = split(places);
-        self.docs.add_places(self.segment, of_root, 1);
+        self.docs.add_positions(self.segment, of_root, 1);
         of_rules.iter().for_each(|place| self.add_to_rule(place.rule_id, 1));
     }
 
@@ -92,7 +92,7 @@ impl<'a> DocCounter<'a> {
             let places =
                 self.segment.inverse_or_derive().of(self.segment.dag.grammar().element_of(rule_id));
             let (of_root, of_rules) = split(places);
-            self.docs.add_places(self.segment, of_root, count);
+            self.docs.add_positions(self.segment, of_root, count);
             for place in of_rules {
                 interrupt.check()?;
                 self.rules[self.numbers.get(place.rule_id) as usize].1 += count;
@@ -124,7 +124,7 @@ fn split(places: &[Occurrence]) -> (&[Occurrence], &[Occurrence]) {
 
 impl Docs {
     /// Adds `count` matches at each of `places`, which are in the root.
-    fn add_places(&mut self, segment: &Segment, places: &[Occurrence], count: u64) {
+    fn add_positions(&mut self, segment: &Segment, places: &[Occurrence], count: u64) {
         if let Self::One(_, range, sum) = self {
             let before = |end| places.partition_point(|place| (place.position as usize) < end);
             *sum += count * (before(range.end) - before(range.start)) as u64;

@@ -9,7 +9,7 @@
 //!
 //! Reading order: `resolved` (a query as `word_set`s of each dictionary, found by
 //! `dictionary_search`), `occurrences` (answers for one segment), `phrase` (matches inside rules),
-//! `places` and `rule_set` (from matches to hits, in order), `doc_counts`, `doc_set` and
+//! `match_paths` and `rule_set` (from matches to hits, in order), `doc_counts`, `doc_set` and
 //! `rule_numbers` (counts only), `climb` (rare words), `scan` (small documents), `kept_count`
 //! (segments that keep the words of documents), `way` (the choice between these), `cut` (documents that were cut at a block border),
 //! `neighbours` (tokens around an occurrence), `candidates` (documents that a predicate on the text
@@ -22,10 +22,10 @@ pub(in crate::query) mod dictionary_search;
 pub(in crate::query) mod doc_counts;
 pub(in crate::query) mod doc_set;
 pub(in crate::query) mod kept_count;
+pub(in crate::query) mod match_paths;
 pub(in crate::query) mod neighbours;
 pub(in crate::query) mod occurrences;
 pub(in crate::query) mod phrase;
-pub(in crate::query) mod places;
 pub(in crate::query) mod resolved;
 pub(in crate::query) mod rule_numbers;
 pub(in crate::query) mod rule_set;

@@ -17,14 +17,14 @@ use crate::segment::{DocWords, Measure, Occurrence, Segment};
 use crate::interrupt::Canceller;
 use crate::query::matching::doc_counts::DocCounter;
 use crate::query::matching::doc_set::DocSet;
+use crate::query::matching::match_paths::{MatchPathsBuilder, PositionedMatch, Walk};
 use crate::query::matching::phrase::{Match, Phrase, word_span};
-use crate::query::matching::places::{PlacedMatch, PlacesBuilder, Walk};
 use crate::query::matching::scan::{Found, scan_doc};
 use crate::query::matching::way::{Form, Question, Want, Way};
 use crate::query::matching::word_set::WordSet;
 
-/// Number of places that one parallel task resolves.
-const PLACES_PER_TASK: usize = 1 << 14;
+/// Number of positions that one parallel task resolves.
+const POSITIONS_PER_TASK: usize = 1 << 14;
 
 /// One item of a query as non-empty sets of words of a segment.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl<'a> Item<'a> {
             _ => {}
         }
         if filter.is_some() {
-            self.segment.note_words_read(self.num_places());
+            self.segment.note_words_read(self.num_positions());
         }
         let mut docs = filter.into_iter().flat_map(DocSet::iter);
         let mut counter = match (docs.next(), docs.next()) {
@@ -100,36 +100,36 @@ impl<'a> Item<'a> {
         }
         let dag = &self.segment.dag;
         let mut interrupt = self.canceller.interrupt();
-        let mut builder = PlacesBuilder::new(self.segment);
-        let (places, byte_lens) = if let [words] = self.words {
+        let mut builder = MatchPathsBuilder::new(self.segment);
+        let (paths, byte_lens) = if let [words] = self.words {
             let only = words.only();
             let direct = match only {
                 Some(word) => Cow::Borrowed(self.segment.inverse_or_derive().of(word.into())),
-                None => Cow::Owned(words.places(self.segment)),
+                None => Cow::Owned(words.positions(self.segment)),
             };
             builder.add_rules(direct.iter().map(|place| place.rule_id));
             builder.climb(&mut interrupt)?;
-            let places = match only {
+            let paths = match only {
                 Some(_) => builder.finish_words(&direct)?,
                 None => builder.finish_keys(keys_of(self.segment, words))?,
             };
-            (places, words.ids().map(|word| dag.len_bytes(word)).collect())
+            (paths, words.ids().map(|word| dag.len_bytes(word)).collect())
         } else {
-            let matches = self.placed_matches()?;
+            let matches = self.positioned_matches()?;
             builder.add_rules(matches.iter().map(|matched| matched.rule_id));
             builder.climb(&mut interrupt)?;
             let byte_lens = matches.iter().map(|matched| matched.byte_len).collect();
             (builder.finish_matches(&matches)?, byte_lens)
         };
-        Ok(ItemStream::Walked { walk: places.walk(filter.cloned()), byte_lens })
+        Ok(ItemStream::Walked { walk: paths.walk(filter.cloned()), byte_lens })
     }
 
     fn rarest_weight(&self) -> u64 {
         self.words.iter().map(|words| words.weight(self.segment)).min().unwrap_or(0)
     }
 
-    /// Returns an estimate of the number of places of a climb.
-    fn num_places(&self) -> u64 {
+    /// Returns an estimate of the number of positions of a climb.
+    fn num_positions(&self) -> u64 {
         self.rarest_weight().min(self.segment.dag.grammar().symbols.len() as u64)
     }
 
@@ -148,12 +148,12 @@ impl<'a> Item<'a> {
     /// Returns the first way behind `after` to the occurrences in the documents of `filter` (all if
     /// there is none).
     fn way(&self, want: Want, filter: Option<&DocSet>, after: Option<Way>) -> Way {
-        let (form, num_places) = (self.form(), self.num_places());
+        let (form, num_positions) = (self.form(), self.num_positions());
         let num_docs = filter.map(|docs| docs.len() as u64);
         // The kept words are of no use for a phrase, nor for all documents.
         let can_use_kept = filter.is_some() && form != Form::Phrase;
         let keeps_words = can_use_kept && self.kept_words().is_some();
-        let question = Question::Search { want, form, num_places, num_docs, keeps_words };
+        let question = Question::Search { want, form, num_positions, num_docs, keeps_words };
         let docs = filter.into_iter().flat_map(DocSet::iter);
         question.way(after, docs.map(|doc| self.segment.doc_len_bytes_or_derive(doc)))
     }
@@ -197,32 +197,33 @@ impl<'a> Item<'a> {
             Ok(matches)
         };
         let anchors = phrase.anchors();
-        if anchors.len() <= PLACES_PER_TASK {
+        if anchors.len() <= POSITIONS_PER_TASK {
             return resolve(&anchors);
         }
-        let portions: Result<Vec<_>> = anchors.par_chunks(PLACES_PER_TASK).map(resolve).collect();
+        let portions: Result<Vec<_>> =
+            anchors.par_chunks(POSITIONS_PER_TASK).map(resolve).collect();
         Ok(portions?.concat())
     }
 
     /// Returns the matches with their bytes, by rule and offset.
-    fn placed_matches(&self) -> Result<Vec<PlacedMatch>> {
+    fn positioned_matches(&self) -> Result<Vec<PositionedMatch>> {
         let (dag, sums) = (&self.segment.dag, self.segment.prefix_sums_or_derive());
         let mut matches = self.matches()?;
         matches.sort_unstable_by_key(|matched| (matched.rule_id, matched.doc, matched.word_idx));
-        let place = |matched: &Match| {
+        let positioned = |matched: &Match| {
             let range = matched.range(dag);
             let word_idx = matched.word_idx;
             let (position, _) = sums.locate(dag, Measure::Words, range.clone(), word_idx);
             let first = word_span(self.segment, range.clone(), word_idx);
             let last = word_span(self.segment, range, word_idx + self.words.len() as u64 - 1);
-            PlacedMatch {
+            PositionedMatch {
                 rule_id: matched.rule_id,
                 position: position as u32,
                 offsets: [first.byte_offset, word_idx],
                 byte_len: last.byte_offset + last.byte_len - first.byte_offset,
             }
         };
-        Ok(matches.par_iter().with_min_len(PLACES_PER_TASK).map(place).collect())
+        Ok(matches.par_iter().with_min_len(POSITIONS_PER_TASK).map(positioned).collect())
     }
 }
 

@@ -82,7 +82,7 @@ impl<'a> Phrase<'a> {
         let anchor = &self.words[self.anchor];
         match anchor.only() {
             Some(word) => Cow::Borrowed(self.segment.inverse_or_derive().of(word.into())),
-            None => Cow::Owned(anchor.places(self.segment)),
+            None => Cow::Owned(anchor.positions(self.segment)),
         }
     }
 

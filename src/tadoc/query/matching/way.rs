@@ -1,29 +1,29 @@
 //! Ways to the occurrences of a word, and the choice between them.
 
 use crate::query::matching::way::Way::{
-    Climb, DocCounts, DocsWith, KeptWords, Places, Resolve, Scan, Search, Weights,
+    Climb, DocCounts, DocsWith, KeptWords, MatchPaths, Resolve, Scan, Search, Weights,
 };
 
 /// Bytes of text that are scanned in the time of one place gathered (15 ns at 1 GB/s).
-pub(in crate::query) const BYTES_PER_PLACE: u64 = 16;
+pub(in crate::query) const BYTES_PER_POSITION: u64 = 16;
 /// The same if rules without the word are skipped, because the segment keeps words.
-const SKIPPED_BYTES_PER_PLACE: u64 = 4 * BYTES_PER_PLACE;
+const SKIPPED_BYTES_PER_POSITION: u64 = 4 * BYTES_PER_POSITION;
 /// Cost of reading a document of a batch beside its text, in bytes of text.
 pub(in crate::query) const DOC_BYTES: u64 = 512;
 /// Number of occurrences above which a batch does not climb from a word path by path.
 const MAX_RARE_WEIGHT: u64 = 256;
 /// Most places of one climb in a batch: in a grammar of long chains a word has more places than
 /// occurrences.
-const MAX_BATCH_PLACES: usize = 2048;
+const MAX_BATCH_POSITIONS: usize = 2048;
 /// Most places of a climb in a living corpus before another way is taken. A climb takes 10 to 50 ns
 /// a place; the other way takes 2 us before it begins.
-const MAX_LIVING_PLACES: usize = 128;
+const MAX_LIVING_POSITIONS: usize = 128;
 /// The same if the segments keep words: reading such a document takes less than half as long.
-const MAX_KEPT_LIVING_PLACES: usize = MAX_LIVING_PLACES / 4;
+const MAX_KEPT_LIVING_POSITIONS: usize = MAX_LIVING_POSITIONS / 4;
 /// Number of places that are always followed to list documents; they take about ten microseconds.
-const MIN_LISTED_PLACES: u64 = 4096;
+const MIN_LISTED_POSITIONS: u64 = 4096;
 /// Bytes of text that are decoded and compared in the time of one step of listing documents.
-const DECODED_BYTES_PER_PLACE: u64 = 8;
+const DECODED_BYTES_PER_POSITION: u64 = 8;
 
 /// A way to the occurrences of an item, in the order in which ways are tried.
 ///
@@ -63,7 +63,7 @@ const DECODED_BYTES_PER_PLACE: u64 = 8;
 ///                             before the next two ways
 /// DocCounts      Search       counts by document, if no way above     O(places of the matches and
 ///                             applies                                 of the rules above them)
-/// Places         Search       hits, if no way above applies           gather and sort: O(places),
+/// MatchPaths     Search       hits, if no way above applies           gather and sort: O(places),
 ///                             (entries: the sorted places)            at most G entries; walk: two
 ///                                                                     additions a step
 /// DocsWith       Docs         documents of a predicate on the text,   O(places of the tokens and
@@ -81,7 +81,7 @@ pub(crate) enum Way {
     /// Climb path by path (`climb`), through at most so many places.
     Climb {
         /// Number of places after which the next way is taken.
-        max_places: usize,
+        max_positions: usize,
     },
     /// Ask a search, which chooses for each segment (`occurrences`).
     Search,
@@ -89,8 +89,8 @@ pub(crate) enum Way {
     Resolve,
     /// Pass counts from rules to documents (`doc_counts`).
     DocCounts,
-    /// Gather and sort the places, then walk from documents to matches (`places`).
-    Places,
+    /// Gather and sort the places, then walk from documents to matches (`match_paths`).
+    MatchPaths,
     /// List the documents above the places (`doc_counts`, `candidates`).
     DocsWith,
 }
@@ -121,7 +121,7 @@ pub(crate) enum Question {
     /// The number of occurrences of an item in all documents of a segment.
     Total { form: Form },
     /// The occurrences of an item in `num_docs` documents of a segment, or in all of them.
-    Search { want: Want, form: Form, num_places: u64, num_docs: Option<u64>, keeps_words: bool },
+    Search { want: Want, form: Form, num_positions: u64, num_docs: Option<u64>, keeps_words: bool },
     /// All words that a batch asks of one document. Their climbs cost as much as reading
     /// `climb_bytes` of text.
     BatchDoc { climb_bytes: u64, keeps_words: bool },
@@ -129,9 +129,9 @@ pub(crate) enum Question {
     BatchWord { num_occurrences: u64 },
     /// One word in one document of a living corpus.
     Living { keeps_words: bool },
-    /// The documents that contain one of several tokens with `num_places` places. Without the list
+    /// The documents that contain one of several tokens with `num_positions`. Without the list
     /// `bytes_left` of text have to be read.
-    Docs { num_places: u64, bytes_left: u64 },
+    Docs { num_positions: u64, bytes_left: u64 },
 }
 
 impl Question {
@@ -142,20 +142,20 @@ impl Question {
         match *self {
             Self::Total { form: Form::Phrase } => Resolve,
             Self::Total { .. } => Weights,
-            Self::Search { want, form, num_places, num_docs, keeps_words } => {
+            Self::Search { want, form, num_positions, num_docs, keeps_words } => {
                 let is_word_kept = keeps_words && form == Form::Word && !is_tried(KeptWords);
-                if is_word_kept && num_docs.is_some_and(|num_docs| num_docs <= num_places) {
+                if is_word_kept && num_docs.is_some_and(|num_docs| num_docs <= num_positions) {
                     return KeptWords;
                 }
-                let bytes_per_place = match form {
-                    Form::Word | Form::Pattern if keeps_words => SKIPPED_BYTES_PER_PLACE,
-                    _ => BYTES_PER_PLACE,
+                let bytes_per_position = match form {
+                    Form::Word | Form::Pattern if keeps_words => SKIPPED_BYTES_PER_POSITION,
+                    _ => BYTES_PER_POSITION,
                 };
-                let max_bytes = num_places.saturating_mul(bytes_per_place);
+                let max_bytes = num_positions.saturating_mul(bytes_per_position);
                 match want {
                     _ if num_docs.is_some() && is_sum_within(doc_bytes, max_bytes) => Scan,
                     Want::Counts => DocCounts,
-                    Want::Hits => Places,
+                    Want::Hits => MatchPaths,
                 }
             }
             Self::BatchDoc { keeps_words: true, .. } if !is_tried(KeptWords) => KeptWords,
@@ -163,24 +163,24 @@ impl Question {
                 let max_bytes = climb_bytes.checked_sub(DOC_BYTES + 1);
                 match max_bytes.is_some_and(|max_bytes| is_sum_within(doc_bytes, max_bytes)) {
                     true => Scan,
-                    false => Climb { max_places: MAX_BATCH_PLACES },
+                    false => Climb { max_positions: MAX_BATCH_POSITIONS },
                 }
             }
             Self::BatchWord { num_occurrences } => {
-                let climb = Climb { max_places: MAX_BATCH_PLACES };
+                let climb = Climb { max_positions: MAX_BATCH_POSITIONS };
                 let is_rare = num_occurrences <= MAX_RARE_WEIGHT;
                 if is_rare && !is_tried(climb) { climb } else { Search }
             }
             Self::Living { keeps_words: true } if !is_tried(KeptWords) => KeptWords,
             Self::Living { keeps_words } => {
-                let max_places =
-                    if keeps_words { MAX_KEPT_LIVING_PLACES } else { MAX_LIVING_PLACES };
-                let climb = Climb { max_places };
+                let max_positions =
+                    if keeps_words { MAX_KEPT_LIVING_POSITIONS } else { MAX_LIVING_POSITIONS };
+                let climb = Climb { max_positions };
                 if is_tried(climb) { Search } else { climb }
             }
-            Self::Docs { num_places, bytes_left } => {
-                let is_listed = num_places <= MIN_LISTED_PLACES
-                    || num_places.saturating_mul(DECODED_BYTES_PER_PLACE) <= bytes_left;
+            Self::Docs { num_positions, bytes_left } => {
+                let is_listed = num_positions <= MIN_LISTED_POSITIONS
+                    || num_positions.saturating_mul(DECODED_BYTES_PER_POSITION) <= bytes_left;
                 if is_listed { DocsWith } else { Scan }
             }
         }
@@ -196,12 +196,12 @@ fn is_sum_within(lens: impl IntoIterator<Item = u64>, max: u64) -> bool {
 mod tests {
     use super::*;
 
-    const BATCH_CLIMB: Way = Climb { max_places: 2048 };
+    const BATCH_CLIMB: Way = Climb { max_positions: 2048 };
 
     /// Returns the way of a search for an item with 10 places in documents of `doc_bytes`.
     fn searched(want: Want, form: Form, keeps_words: bool, doc_bytes: &[u64]) -> Way {
         let num_docs = Some(doc_bytes.len() as u64);
-        let question = Question::Search { want, form, num_places: 10, num_docs, keeps_words };
+        let question = Question::Search { want, form, num_positions: 10, num_docs, keeps_words };
         question.way(None, doc_bytes.iter().copied())
     }
 
@@ -231,17 +231,18 @@ mod tests {
             (Form::Phrase, true, 160),
         ] {
             assert_eq!(searched(Want::Hits, form, keeps_words, &[max - 9, 9]), Scan);
-            assert_eq!(searched(Want::Hits, form, keeps_words, &[max - 9, 10]), Places);
+            assert_eq!(searched(Want::Hits, form, keeps_words, &[max - 9, 10]), MatchPaths);
             assert_eq!(searched(Want::Counts, form, keeps_words, &[max - 9, 10]), DocCounts);
         }
     }
 
     #[test]
     fn searches_without_a_filter_follow_all_places() {
-        for (want, expected) in [(Want::Counts, DocCounts), (Want::Hits, Places)] {
+        for (want, expected) in [(Want::Counts, DocCounts), (Want::Hits, MatchPaths)] {
             for (form, keeps_words) in [(Form::Word, true), (Form::Phrase, false)] {
-                let (num_places, num_docs) = (u64::MAX, None);
-                let question = Question::Search { want, form, num_places, num_docs, keeps_words };
+                let (num_positions, num_docs) = (u64::MAX, None);
+                let question =
+                    Question::Search { want, form, num_positions, num_docs, keeps_words };
                 assert_eq!(question.way(None, []), expected);
             }
         }
@@ -250,9 +251,10 @@ mod tests {
     #[test]
     fn a_search_goes_on_behind_the_kept_words() {
         let (want, form, num_docs) = (Want::Hits, Form::Word, Some(1));
-        let question = Question::Search { want, form, num_places: 10, num_docs, keeps_words: true };
+        let question =
+            Question::Search { want, form, num_positions: 10, num_docs, keeps_words: true };
         assert_eq!(question.way(Some(KeptWords), [640]), Scan);
-        assert_eq!(question.way(Some(KeptWords), [641]), Places);
+        assert_eq!(question.way(Some(KeptWords), [641]), MatchPaths);
     }
 
     #[test]
@@ -275,18 +277,19 @@ mod tests {
 
     #[test]
     fn living_corpora_look_up_then_climb_then_search() {
-        for (keeps_words, max_places) in [(false, 128), (true, 32)] {
+        for (keeps_words, max_positions) in [(false, 128), (true, 32)] {
             let question = Question::Living { keeps_words };
-            let first = if keeps_words { KeptWords } else { Climb { max_places } };
+            let first = if keeps_words { KeptWords } else { Climb { max_positions } };
             assert_eq!(question.way(None, []), first);
-            assert_eq!(question.way(Some(KeptWords), []), Climb { max_places });
-            assert_eq!(question.way(Some(Climb { max_places }), []), Search);
+            assert_eq!(question.way(Some(KeptWords), []), Climb { max_positions });
+            assert_eq!(question.way(Some(Climb { max_positions }), []), Search);
         }
     }
 
     #[test]
     fn documents_are_listed_where_reading_them_takes_longer() {
-        let way = |num_places, bytes_left| Question::Docs { num_places, bytes_left }.way(None, []);
+        let way =
+            |num_positions, bytes_left| Question::Docs { num_positions, bytes_left }.way(None, []);
         assert_eq!([way(4096, 0), way(4097, 0)], [DocsWith, Scan]);
         assert_eq!([way(5000, 40_000), way(5000, 39_999)], [DocsWith, Scan]);
     }

@@ -104,8 +104,8 @@ impl WordSet {
         self.ids().map(|id| weights[id as usize]).sum()
     }
 
-    /// Returns the places of the words, one word after the other.
-    pub fn places(&self, segment: &Segment) -> Vec<Occurrence> {
+    /// Returns the positions of the words, one word after the other.
+    pub fn positions(&self, segment: &Segment) -> Vec<Occurrence> {
         let inverse = segment.inverse_or_derive();
         self.ids().flat_map(|id| inverse.of(id)).copied().collect()
     }

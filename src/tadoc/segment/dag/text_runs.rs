@@ -462,7 +462,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Returns the end of the texts as the place of an element.
-    fn place(&self) -> u32 {
+    fn text_end(&self) -> u32 {
         let after_blank = if self.texts.last() == Some(&b' ') { AFTER_BLANK } else { 0 };
         self.texts.len() as u32 | after_blank
     }
@@ -472,7 +472,7 @@ impl<'a> Builder<'a> {
     fn put_down(&mut self, element: u32) {
         let dag = self.dag;
         let (symbols, sums) = (&dag.grammar().symbols, self.sums);
-        self.places[element as usize] = self.place();
+        self.places[element as usize] = self.text_end();
         let Some(rule_id) = dag.rule_of(element) else {
             self.put_down_token(element);
             return;
@@ -498,7 +498,7 @@ impl<'a> Builder<'a> {
                 self.texts.extend_from_within(start..end);
                 continue;
             }
-            self.places[inner as usize] = self.place();
+            self.places[inner as usize] = self.text_end();
             match dag.rule_of(inner) {
                 None => self.put_down_token(inner),
                 Some(rule_id) => {

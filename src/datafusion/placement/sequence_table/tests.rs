@@ -1,11 +1,11 @@
-//! Comparisons of parts of sequences and pairs with the rows of the cores, for one segment and
+//! Comparisons of slices of sequences and pairs with the rows of the cores, for one segment and
 //! many, with and without folded words.
 
 use std::sync::Arc;
 
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, UnboundedMemoryPool};
 
-use crate::placement::row_keys::{PART_SAMPLES, word_bits};
+use crate::placement::row_keys::{SLICE_SAMPLES, word_bits};
 use tadoc::analytics::{Cooccurrences, Fold, SequenceCounts, Sequences, Traversal};
 use tadoc::segment::Corpus;
 use testkit::corpus_of_texts;
@@ -74,15 +74,17 @@ fn parts_are_the_rows_of_the_cores() {
         for what in [sequences(2), sequences(3), sequences(8), pairs(1), pairs(9)] {
             let segments = 0..corpus.segments().len();
             let segments: Vec<_> = segments.map(|at| from_segment(&corpus, at, what)).collect();
-            let parts = SequenceParts::new(&vocabulary, what, segments, held());
-            assert!(parts.num_parts() > 1 || what.num_words == 2, "{what:?}");
+            let table = SequenceTable::new(&vocabulary, what, segments, held());
+            assert!(table.num_slices() > 1 || what.num_words == 2, "{what:?}");
             let (sequences, counts) = counted(vocabulary.clone(), what);
             let mut row = 0;
-            for part in (0..parts.num_parts()).map(|at| parts.part(at).unwrap()) {
-                assert!(part.len() <= SAMPLED_ROWS * (PART_SAMPLES + 1 + corpus.segments().len()));
-                for at in 0..part.len() {
-                    assert!(part.words(at).eq(sequences.words(row)), "{what:?}, row {row}");
-                    assert_eq!(part.counts()[at], counts[row], "{what:?}, row {row}");
+            for slice in (0..table.num_slices()).map(|at| table.slice(at).unwrap()) {
+                assert!(
+                    slice.len() <= SAMPLED_ROWS * (SLICE_SAMPLES + 1 + corpus.segments().len())
+                );
+                for at in 0..slice.len() {
+                    assert!(slice.words(at).eq(sequences.words(row)), "{what:?}, row {row}");
+                    assert_eq!(slice.counts()[at], counts[row], "{what:?}, row {row}");
                     row += 1;
                 }
             }
@@ -96,22 +98,22 @@ fn what_occurs_nowhere_is_left_out_and_counts_are_64_bits() {
     let corpus = corpus_of_texts(1 << 20, &documents(40));
     let vocabulary = Vocabulary::new(&corpus).unwrap();
     let what = Counted { num_words: 2, min_count: 1, are_pairs: false };
-    let parts = |count| {
+    let slices = |count| {
         let mut segment = from_segment(&corpus, 0, what);
         let num_rows = segment.keys.len();
         segment.counts[1] = count;
-        (num_rows, SequenceParts::new(&vocabulary, what, vec![segment], held()).part(0).unwrap())
+        (num_rows, SequenceTable::new(&vocabulary, what, vec![segment], held()).slice(0).unwrap())
     };
-    let (num_rows, part) = parts(0);
-    assert_eq!(part.len(), num_rows - 1);
-    assert_eq!(parts(u64::MAX).1.counts()[1], u64::MAX);
+    let (num_rows, slice) = slices(0);
+    assert_eq!(slice.len(), num_rows - 1);
+    assert_eq!(slices(u64::MAX).1.counts()[1], u64::MAX);
     // Folded words may turn two rows into one.
     let one = corpus_of_one_word();
     let folded = Vocabulary::new(&one).unwrap().folded(Fold::Case).unwrap();
     let mut segment = from_segment(&one, 0, what);
     segment.counts.fill(u64::MAX);
-    let parts = SequenceParts::new(&folded, what, vec![segment], held());
-    assert!(parts.part(0).is_err());
+    let table = SequenceTable::new(&folded, what, vec![segment], held());
+    assert!(table.slice(0).is_err());
 }
 
 fn corpus_of_one_word() -> Corpus {
@@ -124,6 +126,6 @@ fn nothing_is_one_part_without_rows() {
     let vocabulary = Vocabulary::new(&corpus).unwrap();
     let what = Counted { num_words: 3, min_count: 1, are_pairs: false };
     let segments = (0..corpus.segments().len()).map(|at| from_segment(&corpus, at, what)).collect();
-    let parts = SequenceParts::new(&vocabulary, what, segments, held());
-    assert_eq!((parts.num_parts(), parts.part(0).unwrap().len()), (1, 0));
+    let table = SequenceTable::new(&vocabulary, what, segments, held());
+    assert_eq!((table.num_slices(), table.slice(0).unwrap().len()), (1, 0));
 }

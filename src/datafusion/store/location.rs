@@ -16,46 +16,46 @@ use tadoc_store::{LivingStore, Part, Storage, StoreOptions, storage_in};
 
 /// A folder or prefix that may hold a living corpus.
 #[derive(Debug, Clone)]
-pub(crate) struct LivingPlace {
-    pub(super) place: ParsedLocation,
+pub(crate) struct LivingLocation {
+    pub(super) parsed: ParsedLocation,
     location: String,
 }
 
-impl LivingPlace {
+impl LivingLocation {
     /// Parses `location` without checking what exists there.
     ///
     /// # Errors
     /// A plan error if `location` is not a location.
     pub(crate) fn parse(location: &str) -> Result<Self> {
-        Ok(Self { place: ParsedLocation::parse(location)?, location: location.to_string() })
+        Ok(Self { parsed: ParsedLocation::parse(location)?, location: location.to_string() })
     }
 
-    /// Returns the place of `location`; `None` if it is a file or a glob.
+    /// Returns the location of a folder or prefix; `None` if it is a file or a glob.
     ///
     /// # Errors
     /// A plan error if `location` is not a location.
-    pub(crate) fn of(location: &str) -> Result<Option<Self>> {
+    pub(crate) fn from_folder_or_prefix(location: &str) -> Result<Option<Self>> {
         let found = Self::parse(location)?;
         let may_be = match found.folder() {
             Some(folder) => folder.is_dir(),
-            None => !found.place.is_on_web() && !location.ends_with(CORPUS_EXTENSION),
+            None => !found.parsed.is_on_web() && !location.ends_with(CORPUS_EXTENSION),
         };
-        Ok((may_be && found.place.glob.is_none()).then_some(found))
+        Ok((may_be && found.parsed.glob.is_none()).then_some(found))
     }
 
-    /// Returns a key of the place that is independent of the spelling of the location.
+    /// Returns a key that is independent of the spelling of the location.
     pub(crate) fn key(&self) -> String {
-        format!("{}{}", &self.place.url[..url::Position::BeforePath], self.place.path)
+        format!("{}{}", &self.parsed.url[..url::Position::BeforePath], self.parsed.path)
     }
 
-    /// Opens the corpus at this place; `None` if there is none.
+    /// Opens the corpus at this location; `None` if there is none.
     ///
     /// # Errors
     /// Errors of the store and of the latest version.
     pub(crate) async fn open(&self, runtime: &RuntimeEnv) -> Result<Option<LivingStore>> {
-        let path = &self.place.path;
+        let path = &self.parsed.path;
         if self.folder().is_none() && !path.as_ref().is_empty() {
-            let store = object_store(runtime, &self.place.url)?;
+            let store = object_store(runtime, &self.parsed.url)?;
             if store.head(path).await.is_ok() {
                 return Ok(None);
             }
@@ -70,11 +70,11 @@ impl LivingPlace {
     /// Returns the storage of a living corpus that exists or is created here.
     ///
     /// # Errors
-    /// A plan error if there is no store for the place.
+    /// A plan error if there is no store for the location.
     pub(super) fn storage(&self, runtime: &RuntimeEnv) -> Result<Arc<dyn Storage>> {
-        let place = self.folder().unwrap_or_else(|| PathBuf::from(&self.location));
+        let location = self.folder().unwrap_or_else(|| PathBuf::from(&self.location));
         let store_of = |url: &url::Url| object_store(runtime, url).map_err(core_error);
-        storage_in(place, store_of).map_err(datafusion_error)
+        storage_in(location, store_of).map_err(datafusion_error)
     }
 
     /// Returns the file of `part`; `None` for edits. Such a file never changes, so no request goes
@@ -82,7 +82,7 @@ impl LivingPlace {
     pub(crate) fn file(&self, part: &Part) -> Option<SourceFile> {
         let Part::File { len_bytes, crc32c, .. } = part else { return None };
         let name = part.file_name()?;
-        let parts = self.place.path.parts();
+        let parts = self.parsed.path.parts();
         let meta = ObjectMeta {
             location: parts.chain(Path::from(name.as_str()).parts()).collect(),
             last_modified: Default::default(),
@@ -90,14 +90,14 @@ impl LivingPlace {
             e_tag: Some(format!("crc32c-{crc32c:08x}")),
             version: None,
         };
-        let on_disk = self.folder().and_then(|folder| DiskFile::of(folder.join(&name)));
+        let on_disk = self.folder().and_then(|folder| DiskFile::from_path(folder.join(&name)));
         let found = FoundFile { relative: name.clone(), meta, on_disk };
-        Some(self.place.file(self.place.display(&name), found))
+        Some(self.parsed.file(self.parsed.display(&name), found))
     }
 
-    /// Returns the folder on the local disk, if the place is on it.
+    /// Returns the folder on the local disk, if the location is on it.
     fn folder(&self) -> Option<PathBuf> {
-        self.place.disk.clone()
+        self.parsed.disk.clone()
     }
 }
 
@@ -106,11 +106,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_and_globs_are_no_places() {
+    fn files_and_globs_hold_no_living_corpus() {
         for location in ["*.tadoc", "s3://bucket/x.tadoc", "no/such/folder", "http://host/notes"] {
-            assert!(LivingPlace::of(location).unwrap().is_none(), "{location}");
+            assert!(
+                LivingLocation::from_folder_or_prefix(location).unwrap().is_none(),
+                "{location}"
+            );
         }
-        assert!(LivingPlace::of("src").unwrap().is_some());
-        assert!(LivingPlace::of("s3://bucket/notes/").unwrap().is_some());
+        assert!(LivingLocation::from_folder_or_prefix("src").unwrap().is_some());
+        assert!(LivingLocation::from_folder_or_prefix("s3://bucket/notes/").unwrap().is_some());
     }
 }

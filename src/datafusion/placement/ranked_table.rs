@@ -1,14 +1,14 @@
-//! Documents of sequences, by rank, that devices found in segments, as rows of the corpus, part by
-//! part.
+//! Documents of sequences, by rank, that devices found in segments, as rows of the corpus, slice by
+//! slice.
 //!
 //! ```text
 //! segment 0   a b: 3 in 7, 1 in 2          documents 0 to 9   ┐
 //! segment 1   a b: 2 in 0    (document 10)                    ┴─▶ a b: 3 in 7, 2 in 10, 1 in 2
 //! ```
 //!
-//! The partitions that send parts also make them, as for
-//! [`SequenceParts`](crate::placement::sequence_parts::SequenceParts). All parts have about the
-//! same number of rows, and all rows of a sequence are in one part. Words must not be folded.
+//! The partitions that send slices also make them, as for
+//! [`SequenceTable`](crate::placement::sequence_table::SequenceTable). All slices have about the
+//! same number of rows, and all rows of a sequence are in one slice. Words must not be folded.
 //! O(rows), and the time to sort the documents of a sequence of several segments. The function that
 //! gives the same rows at once is
 //! [`RankedInvertedIndex::from_segments`](tadoc::analytics::RankedInvertedIndex::from_segments).
@@ -25,12 +25,12 @@ use crate::placement::row_keys::{RowKeys, SAMPLED_ROWS, SegmentKeys, ranges, wor
 
 /// The rows of all segments.
 #[derive(Debug)]
-pub(crate) struct RankedParts {
+pub(crate) struct RankedTable {
     keys: RowKeys,
     segments: Vec<Entries>,
     /// For each document, true if it is asked for. Empty if all documents are asked for.
     is_wanted: Vec<bool>,
-    /// Start of each part in each segment, and the end of the last part.
+    /// Start of each slice in each segment, and the end of the last slice.
     starts: Vec<Vec<usize>>,
     /// Reservation of the memory of the rows.
     _held: MemoryReservation,
@@ -45,9 +45,9 @@ struct Entries {
     counts: Vec<u64>,
 }
 
-/// The rows of one part, ascending by sequence and rank.
+/// The rows of one slice, ascending by sequence and rank.
 #[derive(Debug)]
-pub(crate) struct RankedPart {
+pub(crate) struct RankedSlice {
     num_words: usize,
     word_bits: u32,
     /// Key of the sequence of each row.
@@ -57,7 +57,7 @@ pub(crate) struct RankedPart {
     ranks: Vec<u64>,
 }
 
-impl RankedParts {
+impl RankedTable {
     /// Builds the rows of sequences of `n` words in `docs` from the rows of all `segments` of the
     /// corpus of `vocabulary`, whose words are not folded. `held` is the reservation of their
     /// memory.
@@ -90,16 +90,16 @@ impl RankedParts {
         Ok(Self { keys, segments, is_wanted, starts, _held: held })
     }
 
-    /// Returns the number of parts, at least 1.
-    pub(crate) fn num_parts(&self) -> usize {
+    /// Returns the number of slices, at least 1.
+    pub(crate) fn num_slices(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Returns the rows of part `at`. They follow those of the part before.
+    /// Returns the rows of slice `at`. They follow those of the slice before.
     ///
     /// # Panics
-    /// Panics if `at` is not below [`num_parts`](Self::num_parts).
-    pub(crate) fn part(&self, at: usize) -> RankedPart {
+    /// Panics if `at` is not below [`num_slices`](Self::num_slices).
+    pub(crate) fn slice(&self, at: usize) -> RankedSlice {
         let mut sequences: Vec<(u64, usize, usize)> = Vec::new();
         for (segment_idx, range) in ranges(&self.starts, at).into_iter().enumerate() {
             sequences.extend(range.map(|at| (self.keys.key(segment_idx, at), segment_idx, at)));
@@ -114,7 +114,7 @@ impl RankedParts {
         });
         let num_rows = num_rows.sum();
         let new = || Vec::with_capacity(num_rows);
-        let mut part = RankedPart {
+        let mut slice = RankedSlice {
             num_words: self.keys.num_words,
             word_bits: self.keys.word_bits,
             keys: new(),
@@ -131,12 +131,12 @@ impl RankedParts {
             if equal.len() > 1 {
                 found.sort_unstable_by_key(|&(doc_id, count)| (Reverse(count), doc_id));
             }
-            part.keys.resize(part.keys.len() + found.len(), equal[0].0);
-            part.doc_ids.extend(found.iter().map(|&(doc_id, _)| doc_id));
-            part.counts.extend(found.iter().map(|&(_, count)| count));
-            part.ranks.extend(1..=found.len() as u64);
+            slice.keys.resize(slice.keys.len() + found.len(), equal[0].0);
+            slice.doc_ids.extend(found.iter().map(|&(doc_id, _)| doc_id));
+            slice.counts.extend(found.iter().map(|&(_, count)| count));
+            slice.ranks.extend(1..=found.len() as u64);
         }
-        part
+        slice
     }
 }
 
@@ -162,7 +162,7 @@ impl Entries {
     }
 }
 
-impl RankedPart {
+impl RankedSlice {
     /// Returns the number of rows.
     pub(crate) fn len(&self) -> usize {
         self.keys.len()

@@ -23,8 +23,8 @@ use super::windows::TextWindows;
 /// Number of words of windows after which a part ends.
 pub(in crate::analytics) const PART_WORDS: usize = 1 << 17;
 
-/// Data that the rows of all parts share.
-pub(in crate::analytics) struct Parts<'a> {
+/// Maker of rows, with the data that the rows of all parts share.
+pub(in crate::analytics) struct RowMaker<'a> {
     pub vocabulary: &'a Arc<Vocabulary>,
     pub packing: Packing,
     pub weights: &'a Weights,
@@ -32,14 +32,14 @@ pub(in crate::analytics) struct Parts<'a> {
     pub min_count: u64,
 }
 
-impl Parts<'_> {
+impl RowMaker<'_> {
     /// Makes rows from the keys of all parallel tasks. A key has the number of a weight below the
     /// sequence. Returns true if all parts were taken. `take` also gets the number of bytes held.
     ///
     /// # Errors
     /// [`Error::Capacity`](crate::Error::Capacity) if a count needs more than 64 bits, and the
     /// errors of `take`.
-    pub fn of_keys<K: Key + Keyed<Key = K>, T: Send>(
+    pub fn keys_to_rows<K: Key + Keyed<Key = K>, T: Send>(
         &self,
         tasks: Vec<Vec<K>>,
         range: KeyRange<K>,
@@ -50,14 +50,14 @@ impl Parts<'_> {
         let add = |counted: &mut Counted, keys: &mut [K]| {
             counted.add_keys(keys, self.packing, &self.weights, self.min_count)
         };
-        self.of_buckets(&buckets, 0, add, make, take)
+        self.buckets_to_rows(&buckets, 0, add, make, take)
     }
 
     /// Makes rows from windows that do not fit a key.
     ///
     /// # Errors
-    /// The errors of [`for_keys`](Self::for_keys).
-    pub fn of_texts<T: Send>(
+    /// The errors of [`keys_to_rows`](Self::keys_to_rows).
+    pub fn texts_to_rows<T: Send>(
         &self,
         tasks: &[TextWindows],
         range: KeyRange<u64>,
@@ -74,10 +74,10 @@ impl Parts<'_> {
             counted.add(entries, self.packing, &words, &weight, self.min_count)
         };
         let text_bytes = tasks.iter().map(TextWindows::memory_bytes).sum();
-        self.of_buckets(&Buckets::new(entries, range, 0), text_bytes, add, make, take)
+        self.buckets_to_rows(&Buckets::new(entries, range, 0), text_bytes, add, make, take)
     }
 
-    fn of_buckets<E: Keyed, T: Send>(
+    fn buckets_to_rows<E: Keyed, T: Send>(
         &self,
         buckets: &Buckets<E>,
         text_bytes: usize,

@@ -26,7 +26,7 @@ struct Scene {
     /// Prefix of this scene in the S3 server.
     prefix: String,
     /// Locations with a corpus.
-    places: Vec<(String, Holds)>,
+    locations: Vec<(String, Holds)>,
 }
 
 impl Scene {
@@ -40,7 +40,7 @@ impl Scene {
         folder.write("files/sub/2.tadoc", std::fs::read(folder.join("c.tadoc")).unwrap());
         let port = serve(&folder, &["c.tadoc"]);
         let here = folder.path().canonicalize().unwrap().display().to_string();
-        let mut places = vec![
+        let mut locations = vec![
             ("c.tadoc".to_owned(), Holds::File),
             (format!("file://{here}/c.tadoc"), Holds::File),
             (format!("http://127.0.0.1:{port}/c.tadoc"), Holds::File),
@@ -53,18 +53,18 @@ impl Scene {
         static NUM_SCENES: AtomicUsize = AtomicUsize::new(0);
         let number = NUM_SCENES.fetch_add(1, Ordering::Relaxed);
         let prefix = format!("s3://{BUCKET}/scenes/{number}");
-        let scene = Self { folder, port, prefix, places: Vec::new() };
+        let scene = Self { folder, port, prefix, locations: Vec::new() };
         if server().is_some() {
             for name in ["c.tadoc", "files/1.tadoc", "files/sub/2.tadoc"] {
                 scene.run(&["ingest", "in", "-o", &scene.at(name)]).ok();
             }
             scene.run(&["ingest", "in", "-o", &scene.at("notes"), "--append"]).ok();
-            places.push((scene.at("c.tadoc"), Holds::File));
-            places.push((scene.at("files"), Holds::Files));
-            places.push((scene.at("files/*.tadoc"), Holds::File));
-            places.push((scene.at("notes"), Holds::Living));
+            locations.push((scene.at("c.tadoc"), Holds::File));
+            locations.push((scene.at("files"), Holds::Files));
+            locations.push((scene.at("files/*.tadoc"), Holds::File));
+            locations.push((scene.at("notes"), Holds::Living));
         }
-        Self { places, ..scene }
+        Self { locations, ..scene }
     }
 
     /// Returns a URL in the S3 server.
@@ -95,44 +95,49 @@ fn with_store(mut command: Command) -> Command {
 #[test]
 fn commands_that_read_take_every_location() {
     let scene = Scene::new();
-    for (place, holds) in &scene.places {
+    for (location, holds) in &scene.locations {
         let ok = |arguments: &[&str]| {
             let ran = scene.run(arguments);
-            assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{place}: {arguments:?}");
+            assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{location}: {arguments:?}");
             String::from_utf8(ran.stdout).unwrap()
         };
         let num_files = if *holds == Holds::Files { 2 } else { 1 };
-        let info = ok(&["info", place]);
-        assert_eq!(info.matches("documents        2\n").count(), num_files, "{place}: {info}");
-        assert_eq!(info.matches("text bytes       38 bytes").count(), num_files, "{place}: {info}");
-        let json = ok(&["info", "--json", place]);
-        assert_eq!(json.lines().count(), num_files, "{place}: {json}");
-        assert!(json.lines().all(|line| line.contains("\"documents\":2,")), "{place}: {json}");
+        let info = ok(&["info", location]);
+        assert_eq!(info.matches("documents        2\n").count(), num_files, "{location}: {info}");
+        assert_eq!(
+            info.matches("text bytes       38 bytes").count(),
+            num_files,
+            "{location}: {info}"
+        );
+        let json = ok(&["info", "--json", location]);
+        assert_eq!(json.lines().count(), num_files, "{location}: {json}");
+        assert!(json.lines().all(|line| line.contains("\"documents\":2,")), "{location}: {json}");
 
-        assert_eq!(ok(&["cat", place, "--doc-id", "1"]), "that is the question", "{place}");
+        assert_eq!(ok(&["cat", location, "--doc-id", "1"]), "that is the question", "{location}");
         let a = "to be or not to be";
         let all = if *holds == Holds::Files { format!("{a}\n{a}\n") } else { a.to_owned() };
-        assert_eq!(ok(&["cat", place, "a.txt"]), all, "{place}");
+        assert_eq!(ok(&["cat", location, "a.txt"]), all, "{location}");
 
-        let report = ok(&["verify", place]);
-        assert!(report.contains("2 documents") && report.contains(" ok\n"), "{place}: {report}");
-        assert_eq!(report.matches("2 documents").count(), num_files, "{place}: {report}");
-        assert_eq!(ok(&["verify", "--quiet", place]), "", "{place}");
+        let report = ok(&["verify", location]);
+        assert!(report.contains("2 documents") && report.contains(" ok\n"), "{location}: {report}");
+        assert_eq!(report.matches("2 documents").count(), num_files, "{location}: {report}");
+        assert_eq!(ok(&["verify", "--quiet", location]), "", "{location}");
 
-        let sql = format!("SELECT count(*) AS n FROM documents('{place}') WHERE text LIKE '%be'");
+        let sql =
+            format!("SELECT count(*) AS n FROM documents('{location}') WHERE text LIKE '%be'");
         let rows = ok(&["sql", "-q", "--format", "csv", "-c", &sql]);
-        assert_eq!(rows, format!("n\n{num_files}\n"), "{place}");
+        assert_eq!(rows, format!("n\n{num_files}\n"), "{location}");
     }
 }
 
 #[test]
 fn versions_are_those_of_living_corpora() {
     let scene = Scene::new();
-    for (place, holds) in &scene.places {
+    for (location, holds) in &scene.locations {
         for arguments in [
-            ["info", "--version", "2", place].as_slice(),
-            &["cat", "--version", "2", place, "a.txt"],
-            &["verify", "--version", "2", place],
+            ["info", "--version", "2", location].as_slice(),
+            &["cat", "--version", "2", location, "a.txt"],
+            &["verify", "--version", "2", location],
         ] {
             let ran = scene.run(arguments);
             if *holds == Holds::Living {
@@ -140,8 +145,9 @@ fn versions_are_those_of_living_corpora() {
                 continue;
             }
             let text = String::from_utf8(ran.stdout).unwrap() + &ran.stderr;
-            let why =
-                format!("{place} is no living corpus and has no versions; leave out --version\n");
+            let why = format!(
+                "{location} is no living corpus and has no versions; leave out --version\n"
+            );
             assert!(ran.status == 1 && text.contains(&why), "{arguments:?}: {text}");
         }
     }
@@ -150,12 +156,12 @@ fn versions_are_those_of_living_corpora() {
 #[test]
 fn commands_that_change_take_living_corpora_only() {
     let scene = Scene::new();
-    for (place, holds) in &scene.places {
-        let edit = ["edit", place, "--append", "0", "!", "--dry-run"];
+    for (location, holds) in &scene.locations {
+        let edit = ["edit", location, "--append", "0", "!", "--dry-run"];
         for arguments in [
-            ["history", place].as_slice(),
-            &["optimize", "--dry-run", "--clean-up", "0", place],
-            &["clean-up", "--dry-run", place],
+            ["history", location].as_slice(),
+            &["optimize", "--dry-run", "--clean-up", "0", location],
+            &["clean-up", "--dry-run", location],
             &edit,
         ] {
             let ran = scene.run(arguments);
@@ -169,9 +175,9 @@ fn commands_that_change_take_living_corpora_only() {
             assert!(ran.stdout.is_empty(), "{arguments:?}");
         }
     }
-    let (place, _) = &scene.places[7];
-    assert!(place.starts_with("file://"), "{place}");
-    let told = scene.run(&["edit", place, "--append", "0", "!"]).ok();
+    let (location, _) = &scene.locations[7];
+    assert!(location.starts_with("file://"), "{location}");
+    let told = scene.run(&["edit", location, "--append", "0", "!"]).ok();
     assert!(told.ends_with("/notes: version 3: 1 append\n"), "{told}");
     assert_eq!(scene.folder.cat("notes", "a.txt"), b"to be or not to be!");
 }
@@ -180,7 +186,7 @@ fn commands_that_change_take_living_corpora_only() {
 fn what_is_not_there_is_said_in_one_line() {
     let scene = Scene::new();
     let here = scene.folder.path().canonicalize().unwrap().display().to_string();
-    let mut places = vec![
+    let mut locations = vec![
         "no.tadoc".to_owned(),
         "no/such/folder".to_owned(),
         "no/*.tadoc".to_owned(),
@@ -196,34 +202,34 @@ fn what_is_not_there_is_said_in_one_line() {
         format!("../{}/no.tadoc", scene.folder.path().file_name().unwrap().to_str().unwrap()),
     ];
     if server().is_some() {
-        places.push(scene.at("no.tadoc"));
-        places.push(scene.at("no/such/prefix"));
-        places.push("s3://no-such-bucket/c.tadoc".to_owned());
+        locations.push(scene.at("no.tadoc"));
+        locations.push(scene.at("no/such/prefix"));
+        locations.push("s3://no-such-bucket/c.tadoc".to_owned());
     }
-    for place in &places {
+    for location in &locations {
         for arguments in [
-            ["info", place].as_slice(),
-            &["cat", place, "a.txt"],
-            &["history", place],
-            &["optimize", place],
-            &["clean-up", place],
-            &["edit", place, "--append", "0", "!"],
-            &["sql", "-q", "-c", &format!("SELECT * FROM word_count('{place}')")],
+            ["info", location].as_slice(),
+            &["cat", location, "a.txt"],
+            &["history", location],
+            &["optimize", location],
+            &["clean-up", location],
+            &["edit", location, "--append", "0", "!"],
+            &["sql", "-q", "-c", &format!("SELECT * FROM word_count('{location}')")],
         ] {
             let ran = scene.run(arguments);
             assert_eq!((ran.status, ran.stderr.lines().count()), (1, 1), "{arguments:?}");
-            let scheme = place.split("://").next().unwrap();
+            let scheme = location.split("://").next().unwrap();
             let no_store = format!("no object store for {scheme}://…");
-            let names_it = ran.stderr.contains(place) || ran.stderr.contains(&no_store);
+            let names_it = ran.stderr.contains(location) || ran.stderr.contains(&no_store);
             assert!(ran.stderr.starts_with("error: ") && names_it, "{arguments:?}: {}", ran.stderr);
             assert!(!ran.stderr.contains("damaged"), "{arguments:?}: {}", ran.stderr);
         }
-        let ran = scene.run(&["verify", place, "c.tadoc"]);
+        let ran = scene.run(&["verify", location, "c.tadoc"]);
         let report = String::from_utf8(ran.stdout).unwrap();
-        assert!(report.contains("\n  not checked: "), "{place}: {report}");
+        assert!(report.contains("\n  not checked: "), "{location}: {report}");
         assert_eq!(
             ran.stderr, "error: 1 of 2 files could not be read, which says nothing about damage\n",
-            "{place}"
+            "{location}"
         );
     }
 }
@@ -297,10 +303,10 @@ fn a_redirect_within_reach_is_followed() {
 #[test]
 fn corpora_are_written_to_object_stores() {
     let scene = Scene::new();
-    for place in ["http://127.0.0.1:1/c.tadoc", "https://127.0.0.1:1/c.tadoc"] {
-        scene.run(&["ingest", "in", "-o", place]).fails(&format!(
-            "{place}: corpora are read over HTTP, not written; name a file, or an object such as \
-             s3://bucket/notes.tadoc"
+    for location in ["http://127.0.0.1:1/c.tadoc", "https://127.0.0.1:1/c.tadoc"] {
+        scene.run(&["ingest", "in", "-o", location]).fails(&format!(
+            "{location}: corpora are read over HTTP, not written; name a file, or an object \
+             such as s3://bucket/notes.tadoc"
         ));
     }
     let here = scene.folder.path().canonicalize().unwrap().display().to_string();

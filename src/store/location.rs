@@ -1,6 +1,6 @@
-//! The conversion of a place's name to the storage there.
+//! The conversion of a location to the storage there.
 //!
-//! | place | storage |
+//! | location | storage |
 //! | --- | --- |
 //! | a path, or `file://…` | [`LocalFolder`], which is durable on local disks |
 //! | any other URL | [`ObjectPrefix`] in a store |
@@ -19,18 +19,18 @@ use super::object::ObjectPrefix;
 use super::storage::Storage;
 use tadoc::error::{Error, Result};
 
-/// Returns the storage at `place`, a path or a URL. The storage is not accessed yet.
+/// Returns the storage at `location`, a path or a URL. The storage is not accessed yet.
 ///
 /// ```
 /// use tadoc_store::{LivingStore, StoreOptions, storage_at};
 /// use tadoc::text::TokenizerProfile;
 ///
 /// # let dir = tempfile::tempdir().unwrap();
-/// # let place = dir.path().join("notes");
+/// # let location = dir.path().join("notes");
 /// # futures::executor::block_on(async {
 /// let options = StoreOptions::default();
-/// LivingStore::create(storage_at(&place)?, TokenizerProfile::Word, options).await?;
-/// let store = LivingStore::open(storage_at(&place)?, options).await?;
+/// LivingStore::create(storage_at(&location)?, TokenizerProfile::Word, options).await?;
+/// let store = LivingStore::open(storage_at(&location)?, options).await?;
 /// assert_eq!(store.latest().await?.number, 1);
 /// # Ok::<(), tadoc::Error>(())
 /// # }).unwrap();
@@ -39,8 +39,8 @@ use tadoc::error::{Error, Result};
 /// # Errors
 /// [`Error::InvalidArgument`] for an invalid URL, and [`Error::External`] if no store can be made
 /// for it.
-pub fn storage_at(place: impl AsRef<Path>) -> Result<Arc<dyn Storage>> {
-    storage_in(place, |url| {
+pub fn storage_at(location: impl AsRef<Path>) -> Result<Arc<dyn Storage>> {
+    storage_in(location, |url| {
         // The stores' settings have the names of environment variables in lower case.
         let environment = std::env::vars().map(|(key, value)| (key.to_ascii_lowercase(), value));
         let made = object_store::parse_url_opts(url, environment);
@@ -49,30 +49,30 @@ pub fn storage_at(place: impl AsRef<Path>) -> Result<Arc<dyn Storage>> {
     })
 }
 
-/// Returns the storage at `place` as [`storage_at`] does. `store_of` returns the store of a URL.
+/// Returns the storage at `location` as [`storage_at`] does. `store_of` returns the store of a URL.
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] for an invalid URL, and the errors of `store_of`.
 pub fn storage_in(
-    place: impl AsRef<Path>,
+    location: impl AsRef<Path>,
     store_of: impl FnOnce(&Url) -> Result<Arc<dyn ObjectStore>>,
 ) -> Result<Arc<dyn Storage>> {
-    let place = place.as_ref();
-    let Some(place) = place.to_str().filter(|place| place.contains("://")) else {
-        return Ok(Arc::new(LocalFolder::new(place)));
+    let location = location.as_ref();
+    let Some(location) = location.to_str().filter(|location| location.contains("://")) else {
+        return Ok(Arc::new(LocalFolder::new(location)));
     };
     let refuse = |got: String| {
         let allowed = "a path, or a URL such as s3://bucket/notes".into();
         Error::InvalidArgument { name: "place", got, allowed }
     };
-    let url = Url::parse(place).map_err(|error| refuse(format!("{place}: {error}")))?;
+    let url = Url::parse(location).map_err(|error| refuse(format!("{location}: {error}")))?;
     if url.scheme() == "file" {
         let folder =
-            url.to_file_path().map_err(|()| refuse(format!("{place}, which is no path")))?;
+            url.to_file_path().map_err(|()| refuse(format!("{location}, which is no path")))?;
         return Ok(Arc::new(LocalFolder::new(folder)));
     }
     let path = object_store::path::Path::from_url_path(url.path());
-    let path = path.map_err(|error| refuse(format!("{place}: {error}")))?;
+    let path = path.map_err(|error| refuse(format!("{location}: {error}")))?;
     let prefix = ObjectPrefix::new(store_of(&url)?, path);
-    Ok(Arc::new(prefix.with_place(place.trim_end_matches('/'))))
+    Ok(Arc::new(prefix.with_location(location.trim_end_matches('/'))))
 }

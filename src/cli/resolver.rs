@@ -21,11 +21,11 @@ use crate::failure::{Failure, Outcome};
 use crate::location::{is_living_folder, text_of};
 use crate::runtime::runtime;
 
-/// Resolves locations and waits for the results. Clones share threads and stores.
+/// Resolver of locations that waits for results. Clones share threads and stores.
 #[derive(Debug, Clone)]
-pub struct Places {
+pub struct BlockingResolver {
     /// The library's resolver of locations.
-    pub resolver: Resolver,
+    pub inner: Resolver,
     runtime: Arc<Runtime>,
 }
 
@@ -37,13 +37,13 @@ pub enum Corpora {
     Files(Vec<StoredFile>),
 }
 
-impl Places {
+impl BlockingResolver {
     /// Starts the threads that run asynchronous reads.
     ///
     /// # Errors
     /// The system cannot start the threads.
     pub fn new() -> Outcome<Self> {
-        Ok(Self { resolver: Resolver::default(), runtime: Arc::new(runtime()?) })
+        Ok(Self { inner: Resolver::default(), runtime: Arc::new(runtime()?) })
     }
 
     /// Waits for `future` and returns its output.
@@ -61,18 +61,18 @@ impl Places {
     pub fn corpora(&self, location: &Path, version: Option<u64>) -> Outcome<Corpora> {
         // This path keeps the name that the user typed, which messages repeat.
         if is_living_folder(location) {
-            let storage = self.resolver.storage(location)?;
+            let storage = self.inner.storage(location)?;
             let store = self.wait(LivingStore::open(storage, StoreOptions::default()))?;
             return Ok(Corpora::Living(store));
         }
-        match (self.wait(self.resolver.corpora(&text_of(location)))?, version) {
+        match (self.wait(self.inner.corpora(&text_of(location)))?, version) {
             (Found::Living(store), _) => Ok(Corpora::Living(store)),
             (Found::Files(_), Some(_)) => Err(Failure::new(format!(
                 "{} is no living corpus and has no versions; leave out --version",
                 location.display()
             ))),
             (Found::Files(files), None) => {
-                let stored = |file| StoredFile { file, places: self.clone() };
+                let stored = |file| StoredFile { file, resolver: self.clone() };
                 Ok(Corpora::Files(files.into_iter().map(stored).collect()))
             }
         }
@@ -83,8 +83,8 @@ impl Places {
     /// # Errors
     /// Nothing is at `location`, or it cannot be looked up.
     pub fn files(&self, location: &Path) -> Outcome<Vec<StoredFile>> {
-        let files = self.wait(self.resolver.files(&text_of(location)))?;
-        let stored = |file| StoredFile { file, places: self.clone() };
+        let files = self.wait(self.inner.files(&text_of(location)))?;
+        let stored = |file| StoredFile { file, resolver: self.clone() };
         Ok(files.into_iter().map(stored).collect())
     }
 
@@ -94,7 +94,7 @@ impl Places {
     /// A file cannot be read, or it is damaged.
     pub fn open(&self, files: Vec<StoredFile>) -> Outcome<Corpus> {
         let files: Vec<FileAt> = files.into_iter().map(|stored| stored.file).collect();
-        Ok(self.wait(self.resolver.open(&files, &OpenLimits::default()))?)
+        Ok(self.wait(self.inner.open(&files, &OpenLimits::default()))?)
     }
 
     /// Returns the file of `part` of the living corpus at `location`, with its footer. Returns
@@ -103,8 +103,8 @@ impl Places {
     /// # Errors
     /// The file cannot be read.
     pub fn part(&self, location: &Path, part: &Part) -> Outcome<Option<CorpusFile>> {
-        let file = self.resolver.part(&text_of(location), part)?;
-        file.map(|file| StoredFile { file, places: self.clone() }.open()).transpose()
+        let file = self.inner.part(&text_of(location), part)?;
+        file.map(|file| StoredFile { file, resolver: self.clone() }.open()).transpose()
     }
 }
 
@@ -113,7 +113,7 @@ impl Places {
 pub struct StoredFile {
     /// The library's handle of the file.
     pub file: FileAt,
-    places: Places,
+    resolver: BlockingResolver,
 }
 
 impl StoredFile {
@@ -122,7 +122,7 @@ impl StoredFile {
     /// # Errors
     /// The file cannot be read, or it is not a corpus.
     pub fn open(self) -> Outcome<CorpusFile> {
-        let footer = self.places.wait(self.file.footer(&OpenLimits::default()))?;
+        let footer = self.resolver.wait(self.file.footer(&OpenLimits::default()))?;
         let (name, len_bytes) = (self.file.name().to_owned(), self.file.len_bytes());
         Ok(CorpusFile { name, len_bytes, footer, stored: self })
     }
@@ -152,7 +152,7 @@ struct StoredBytes {
 
 impl StoredBytes {
     fn next_chunk(&mut self) -> Result<Option<Bytes>> {
-        self.file.places.wait(async {
+        self.file.resolver.wait(async {
             let stream = match &mut self.stream {
                 Some(stream) => stream,
                 None => self.stream.insert(self.file.file.stream().await?),
@@ -193,6 +193,6 @@ impl CorpusFile {
     /// # Errors
     /// The range cannot be read.
     pub fn read(&self, range: Range<u64>) -> Outcome<Bytes> {
-        Ok(self.stored.places.wait(self.stored.file.read(range))?)
+        Ok(self.stored.resolver.wait(self.stored.file.read(range))?)
     }
 }

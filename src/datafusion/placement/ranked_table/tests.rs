@@ -1,8 +1,8 @@
-//! Comparisons of parts of ranked sequences with the rows of the cores, for one segment and many.
+//! Comparisons of slices of ranked sequences with the rows of the cores, for one segment and many.
 
 use std::sync::Arc;
 
-use crate::placement::sequence_parts::tests::{documents, held};
+use crate::placement::sequence_table::tests::{documents, held};
 use tadoc::analytics::RankedInvertedIndex;
 use testkit::corpus_of_texts;
 
@@ -26,19 +26,19 @@ fn parts_are_the_rows_of_the_cores() {
             let segments = 0..corpus.segments().len();
             let segments: Vec<_> =
                 segments.map(|at| SegmentRanked::from_segment(&corpus, at, n).unwrap()).collect();
-            let parts = RankedParts::new(&vocabulary, &docs, n, segments.clone(), held()).unwrap();
-            assert!(parts.num_parts() > 1);
+            let table = RankedTable::new(&vocabulary, &docs, n, segments.clone(), held()).unwrap();
+            assert!(table.num_slices() > 1);
             let index = RankedInvertedIndex::from_segments(vocabulary.clone(), &docs, n, segments);
             let index = index.unwrap();
             let (mut sequence, mut row) = (0, 0);
-            for part in (0..parts.num_parts()).map(|at| parts.part(at)) {
-                for at in 0..part.len() {
-                    while index.places_of(sequence).end <= row {
+            for slice in (0..table.num_slices()).map(|at| table.slice(at)) {
+                for at in 0..slice.len() {
+                    while index.entries_of(sequence).end <= row {
                         sequence += 1;
                     }
-                    assert!(part.words(at).eq(index.sequences().words(sequence)), "{n}, {row}");
-                    let rank = (row - index.places_of(sequence).start + 1) as u64;
-                    let got = (part.doc_ids()[at], part.counts()[at], part.ranks()[at]);
+                    assert!(slice.words(at).eq(index.sequences().words(sequence)), "{n}, {row}");
+                    let rank = (row - index.entries_of(sequence).start + 1) as u64;
+                    let got = (slice.doc_ids()[at], slice.counts()[at], slice.ranks()[at]);
                     assert_eq!(
                         got,
                         (index.doc_ids()[row], index.counts()[row], rank),
@@ -59,7 +59,7 @@ fn what_is_no_matrix_is_refused() {
     let refused = |change: fn(&mut SegmentRanked)| {
         let mut segment = SegmentRanked::from_segment(&corpus, 0, 2).unwrap();
         change(&mut segment);
-        RankedParts::new(&vocabulary, &docs, 2, vec![segment], held()).is_err()
+        RankedTable::new(&vocabulary, &docs, 2, vec![segment], held()).is_err()
     };
     assert!(!refused(|_| ()));
     assert!(refused(|segment| segment.starts[1] = 5000) && refused(|s| s.starts.truncate(3)));

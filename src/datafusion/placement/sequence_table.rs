@@ -1,12 +1,12 @@
-//! Counts of sequences that devices found in segments, as rows of the corpus, part by part.
+//! Counts of sequences that devices found in segments, as rows of the corpus, slice by slice.
 //!
 //! ```text
-//! segment 0   b c  b d        part 1 of both (row_keys)
+//! segment 0   b c  b d        slice 1 of both (row_keys)
 //! segment 1   b a   b d
-//! part 1      b a  b c  b d   merged by rows; counts of equal rows are added up
+//! slice 1     b a  b c  b d   merged by rows; counts of equal rows are added up
 //! ```
 //!
-//! The partitions that send parts also make them, several at a time. So only the rows from the
+//! The partitions that send slices also make them, several at a time. So only the rows from the
 //! devices are in memory all at once. O(rows * log segments). The function that gives the same rows
 //! at once is [`SequenceCounts::from_segments`](tadoc::analytics::SequenceCounts::from_segments).
 
@@ -34,27 +34,27 @@ pub(super) struct Counted {
 
 /// The rows of all segments.
 #[derive(Debug)]
-pub(crate) struct SequenceParts {
+pub(crate) struct SequenceTable {
     keys: RowKeys,
     /// Count of each key, by segment.
     counts: Vec<Vec<u64>>,
     min_count: u64,
-    /// Start of each part in each segment, and the end of the last part.
+    /// Start of each slice in each segment, and the end of the last slice.
     starts: Vec<Vec<usize>>,
     /// Reservation of the memory of the rows.
     _held: MemoryReservation,
 }
 
-/// The rows of one part, ascending.
+/// The rows of one slice, ascending.
 #[derive(Debug)]
-pub(crate) struct SequencePart {
+pub(crate) struct SequenceSlice {
     num_words: usize,
     word_bits: u32,
     keys: Vec<u64>,
     counts: Vec<u64>,
 }
 
-impl SequenceParts {
+impl SequenceTable {
     /// Builds the rows from those of all `segments` of the corpus of `vocabulary`. `held` is the
     /// reservation of their memory.
     pub(super) fn new(
@@ -81,19 +81,19 @@ impl SequenceParts {
         self.counts.iter().map(|counts| counts.len() as u64).sum()
     }
 
-    /// Returns the number of parts, at least 1.
-    pub(crate) fn num_parts(&self) -> usize {
+    /// Returns the number of slices, at least 1.
+    pub(crate) fn num_slices(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Returns the rows of part `at`. They follow those of the part before.
+    /// Returns the rows of slice `at`. They follow those of the slice before.
     ///
     /// # Errors
     /// [`Error::Capacity`](tadoc::Error::Capacity) if a count has more than 64 bits.
     ///
     /// # Panics
-    /// Panics if `at` is not below [`num_parts`](Self::num_parts).
-    pub(crate) fn part(&self, at: usize) -> Result<SequencePart> {
+    /// Panics if `at` is not below [`num_slices`](Self::num_slices).
+    pub(crate) fn slice(&self, at: usize) -> Result<SequenceSlice> {
         let mut entries: Vec<(u64, u64)> = Vec::new();
         for (segment_idx, range) in ranges(&self.starts, at).into_iter().enumerate() {
             let counts = &self.counts[segment_idx];
@@ -103,7 +103,7 @@ impl SequenceParts {
             // The stable sort merges ascending runs.
             entries.sort_by_key(|&(key, _)| key);
         }
-        let mut part = SequencePart {
+        let mut slice = SequenceSlice {
             num_words: self.keys.num_words,
             word_bits: self.keys.word_bits,
             keys: Vec::with_capacity(entries.len()),
@@ -113,15 +113,15 @@ impl SequenceParts {
             let sum = equal.iter().try_fold(0u64, |sum, &(_, count)| sum.checked_add(count));
             let count = sum.ok_or_else(too_many_occurrences)?;
             if count >= self.min_count {
-                part.keys.push(equal[0].0);
-                part.counts.push(count);
+                slice.keys.push(equal[0].0);
+                slice.counts.push(count);
             }
         }
-        Ok(part)
+        Ok(slice)
     }
 }
 
-impl SequencePart {
+impl SequenceSlice {
     /// Returns the number of rows.
     pub(crate) fn len(&self) -> usize {
         self.keys.len()

@@ -37,9 +37,9 @@ use crate::query::matching::rule_set::RuleSet;
 /// inside.
 const MATCH: u32 = 1 << 31;
 
-/// Builder of [`Places`], which gathers the places above the matches.
+/// Builder of [`MatchPaths`], which gathers the places above the matches.
 #[derive(Debug)]
-pub(in crate::query) struct PlacesBuilder<'a> {
+pub(in crate::query) struct MatchPathsBuilder<'a> {
     segment: &'a Segment,
     /// Keys: the position, then the number of the rule or match at that position.
     keys: Vec<u64>,
@@ -51,7 +51,7 @@ pub(in crate::query) struct PlacesBuilder<'a> {
 
 /// A match with its position and the values that do not follow from the position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::query) struct PlacedMatch {
+pub(in crate::query) struct PositionedMatch {
     /// Rule that holds the match.
     pub rule_id: RuleId,
     /// Position of the element that holds the first byte.
@@ -62,7 +62,7 @@ pub(in crate::query) struct PlacedMatch {
     pub byte_len: u64,
 }
 
-impl<'a> PlacesBuilder<'a> {
+impl<'a> MatchPathsBuilder<'a> {
     pub fn new(segment: &'a Segment) -> Self {
         let mut is_met = RuleSet::new(segment.dag.grammar().num_rules());
         // Nothing lies above the root.
@@ -109,7 +109,7 @@ impl<'a> PlacesBuilder<'a> {
     ///
     /// # Errors
     /// [`Error::Capacity`] for 2^31 places or more.
-    pub fn finish_words(self, words: &[Occurrence]) -> Result<Places> {
+    pub fn finish_words(self, words: &[Occurrence]) -> Result<MatchPaths> {
         self.finish(words.iter().map(|place| u64::from(place.position) << 32), &[])
     }
 
@@ -118,7 +118,7 @@ impl<'a> PlacesBuilder<'a> {
     ///
     /// # Errors
     /// [`Error::Capacity`] for 2^31 places or more.
-    pub fn finish_keys(self, mut keys: Vec<u64>) -> Result<Places> {
+    pub fn finish_keys(self, mut keys: Vec<u64>) -> Result<MatchPaths> {
         sort_by_position(&mut keys, self.segment.dag.grammar().symbols.len());
         self.finish(keys.into_iter(), &[])
     }
@@ -127,7 +127,7 @@ impl<'a> PlacesBuilder<'a> {
     ///
     /// # Errors
     /// [`Error::Capacity`] for 2^31 places or more.
-    pub fn finish_matches(self, matches: &[PlacedMatch]) -> Result<Places> {
+    pub fn finish_matches(self, matches: &[PositionedMatch]) -> Result<MatchPaths> {
         let keys = matches.iter().enumerate();
         let keys = keys.map(|(idx, m)| u64::from(m.position) << 32 | idx as u64);
         self.finish(keys, matches)
@@ -138,13 +138,13 @@ impl<'a> PlacesBuilder<'a> {
     fn finish(
         mut self,
         match_keys: impl ExactSizeIterator<Item = u64>,
-        matches: &[PlacedMatch],
-    ) -> Result<Places> {
-        let num_places = self.keys.len() + match_keys.len();
-        if num_places >= MATCH as usize {
+        matches: &[PositionedMatch],
+    ) -> Result<MatchPaths> {
+        let num_positions = self.keys.len() + match_keys.len();
+        if num_positions >= MATCH as usize {
             return Err(Error::Capacity {
                 what: "places of a search",
-                requested: num_places as u64,
+                requested: num_positions as u64,
                 limit: u64::from(MATCH) - 1,
                 knob: "the number of segments (smaller blocks at ingest)",
             });
@@ -164,7 +164,7 @@ impl<'a> PlacesBuilder<'a> {
         let first_entries = self.fill_rules(matches, num_root, of_rules);
         let known = KnownRules { matches, num_root, first_entries: &first_entries };
         let root_docs = self.fill_root(&known, of_rules, of_root);
-        Ok(Places { entries, root_docs })
+        Ok(MatchPaths { entries, root_docs })
     }
 
     /// Completes `entries`, those after the entries of the root, from the last rule to the first,
@@ -172,7 +172,7 @@ impl<'a> PlacesBuilder<'a> {
     /// number.
     fn fill_rules(
         &self,
-        matches: &[PlacedMatch],
+        matches: &[PositionedMatch],
         num_root: usize,
         entries: &mut [Entry],
     ) -> Vec<u32> {
@@ -244,7 +244,7 @@ impl<'a> PlacesBuilder<'a> {
 
 /// Data that the entries of rules refer to.
 struct KnownRules<'a> {
-    matches: &'a [PlacedMatch],
+    matches: &'a [PositionedMatch],
     /// Number of entries of the root, which come before those of rules.
     num_root: usize,
     /// Index of the first entry of each rule, by its number.
@@ -333,7 +333,7 @@ fn doc_start(dag: &Dag, doc: usize) -> usize {
 
 /// Paths from documents to matches.
 #[derive(Debug)]
-pub(in crate::query) struct Places {
+pub(in crate::query) struct MatchPaths {
     /// Entries of the root, then those of the rules, by position.
     entries: Vec<Entry>,
     /// Document of each entry of the root.
@@ -360,19 +360,19 @@ pub(in crate::query) struct Spot {
     pub match_idx: u32,
 }
 
-impl Places {
+impl MatchPaths {
     /// Returns the occurrences in the documents of `filter` (all if there is none), by document and
     /// offset.
     pub fn walk(self, filter: Option<Arc<DocSet>>) -> Walk {
         let (stack, inner) = (Vec::with_capacity(32), None);
-        Walk { places: self, filter, next_root: 0, doc: 0, inner, stack }
+        Walk { paths: self, filter, next_root: 0, doc: 0, inner, stack }
     }
 }
 
 /// An iterator over occurrences.
 #[derive(Debug)]
 pub(in crate::query) struct Walk {
-    places: Places,
+    paths: MatchPaths,
     filter: Option<Arc<DocSet>>,
     next_root: usize,
     doc: u32,
@@ -390,7 +390,7 @@ impl Iterator for Walk {
         loop {
             let (entry, base) = match self.inner {
                 Some((at, base)) => {
-                    let entry = self.places.entries[at as usize];
+                    let entry = self.paths.entries[at as usize];
                     self.inner =
                         if entry.is_last { self.stack.pop() } else { Some((at + 1, base)) };
                     (entry, base)
@@ -410,10 +410,10 @@ impl Iterator for Walk {
 impl Walk {
     fn next_root_entry(&mut self) -> Option<Entry> {
         loop {
-            self.doc = *self.places.root_docs.get(self.next_root)?;
+            self.doc = *self.paths.root_docs.get(self.next_root)?;
             self.next_root += 1;
             if self.filter.as_ref().is_none_or(|docs| docs.contains(self.doc as usize)) {
-                return Some(self.places.entries[self.next_root - 1]);
+                return Some(self.paths.entries[self.next_root - 1]);
             }
         }
     }

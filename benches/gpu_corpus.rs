@@ -38,6 +38,7 @@ use tadoc::analytics::{
 };
 use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::grammar::Grammar;
+use tadoc::ids::DocId;
 use tadoc::read::extract_into;
 use tadoc::segment::{Dag, EdgeWords, Inverse, Measure, PrefixSums, Segment};
 use tadoc_cuda::{Device, DeviceCorpus, GpuError, PassageQuery};
@@ -271,10 +272,10 @@ fn queries(segment: &Segment) -> Vec<PassageQuery> {
     let mut random = Random(1);
     let num_docs = segment.dag.grammar().num_docs();
     let query = |_| {
-        let doc = random.below(num_docs);
+        let doc = DocId::from_index(random.below(num_docs));
         let len = segment.doc_len_bytes_or_derive(doc) as usize;
         let offset = random.below((len + 1).saturating_sub(QUERY_BYTES as usize).max(1)) as u64;
-        PassageQuery { doc: doc as u32, offset, len_bytes: QUERY_BYTES }
+        PassageQuery { doc, offset, len_bytes: QUERY_BYTES }
     };
     (0..NUM_QUERIES).map(query).collect()
 }
@@ -383,7 +384,7 @@ fn measure_terms(
         };
         assert!((0..index.len()).into_par_iter().all(is_same));
         let is_same = |doc: usize| {
-            let (range, (got, counts)) = (vectors.range(doc), words.of(doc));
+            let (range, (got, counts)) = (vectors.range(doc), words.of(DocId::from_index(doc)));
             let rows = vectors.rows()[range.clone()].iter();
             *counts == vectors.counts()[range]
                 && got.iter().copied().eq(rows.map(|&row| id(row as usize)))

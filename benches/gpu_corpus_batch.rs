@@ -25,6 +25,7 @@ use rayon::prelude::*;
 use tadoc::Corpus;
 use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::edits::{Edit, EditBatch, EditMode, LivingCorpus, Operation};
+use tadoc::ids::DocId;
 use tadoc::query::{WordQuery, count_batch, search_batch};
 use tadoc::read::{ExtractQuery, extract_batch, extract_into};
 use tadoc::segment::Segment;
@@ -158,14 +159,14 @@ impl Bench<'_> {
     }
 
     /// Returns a random document and an offset in it.
-    fn place(&self, random: &mut Random) -> (u32, u64) {
-        let doc = random.below(self.segment.dag.grammar().num_docs());
+    fn place(&self, random: &mut Random) -> (DocId, u64) {
+        let doc = DocId::from_index(random.below(self.segment.dag.grammar().num_docs()));
         let len = self.segment.doc_len_bytes_or_derive(doc) as usize;
-        (doc as u32, random.below(len.saturating_sub(QUERY_BYTES as usize).max(1)) as u64)
+        (doc, random.below(len.saturating_sub(QUERY_BYTES as usize).max(1)) as u64)
     }
 
     /// Returns a random document and a word of it.
-    fn word(&self, random: &mut Random) -> (u32, String) {
+    fn word(&self, random: &mut Random) -> (DocId, String) {
         loop {
             let (doc, offset) = self.place(random);
             let mut passage = Vec::new();
@@ -217,11 +218,12 @@ impl Bench<'_> {
 
     fn words(&mut self) -> Result<(), GpuError> {
         let mut random = Random(2);
-        let words: Vec<(u32, String)> = (0..NUM_QUERIES).map(|_| self.word(&mut random)).collect();
+        let words: Vec<(DocId, String)> =
+            (0..NUM_QUERIES).map(|_| self.word(&mut random)).collect();
         let cpu_queries: Vec<WordQuery<'_>> =
             words.iter().map(|(doc, word)| WordQuery { doc_id: u64::from(*doc), word }).collect();
         let of_device = || -> Vec<DocWord> {
-            let query = |(doc, word): &(u32, String)| {
+            let query = |(doc, word): &(DocId, String)| {
                 let word = self.text.word_id(word.as_bytes());
                 DocWord { doc: *doc, word }
             };
@@ -294,7 +296,7 @@ impl Bench<'_> {
     /// Compares the text of every document.
     fn check_texts(&self, text: &CorpusText, living: &LivingCorpus) -> Result<(), GpuError> {
         let query = |doc| PassageQuery { doc, offset: 0, len_bytes: u64::MAX };
-        let queries: Vec<PassageQuery> = (0..text.num_docs() as u32).map(query).collect();
+        let queries: Vec<PassageQuery> = DocId::range(0..text.num_docs()).map(query).collect();
         let reader = text.passages()?;
         let mut batch = reader.batch(&queries)?;
         reader.run(&mut batch)?;

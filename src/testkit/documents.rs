@@ -53,5 +53,5 @@ pub fn corpus_of(documents: &[Document], options: &IngestOptions) -> Corpus {
 /// Returns the path of a document.
 pub fn path_of(corpus: &Corpus, doc_id: u64) -> &str {
     let (segment_idx, doc) = corpus.doc_parts(doc_id).next().unwrap();
-    corpus.segments()[segment_idx].paths.get(doc).unwrap()
+    corpus.segments()[segment_idx].paths.get(doc.index()).unwrap()
 }

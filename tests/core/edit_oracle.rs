@@ -177,7 +177,7 @@ fn check_snapshot(
         let bytes = document_bytes(&snapshot, doc_id, u64::MAX).unwrap();
         assert!(bytes == *text, "{what}, {doc_id}");
         let (segment_idx, doc) = snapshot.doc_parts(doc_id).next().unwrap();
-        let path = snapshot.segments()[segment_idx].paths.get(doc);
+        let path = snapshot.segments()[segment_idx].paths.get(doc.index());
         assert_eq!(path, living.path(doc_id), "{what}, {doc_id}");
     }
     for segment in snapshot.segments() {

@@ -16,6 +16,7 @@ use tadoc::analytics::{
 };
 use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::format::OpenLimits;
+use tadoc::ids::DocId;
 use tadoc::read::extract;
 use tadoc::segment::{Measure, Segment};
 use tadoc_cuda::{
@@ -176,13 +177,12 @@ fn the_cpu_has_an_answer_to_each_case() {
         let cpu = corpus_of(&segment);
         for query in queries(&segment, &mut random, 40) {
             let passage = extract(&cpu, query.doc.into(), query.offset, query.len_bytes).unwrap();
-            let left = segment.doc_len_bytes_or_derive(query.doc as usize) - query.offset;
+            let left = segment.doc_len_bytes_or_derive(query.doc) - query.offset;
             assert_eq!(passage.len() as u64, query.len_bytes.min(left), "{name}");
         }
         let pairs = sequence_counts(&name, &segment, 2);
-        let num_docs = segment.dag.grammar().num_docs();
         let num_pairs = |doc| segment.doc_len_words_or_derive(doc).saturating_sub(1);
-        let expected = (0..num_docs).map(num_pairs).sum::<u64>();
+        let expected = segment.dag.grammar().docs().map(num_pairs).sum::<u64>();
         assert_eq!(pairs.counts().iter().sum::<u64>(), expected, "{name}");
     }
 }
@@ -249,8 +249,8 @@ fn lengths_and_starts_are_the_cpus() {
 fn queries(segment: &Segment, random: &mut Random, num_queries: usize) -> Vec<PassageQuery> {
     let num_docs = segment.dag.grammar().num_docs();
     let query = |at: usize| {
-        let doc = random.below(num_docs) as u32;
-        let len = segment.doc_len_bytes_or_derive(doc as usize);
+        let doc = DocId::from_index(random.below(num_docs));
+        let len = segment.doc_len_bytes_or_derive(doc);
         let offset = (random.below(1 << 40) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) % (len + 1);
         let (offset, len_bytes) = match at % 8 {
             0 => (0, 300),
@@ -301,9 +301,9 @@ fn passages_that_are_not_there_are_refused() {
     let (one, other) = (built(1, 10), built(2, 10));
     let corpus = upload(&device, &one);
     let reader = corpus.passages().unwrap();
-    let len = one.doc_len_bytes_or_derive(3);
-    let refused = |doc, offset| {
-        let query = PassageQuery { doc, offset, len_bytes: 1 };
+    let len = one.doc_len_bytes_or_derive(3.into());
+    let refused = |doc: u32, offset| {
+        let query = PassageQuery { doc: doc.into(), offset, len_bytes: 1 };
         matches!(reader.batch(&[query]), Err(GpuError::Mismatch { .. }))
     };
     assert!(refused(10, 0) && refused(u32::MAX, 0) && refused(3, len + 1));
@@ -440,8 +440,8 @@ fn words_and_documents_are_the_cpus() {
             let scores = by_document.scores(&weights).unwrap().to_host().unwrap();
             let words = by_document.to_host().unwrap();
             assert_eq!(by_document.len(), vectors.num_rows(), "{name}");
-            for doc in 0..vectors.num_docs() {
-                let range = vectors.range(doc);
+            for doc in DocId::range(0..vectors.num_docs()) {
+                let range = vectors.range(doc.index());
                 let expected = vectors.rows()[range.clone()].iter().map(|&row| &ids[row as usize]);
                 let (got, counts) = words.of(doc);
                 assert!(got.iter().eq(expected), "{name}, {doc}");

@@ -14,6 +14,7 @@ use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::edits::{Answer, Edit, EditBatch, EditMode, LivingCorpus, Operation};
 use tadoc::format::OpenLimits;
 use tadoc::grammar::Grammar;
+use tadoc::ids::DocId;
 use tadoc::query::{WordQuery, count_batch, search_batch};
 use tadoc::segment::{Dag, Paths, Segment};
 use tadoc::text::{Dictionary, TokenizerProfile};
@@ -111,10 +112,14 @@ fn words_of(device: &Device, segment: &Arc<Segment>) -> (CorpusText, CorpusWords
 }
 
 /// Returns queries for words of the dictionary and other words. Some ask one document twice.
-fn word_queries(segment: &Segment, random: &mut Random, num_queries: usize) -> Vec<(u32, String)> {
+fn word_queries(
+    segment: &Segment,
+    random: &mut Random,
+    num_queries: usize,
+) -> Vec<(DocId, String)> {
     let num_docs = segment.dag.grammar().num_docs();
     let query = |_| {
-        let doc = random.below(num_docs) as u32;
+        let doc = DocId::from_index(random.below(num_docs));
         let num_words = segment.dictionary.num_words() as usize;
         let word = match random.below(12) {
             0 => "unheardof".to_owned(),
@@ -123,17 +128,17 @@ fn word_queries(segment: &Segment, random: &mut Random, num_queries: usize) -> V
         };
         (doc, word)
     };
-    let mut queries: Vec<(u32, String)> = (0..num_queries).map(query).collect();
+    let mut queries: Vec<(DocId, String)> = (0..num_queries).map(query).collect();
     queries.extend_from_within(..num_queries / 4);
     queries
 }
 
-fn of_cpu(queries: &[(u32, String)]) -> Vec<WordQuery<'_>> {
+fn of_cpu(queries: &[(DocId, String)]) -> Vec<WordQuery<'_>> {
     queries.iter().map(|(doc, word)| WordQuery { doc_id: (*doc).into(), word }).collect()
 }
 
-fn of_device(text: &CorpusText, queries: &[(u32, String)]) -> Vec<DocWord> {
-    let query = |(doc, word): &(u32, String)| {
+fn of_device(text: &CorpusText, queries: &[(DocId, String)]) -> Vec<DocWord> {
+    let query = |(doc, word): &(DocId, String)| {
         let word = text.word_id(word.as_bytes());
         DocWord { doc: *doc, word }
     };
@@ -210,16 +215,17 @@ fn words_that_cannot_be_asked_for_are_refused() {
     let (text, words) = words_of(&device, &segment);
     let word = Some(0);
     let refused = |query| matches!(words.batch(&[query]), Err(GpuError::Mismatch { .. }));
-    assert!(refused(DocWord { doc: 10, word }) && refused(DocWord { doc: u32::MAX, word }));
+    let [doc, beyond, last] = [3, 10, u32::MAX].map(DocId::from);
+    assert!(refused(DocWord { doc: beyond, word }) && refused(DocWord { doc: last, word }));
     let separator = Some(segment.dictionary.num_words());
-    assert!(refused(DocWord { doc: 3, word: separator }));
-    assert!(refused(DocWord { doc: 3, word: Some(u32::MAX) }));
-    assert!(!refused(DocWord { doc: 3, word }) && !refused(DocWord { doc: 3, word: None }));
+    assert!(refused(DocWord { doc, word: separator }));
+    assert!(refused(DocWord { doc, word: Some(u32::MAX) }));
+    assert!(!refused(DocWord { doc, word }) && !refused(DocWord { doc, word: None }));
     let other = words_of(&device, &built(2, 10)).1;
     let mut batch = other.batch(&[]).unwrap();
     assert!(matches!(words.count(&mut batch), Err(GpuError::Mismatch { .. })));
     let the = text.word_id(b"the");
-    let all: Vec<_> = (0..10).map(|doc| DocWord { doc, word: the }).collect();
+    let all: Vec<_> = DocId::range(0..10).map(|doc| DocWord { doc, word: the }).collect();
     let mut batch = words.batch(&all).unwrap();
     let number: u64 = words.count(&mut batch).unwrap().to_host().unwrap().iter().sum();
     assert!(number > 0);
@@ -231,14 +237,14 @@ fn words_that_cannot_be_asked_for_are_refused() {
     rules.push(vec![0, 3, 1]);
     let bomb = self::segment(&rules, vec![0, 1, 2], 2).unwrap();
     let words = words_of(&device, &bomb).1;
-    let refused = words.batch(&[DocWord { doc: 0, word }]);
+    let refused = words.batch(&[DocWord { doc: DocId::FIRST, word }]);
     assert!(matches!(refused, Err(GpuError::Mismatch { .. })));
 }
 
 const PROFILE: TokenizerProfile = TokenizerProfile::Word;
 const MODES: [EditMode; 2] = [EditMode::InSequence, EditMode::InBatch];
 /// Number of documents up to which all are compared. In larger corpora only edited documents are.
-const MANY_DOCUMENTS: u32 = 1000;
+const MANY_DOCUMENTS: usize = 1000;
 
 /// Generator of inserts, appends and deletes, also at the ends of documents and inside words.
 /// Offsets are valid for `lens`, which follows the edits if `mode` requires it.
@@ -297,12 +303,16 @@ impl<'a> Edits<'a> {
 
 /// Compares whole documents.
 fn assert_same_texts(name: &str, text: &CorpusText, living: &LivingCorpus) {
-    let num_docs = text.num_docs() as u32;
-    let docs: Vec<u32> = match num_docs {
-        ..MANY_DOCUMENTS => (0..num_docs).collect(),
-        _ => living.edited_docs().into_iter().map(|doc| doc as u32).chain([0]).collect(),
+    let docs: Vec<DocId> = match text.num_docs() {
+        num_docs @ ..MANY_DOCUMENTS => DocId::range(0..num_docs).collect(),
+        _ => living
+            .edited_docs()
+            .into_iter()
+            .chain([0])
+            .map(|doc| DocId::from_index(doc as usize))
+            .collect(),
     };
-    let query = |&doc: &u32| PassageQuery { doc, offset: 0, len_bytes: u64::MAX };
+    let query = |&doc: &DocId| PassageQuery { doc, offset: 0, len_bytes: u64::MAX };
     let queries: Vec<PassageQuery> = docs.iter().map(query).collect();
     let reader = text.passages().unwrap();
     let mut batch = reader.batch(&queries).unwrap();
@@ -319,8 +329,9 @@ fn assert_same_texts(name: &str, text: &CorpusText, living: &LivingCorpus) {
 /// Compares counts and places of old and new words.
 fn assert_same_words(name: &str, text: &CorpusText, living: &LivingCorpus, random: &mut Random) {
     const WORDS: [&str; 8] = ["the", "a", "sleep", "12345678", "furiously", "aa", "0a", "regulara"];
-    let query = |_| (random.below(text.num_docs()) as u32, WORDS[random.below(8)].to_owned());
-    let queries: Vec<(u32, String)> = (0..500).map(query).collect();
+    let query =
+        |_| (DocId::from_index(random.below(text.num_docs())), WORDS[random.below(8)].to_owned());
+    let queries: Vec<(DocId, String)> = (0..500).map(query).collect();
     let words = text.words().unwrap();
     let mut batch = words.batch(&of_device(text, &queries)).unwrap();
     let counts = words.count(&mut batch).unwrap().to_host().unwrap();
@@ -426,7 +437,7 @@ fn edits_that_cannot_be_made_are_refused() {
     let Some(device) = open_device() else { return };
     let segment = built(1, 10);
     let text = words_of(&device, &segment).0;
-    let len = text.doc_len_bytes(3).unwrap();
+    let len = text.doc_len_bytes(3.into()).unwrap();
     let refused = |text: &CorpusText, edit: &Edit| {
         let all_refuse = |mode| {
             let batch = EditBatch { mode, edits: vec![edit.clone()] };

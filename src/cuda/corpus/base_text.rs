@@ -4,12 +4,13 @@
 //! host.
 
 use crate::error::GpuError;
+use tadoc::ids::DocId;
 
 /// A query for up to `len_bytes` bytes of a document, starting at `offset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PassageQuery {
-    /// Number of the document, counted from the first of the segment.
-    pub doc: u32,
+    /// Document of the segment.
+    pub doc: DocId,
     /// Start of the passage, in bytes of the document.
     pub offset: u64,
     /// Length of the passage in bytes. It is cut at the end of the document.
@@ -72,7 +73,7 @@ pub(super) trait BaseText: Sync {
     /// # Errors
     ///
     /// An error if the document does not exist.
-    fn doc_len_bytes(&self, doc: u32) -> Result<u64, GpuError>;
+    fn doc_len_bytes(&self, doc: DocId) -> Result<u64, GpuError>;
 
     fn read(&self, queries: &[PassageQuery]) -> Result<Passages, GpuError>;
 

@@ -14,6 +14,7 @@ use rustc_hash::FxHashMap;
 
 use crate::error::GpuError;
 use tadoc::edits::{BatchOffsets, Edit, EditMode, Operation, Piece, PieceTree, Source};
+use tadoc::ids::DocId;
 
 use super::base_text::BaseText;
 use super::check_limit;
@@ -30,7 +31,7 @@ pub(super) struct Change {
 /// touch.
 #[derive(Debug, Clone)]
 pub(super) struct NewDocument {
-    pub(super) doc: u32,
+    pub(super) doc: DocId,
     pub(super) len_bytes: u64,
     pub(super) changes: Vec<Change>,
 }
@@ -38,7 +39,7 @@ pub(super) struct NewDocument {
 /// A read of a mixed batch, with the state that it sees.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StateRead<'a> {
-    pub(super) state: u32,
+    pub(super) state: DocId,
     pub(super) read: &'a Operation,
 }
 
@@ -56,15 +57,15 @@ pub(super) struct BatchPlan<'a> {
 struct Followed {
     pieces: PieceTree,
     text: Vec<u8>,
-    /// Number of the state for reads since the last edit.
-    state: Option<u32>,
+    /// State for reads since the last edit.
+    state: Option<DocId>,
 }
 
 struct Planner<'a, T> {
     text: &'a T,
-    followed: FxHashMap<u32, Followed>,
+    followed: FxHashMap<DocId, Followed>,
     /// Offsets by document, if they refer to the text before the batch.
-    offsets: Option<FxHashMap<u32, BatchOffsets>>,
+    offsets: Option<FxHashMap<DocId, BatchOffsets>>,
 }
 
 impl<'a> BatchPlan<'a> {
@@ -93,7 +94,7 @@ impl<'a> BatchPlan<'a> {
                 }
             }
         }
-        plan.last = (0..text.num_docs() as u32)
+        plan.last = DocId::range(0..text.num_docs())
             .map(|doc| planner.document(doc))
             .collect::<Result<_, GpuError>>()?;
         Ok(plan)
@@ -118,7 +119,7 @@ impl<'a> From<&'a Operation> for OperationRef<'a> {
 
 /// A change of a document: deletes bytes and inserts text at their start.
 struct Splice<'a> {
-    doc: u32,
+    doc: DocId,
     /// Start in bytes; `None` for the end of the document.
     start: Option<u64>,
     num_deleted: u64,
@@ -157,8 +158,8 @@ impl<T: BaseText> Planner<'_, T> {
     fn places<'a>(
         &self,
         operations: impl Iterator<Item = OperationRef<'a>>,
-    ) -> Result<FxHashMap<u32, BatchOffsets>, GpuError> {
-        let mut places: FxHashMap<u32, Vec<u64>> = FxHashMap::default();
+    ) -> Result<FxHashMap<DocId, BatchOffsets>, GpuError> {
+        let mut places: FxHashMap<DocId, Vec<u64>> = FxHashMap::default();
         for operation in operations {
             let OperationRef::Edit(edit) = operation else { continue };
             let splice = Splice::from_edit(edit)?;
@@ -195,9 +196,13 @@ impl<T: BaseText> Planner<'_, T> {
         Ok(())
     }
 
-    /// Returns the number of the state that `read` sees. Adds a state if there was an edit since
+    /// Returns the state that `read` sees, as a document of the text of all states. Adds a state if there was an edit since
     /// the last read.
-    fn state(&mut self, read: &Operation, states: &mut Vec<NewDocument>) -> Result<u32, GpuError> {
+    fn state(
+        &mut self,
+        read: &Operation,
+        states: &mut Vec<NewDocument>,
+    ) -> Result<DocId, GpuError> {
         let (doc_id, offset) = match read {
             Operation::Extract { doc_id, offset_bytes, .. } => (*doc_id, *offset_bytes),
             Operation::Search { doc_id, .. } | Operation::Count { doc_id, .. } => (*doc_id, 0),
@@ -210,14 +215,14 @@ impl<T: BaseText> Planner<'_, T> {
         if let Some(state) = followed.state {
             return Ok(state);
         }
-        let state = states.len() as u32;
+        let state = DocId::from_index(states.len());
         followed.state = Some(state);
         states.push(self.document(doc)?);
         Ok(state)
     }
 
     /// Returns the current state of document `doc`.
-    fn document(&self, doc: u32) -> Result<NewDocument, GpuError> {
+    fn document(&self, doc: DocId) -> Result<NewDocument, GpuError> {
         let before = self.text.doc_len_bytes(doc)?;
         Ok(match self.followed.get(&doc) {
             None => NewDocument { doc, len_bytes: before, changes: Vec::new() },
@@ -265,10 +270,10 @@ impl Followed {
     }
 }
 
-/// Returns the number of a document in its segment; the largest number if it does not fit. No
-/// document has the largest number.
-fn doc_of(doc_id: u64) -> u32 {
-    u32::try_from(doc_id).unwrap_or(u32::MAX)
+/// Returns the id of a document in its segment; the largest id if it does not fit. No document has
+/// the largest id.
+fn doc_of(doc_id: u64) -> DocId {
+    u32::try_from(doc_id).unwrap_or(u32::MAX).into()
 }
 
 fn check_offset(got: u64, expected: u64) -> Result<(), GpuError> {
@@ -302,7 +307,7 @@ mod tests {
     }
 
     fn changed(text: &HostText, document: &NewDocument) -> Vec<u8> {
-        let old = &text.docs[document.doc as usize];
+        let old = &text.docs[document.doc.index()];
         let (mut new, mut at) = (Vec::new(), 0);
         for Change { start, end, text } in &document.changes {
             assert!(*start >= at && (*start > at || at == 0 || new.is_empty()));
@@ -363,7 +368,7 @@ mod tests {
             let refs = operations.iter().map(OperationRef::from);
             let plan = BatchPlan::new(&text, EditMode::InSequence, refs).unwrap();
             let state = |read: &StateRead<'_>| {
-                Answer::Text(changed(&text, &plan.states[read.state as usize]))
+                Answer::Text(changed(&text, &plan.states[read.state.index()]))
             };
             assert_eq!(plan.reads.iter().map(state).collect::<Vec<_>>(), expected);
             assert_eq!(plan.last.iter().map(|last| changed(&text, last)).collect::<Vec<_>>(), now);

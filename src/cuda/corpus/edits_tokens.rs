@@ -16,6 +16,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::error::GpuError;
+use tadoc::ids::DocId;
 use tadoc::text::{TokenizerProfile, first_cut, for_each_token, last_cut};
 
 use super::base_text::{BaseText, PassageQuery, Passages, Terminal};
@@ -58,7 +59,7 @@ struct Windows {
 /// A change whose cuts are still to be found.
 struct Pending {
     change: usize,
-    doc: u32,
+    doc: DocId,
     doc_len: u64,
     start: u64,
     end: u64,
@@ -106,7 +107,7 @@ impl Splices {
         for part in parts {
             splices.append(&mut numbers, part);
         }
-        splices.docs = documents.iter().map(|document| document.doc).collect();
+        splices.docs = documents.iter().map(|document| document.doc.into()).collect();
         splices.doc_lens = documents.iter().map(|document| document.len_bytes).collect();
         Ok(splices)
     }

@@ -78,7 +78,7 @@ impl CorpusPassages {
             starts.push(end);
         }
         let device = self.text.device();
-        let docs: Vec<_> = queries.iter().map(|query| query.doc).collect();
+        let docs: Vec<_> = queries.iter().map(|query| u32::from(query.doc)).collect();
         let offsets: Vec<_> = queries.iter().map(|query| query.offset).collect();
         check_limit(
             "bytes of passages",

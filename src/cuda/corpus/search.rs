@@ -17,6 +17,7 @@ use crate::device::Device;
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
 use crate::module::{CORPUS_SEARCH, Module};
+use tadoc::ids::DocId;
 
 use super::base_text::BaseText;
 use super::launch::{Argument, THREADS, address, grid_for, launch};
@@ -53,8 +54,8 @@ pub struct CorpusWords {
 /// A query for a word in a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DocWord {
-    /// Number of the document, counted from the first of the segment.
-    pub doc: u32,
+    /// Document of the segment.
+    pub doc: DocId,
     /// Id of the word ([`CorpusText::word_id`]); `None` for a word that no document contains.
     pub word: Option<u32>,
 }
@@ -170,12 +171,12 @@ impl CorpusWords {
             let word = query.word.unwrap_or(num_terminals);
             let is_word = query.word.is_none_or(|word| self.text.is_word(word));
             check_limit("numbers of queries that are not of words", usize::from(!is_word), 0)?;
-            is_asked[query.doc as usize] = true;
+            is_asked[query.doc.index()] = true;
             keys.push(u64::from(query.doc) << word_bits | u64::from(word));
         }
         let (mut docs, mut chunk_starts) = (Vec::new(), vec![0u64]);
         let (mut num_chunks, mut text_bytes) = (0, 0u64);
-        for doc in (0..num_docs as u32).filter(|&doc| is_asked[doc as usize]) {
+        for doc in DocId::range(0..num_docs).filter(|doc| is_asked[doc.index()]) {
             let len = self.text.doc_len_bytes(doc)?;
             text_bytes = text_bytes.saturating_add(len);
             let (what, got, expected) = ("bytes of documents to read", text_bytes, MAX_READ_BYTES);
@@ -183,7 +184,7 @@ impl CorpusWords {
                 return Err(GpuError::Mismatch { what, got, expected });
             }
             num_chunks += len.div_ceil(u64::from(self.chunk_bytes));
-            docs.push(doc);
+            docs.push(u32::from(doc));
             chunk_starts.push(num_chunks);
         }
         let num_chunks = num_chunks as usize;

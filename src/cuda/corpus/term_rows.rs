@@ -1,5 +1,7 @@
 //! Words of documents and documents of words on the host, as sparse matrices by rows.
 
+use tadoc::ids::DocId;
+
 /// The documents of each word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WordDocuments {
@@ -33,14 +35,13 @@ impl WordDocuments {
 }
 
 impl DocumentWords {
-    /// Returns the word ids of document `doc`, ascending, with their counts. Documents are counted
-    /// from the first of the segment.
+    /// Returns the word ids of document `doc`, ascending, with their counts.
     ///
     /// # Panics
     ///
     /// Panics if the segment has no document `doc`.
-    pub fn of(&self, doc: usize) -> (&[u32], &[u64]) {
-        let range = self.offsets[doc] as usize..self.offsets[doc + 1] as usize;
+    pub fn of(&self, doc: DocId) -> (&[u32], &[u64]) {
+        let range = self.offsets[doc.index()] as usize..self.offsets[doc.index() + 1] as usize;
         (&self.words[range.clone()], &self.counts[range])
     }
 

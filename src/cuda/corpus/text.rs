@@ -20,6 +20,7 @@ use rustc_hash::FxHashMap;
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
+use tadoc::ids::DocId;
 use tadoc::segment::{Measure, Segment};
 
 use super::base_text::{BaseText, PassageQuery, Passages, Terminal};
@@ -105,9 +106,7 @@ impl CorpusText {
             dictionary,
             num_root: grammar.root().len(),
             num_symbols: grammar.symbols.len(),
-            doc_lens: (0..grammar.num_docs())
-                .map(|doc| segment.doc_len_bytes_or_derive(doc))
-                .collect(),
+            doc_lens: grammar.docs().map(|doc| segment.doc_len_bytes_or_derive(doc)).collect(),
             grammar: corpus.arrays.clone(),
             corpus: corpus.clone(),
         };
@@ -159,20 +158,15 @@ impl CorpusText {
         self.state.doc_lens.len()
     }
 
-    /// Returns the length of document `doc` in bytes. Documents are counted from the first of the
-    /// segment.
+    /// Returns the length of document `doc` in bytes.
     ///
     /// # Errors
     ///
     /// [`GpuError::Mismatch`] if there is no such document.
-    pub fn doc_len_bytes(&self, doc: u32) -> Result<u64, GpuError> {
+    pub fn doc_len_bytes(&self, doc: DocId) -> Result<u64, GpuError> {
         let lens = &self.state.doc_lens;
-        check_limit(
-            "documents up to that of a query",
-            (doc as usize).saturating_add(1),
-            lens.len(),
-        )?;
-        Ok(lens[doc as usize])
+        check_limit("documents up to that of a query", doc.index().saturating_add(1), lens.len())?;
+        Ok(lens[doc.index()])
     }
 
     /// Returns the id of the word with exactly these bytes, for queries. `None` if no document
@@ -242,7 +236,7 @@ impl BaseText for CorpusText {
         self.num_docs()
     }
 
-    fn doc_len_bytes(&self, doc: u32) -> Result<u64, GpuError> {
+    fn doc_len_bytes(&self, doc: DocId) -> Result<u64, GpuError> {
         self.doc_len_bytes(doc)
     }
 

@@ -113,8 +113,7 @@ impl Totals {
                 |weights: &[u64]| weights.iter().fold(0, |sum: u64, &w| sum.saturating_add(w));
             let sums = segment.prefix_sums_or_derive();
             let len_bytes = |doc| sums.doc_len_bytes(doc);
-            let docs = 0..dag.grammar().num_docs();
-            totals.text_bytes += docs.map(len_bytes).sum::<u64>();
+            totals.text_bytes += dag.grammar().docs().map(len_bytes).sum::<u64>();
             totals.tokens += num_tokens(terminals);
             totals.words += num_tokens(&terminals[..dictionary.num_words() as usize]);
             totals.dictionary_words += u64::from(dictionary.num_words());

@@ -12,7 +12,7 @@
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::ids::RuleId;
+use crate::ids::{DocId, RuleId};
 use crate::segment::Dag;
 use crate::segment::dag::{Expansion, MAX_WORDS, RuleTexts, num_words_at};
 
@@ -55,7 +55,7 @@ pub(super) enum DocTerms {
 /// Counts that flow down the grammar for a few documents at once.
 pub(super) trait Sweep: std::fmt::Debug + Send + Sync {
     fn group_len(&self) -> usize;
-    fn count(&mut self, words: &Words<'_>, docs: &[usize]);
+    fn count(&mut self, words: &Words<'_>, docs: &[DocId]);
     fn lane(&self, lane: usize) -> (&[u32], &[u64]);
     fn memory_bytes(&self) -> usize;
 }
@@ -65,7 +65,7 @@ impl<C: Count, const LANES: usize> Sweep for LaneCounts<C, LANES> {
         LANES
     }
 
-    fn count(&mut self, words: &Words<'_>, docs: &[usize]) {
+    fn count(&mut self, words: &Words<'_>, docs: &[DocId]) {
         self.count(words, docs);
     }
 
@@ -125,12 +125,12 @@ impl DocTerms {
         }
     }
 
-    /// Counts the words of `docs` (indexes inside the segment), which are at least one and at most
-    /// [`group_len`](Self::group_len) documents. Uses bags and texts if there are any.
+    /// Counts the words of `docs`, which are at least one and at most [`group_len`](Self::group_len)
+    /// documents. Uses bags and texts if there are any.
     ///
     /// # Errors
     /// [`Error::Capacity`] for a token scan of a document of more than 2^32 bytes.
-    pub fn count(&mut self, dag: &Dag, docs: &[usize], helps: Helps<'_>) -> Result<()> {
+    pub fn count(&mut self, dag: &Dag, docs: &[DocId], helps: Helps<'_>) -> Result<()> {
         match self {
             Self::Sweep(counts) => counts.count(&Words { dag, bags: helps.bags }, docs),
             Self::Scan(counts, expansion) => {
@@ -199,12 +199,12 @@ impl Words<'_> {
 
 impl Bodies for Words<'_> {
     #[inline]
-    fn len_of_doc(&self, doc: usize) -> usize {
+    fn len_of_doc(&self, doc: DocId) -> usize {
         self.dag.doc_range(doc).len()
     }
 
     #[inline]
-    fn of_doc(&self, doc: usize, f: impl FnMut(Held)) {
+    fn of_doc(&self, doc: DocId, f: impl FnMut(Held)) {
         self.at(self.dag.doc_range(doc), f);
     }
 

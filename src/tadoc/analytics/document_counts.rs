@@ -11,6 +11,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::error::Result;
+use crate::ids::DocId;
 use crate::segment::Corpus;
 
 use super::postings::{DOCS_PER_TASK, Masks};
@@ -57,10 +58,10 @@ fn is_cut(corpus: &Corpus, doc_id: u64) -> bool {
 /// Returns the documents of a segment that lie in no other segment, as indexes inside the segment.
 fn whole_docs(corpus: &Corpus, segment_idx: usize) -> Range<usize> {
     let num_docs = corpus.segments()[segment_idx].dag.grammar().num_docs();
-    let first_id = corpus.first_doc_id(segment_idx);
-    let is_cut = |doc: usize| is_cut(corpus, first_id + doc as u64);
-    let start = usize::from(num_docs > 0 && is_cut(0));
-    let end = num_docs - usize::from(num_docs > start && is_cut(num_docs - 1));
+    let is_cut = |doc| is_cut(corpus, corpus.doc_id(segment_idx, doc));
+    let mut docs = DocId::range(0..num_docs);
+    let start = usize::from(docs.next().is_some_and(is_cut));
+    let end = num_docs - usize::from(docs.next_back().is_some_and(is_cut));
     start..end
 }
 

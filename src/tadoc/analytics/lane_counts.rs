@@ -17,7 +17,7 @@
 //! expansions.
 
 use super::ascending_set::AscendingSet;
-use crate::ids::RuleId;
+use crate::ids::{DocId, RuleId};
 
 /// An entry of the right-hand side of a rule, or of the root range of a document.
 pub(super) enum Held {
@@ -32,9 +32,9 @@ pub(super) enum Held {
 /// Right-hand sides of the rules and root ranges of the documents of a segment.
 pub(super) trait Bodies {
     /// Returns the approximate number of entries of document `doc`.
-    fn len_of_doc(&self, doc: usize) -> usize;
-    /// Calls `f` with each entry of document `doc` (an index inside the segment).
-    fn of_doc(&self, doc: usize, f: impl FnMut(Held));
+    fn len_of_doc(&self, doc: DocId) -> usize;
+    /// Calls `f` with each entry of document `doc`.
+    fn of_doc(&self, doc: DocId, f: impl FnMut(Held));
     /// Calls `f` with each entry of rule `rule_id`.
     fn of_rule(&self, rule_id: RuleId, f: impl FnMut(Held));
 }
@@ -107,7 +107,7 @@ impl<C: Count, const LANES: usize> LaneCounts<C, LANES> {
     }
 
     /// Counts the items of `docs`, which are at most `LANES` documents.
-    pub fn count(&mut self, bodies: &impl Bodies, docs: &[usize]) {
+    pub fn count(&mut self, bodies: &impl Bodies, docs: &[DocId]) {
         let num_held: usize = docs.iter().map(|&doc| bodies.len_of_doc(doc)).sum();
         let num_all = self.item_counts.len() + self.rule_counts.len();
         if num_held.saturating_mul(ALL_PER_HELD) < num_all {
@@ -156,7 +156,7 @@ impl<C: Count, const LANES: usize> LaneCounts<C, LANES> {
     }
 
     /// Adds the entries of the documents to their lanes.
-    fn hold_docs<const ARE_MARKED: bool>(&mut self, bodies: &impl Bodies, docs: &[usize]) {
+    fn hold_docs<const ARE_MARKED: bool>(&mut self, bodies: &impl Bodies, docs: &[DocId]) {
         for (lane, &doc) in docs.iter().enumerate() {
             let add = |counts: &mut [C; LANES], times| {
                 counts[lane] = counts[lane].plus(C::ONE.times(times));
@@ -288,11 +288,11 @@ mod tests {
     }
 
     impl Bodies for Grammar {
-        fn len_of_doc(&self, _doc: usize) -> usize {
+        fn len_of_doc(&self, _doc: DocId) -> usize {
             self.doc_len
         }
-        fn of_doc(&self, doc: usize, f: impl FnMut(Held)) {
-            self.docs[doc].iter().copied().map(held).for_each(f);
+        fn of_doc(&self, doc: DocId, f: impl FnMut(Held)) {
+            self.docs[doc.index()].iter().copied().map(held).for_each(f);
         }
         fn of_rule(&self, rule_id: RuleId, f: impl FnMut(Held)) {
             self.rules[rule_id.index()].iter().copied().map(held).for_each(f);
@@ -300,8 +300,8 @@ mod tests {
     }
 
     impl Grammar {
-        fn slow(&self, doc: usize) -> Vec<u32> {
-            let (mut pending, mut items) = (self.docs[doc].clone(), Vec::new());
+        fn slow(&self, doc: DocId) -> Vec<u32> {
+            let (mut pending, mut items) = (self.docs[doc.index()].clone(), Vec::new());
             while let Some(element) = pending.pop() {
                 match held(element) {
                     Held::Item(item) => items.push(item),
@@ -321,7 +321,7 @@ mod tests {
 
     fn check<C: Count, const LANES: usize>(bodies: &Grammar) -> Result<(), TestCaseError> {
         let mut counts = LaneCounts::<C, LANES>::new(NUM_ITEMS as usize, bodies.rules.len());
-        let docs: Vec<usize> = (0..bodies.docs.len()).collect();
+        let docs: Vec<DocId> = DocId::range(0..bodies.docs.len()).collect();
         for docs in docs.chunks(LANES) {
             counts.count(bodies, docs);
             for (lane, &doc) in docs.iter().enumerate() {

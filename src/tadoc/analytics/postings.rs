@@ -32,7 +32,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::ids::RuleId;
+use crate::ids::{DocId, RuleId};
 use crate::segment::{Dag, Segment};
 
 use super::Traversal;
@@ -93,7 +93,7 @@ impl Postings {
                         Traversal::BottomUp => masks.add_bags(&bags, docs.clone()),
                         _ => masks.sweep(docs.clone()),
                     }
-                    let found = masks.split(first as u32, range_words, num_words);
+                    let found = masks.split(DocId::from_index(first), range_words, num_words);
                     let before = num_postings.fetch_add(found.num_postings(), Ordering::Relaxed);
                     check_num_postings(before + found.num_postings())?;
                     Ok(found)
@@ -119,7 +119,7 @@ impl Postings {
         size_of_val(self.offsets.as_slice()) + size_of_val(self.docs.as_slice())
     }
 
-    /// Returns the documents that contain `word`, ascending, as indexes inside the segment.
+    /// Returns the documents that contain `word`, ascending, by their id in the segment.
     pub fn docs(&self, word: u32) -> &[u32] {
         &self.docs[self.offsets[word as usize]..self.offsets[word as usize + 1]]
     }
@@ -174,9 +174,8 @@ impl<'a> Masks<'a> {
     /// Fills the masks top-down: they flow from the documents to the rules, parents before
     /// children.
     fn sweep(&mut self, docs: Range<usize>) {
-        let first = docs.start;
-        for doc in docs {
-            self.add_all(self.dag.doc_range(doc), 1 << (doc - first));
+        for (bit, doc) in DocId::range(docs).enumerate() {
+            self.add_all(self.dag.doc_range(doc), 1 << bit);
         }
         let num_terminals = self.dag.num_terminals() as usize;
         let mut at = 0;
@@ -218,18 +217,16 @@ impl<'a> Masks<'a> {
 
     /// Fills the masks by a token scan, which reads every token of every document.
     fn scan(&mut self, docs: Range<usize>) {
-        let first = docs.start;
-        for doc in docs {
-            self.walk(doc, 1 << (doc - first), |_, _| Step::Enter);
+        for (bit, doc) in DocId::range(docs).enumerate() {
+            self.walk(doc, 1 << bit, |_, _| Step::Enter);
         }
     }
 
     /// Fills the masks bottom-up: each document adds the sets of its rules, each rule once.
     fn add_bags(&mut self, bags: &Bags, docs: Range<usize>) {
-        let first = docs.start;
         let num_terminals = self.dag.num_terminals() as usize;
-        for doc in docs {
-            let mask = 1 << (doc - first);
+        for (bit, doc) in DocId::range(docs).enumerate() {
+            let mask = 1 << bit;
             self.walk(doc, mask, |masks, rule_id| {
                 let slot = &mut masks.masks[num_terminals + rule_id.index()];
                 if *slot & mask != 0 {
@@ -254,7 +251,7 @@ impl<'a> Masks<'a> {
     }
 
     /// Walks over the expansion of `doc`. Adds `mask` to its words and asks `enter` at each rule.
-    fn walk(&mut self, doc: usize, mask: u64, mut enter: impl FnMut(&mut Self, RuleId) -> Step) {
+    fn walk(&mut self, doc: DocId, mask: u64, mut enter: impl FnMut(&mut Self, RuleId) -> Step) {
         let dag = self.dag;
         let mut range = dag.doc_range(doc);
         loop {
@@ -308,7 +305,7 @@ impl<'a> Masks<'a> {
     }
 
     /// Returns the masks, grouped by ranges of `range_words` words, and clears them.
-    fn split(&mut self, first_doc: u32, range_words: usize, num_words: usize) -> TaskMasks {
+    fn split(&mut self, first_doc: DocId, range_words: usize, num_words: usize) -> TaskMasks {
         self.join_folded();
         let num_ranges = num_words.div_ceil(range_words);
         let mut ends = vec![0u32; num_ranges + 1];
@@ -345,7 +342,7 @@ struct WordMask {
 
 /// Result of one parallel task.
 struct TaskMasks {
-    first_doc: u32,
+    first_doc: DocId,
     /// Ends of the ranges of words: range `r` has `masks[ends[r]..ends[r + 1]]`.
     ends: Vec<u32>,
     masks: Vec<WordMask>,
@@ -390,7 +387,7 @@ fn join(tasks: &[TaskMasks], num_words: usize, range_words: usize) -> (Vec<usize
                 let next = &mut next[found.word as usize % range_words];
                 let mut mask = found.mask;
                 while mask != 0 {
-                    docs[*next] = task.first_doc + mask.trailing_zeros();
+                    docs[*next] = u32::from(task.first_doc) + mask.trailing_zeros();
                     *next += 1;
                     mask &= mask - 1;
                 }

@@ -16,6 +16,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::ids::DocId;
 use crate::segment::{DocWords, Segment};
 
 use super::TermVectorChunk;
@@ -43,7 +44,7 @@ pub struct SegmentTerms {
 pub struct SegmentDocuments {
     /// Start of the entries of each word, and the end of the last.
     pub offsets: Vec<u32>,
-    /// Indexes of documents inside the segment, ascending inside a word.
+    /// Ids of documents in the segment, ascending inside a word.
     pub docs: Vec<u32>,
 }
 
@@ -62,8 +63,8 @@ impl SegmentTerms {
 
     /// Returns the words of document `doc` and their counts.
     #[inline]
-    fn of(&self, doc: usize) -> (&[u32], &[u64]) {
-        let range = self.offsets[doc] as usize..self.offsets[doc + 1] as usize;
+    fn of(&self, doc: DocId) -> (&[u32], &[u64]) {
+        let range = self.offsets[doc.index()] as usize..self.offsets[doc.index() + 1] as usize;
         (&self.words[range.clone()], &self.counts[range])
     }
 
@@ -85,7 +86,7 @@ pub(super) enum Counted<'a> {
 impl Counted<'_> {
     /// Returns the words of document `doc`, ascending.
     #[inline]
-    fn words(&self, doc: usize) -> &[u32] {
+    fn words(&self, doc: DocId) -> &[u32] {
         match self {
             Self::Elsewhere(terms) => terms.of(doc).0,
             Self::Kept(doc_words) => doc_words.of(doc).0,
@@ -94,7 +95,7 @@ impl Counted<'_> {
 
     /// Appends the words of document `doc` to `chunk`.
     #[inline]
-    pub fn append(&self, doc: usize, rows: SegmentRows<'_>, chunk: &mut TermVectorChunk) {
+    pub fn append(&self, doc: DocId, rows: SegmentRows<'_>, chunk: &mut TermVectorChunk) {
         match self {
             Self::Elsewhere(terms) => {
                 let (words, counts) = terms.of(doc);
@@ -108,7 +109,7 @@ impl Counted<'_> {
     }
 
     /// Appends rows and counts of the words of document `doc` to `parts`.
-    pub fn append_parts(&self, doc: usize, rows: SegmentRows<'_>, parts: &mut Vec<(u32, u64)>) {
+    pub fn append_parts(&self, doc: DocId, rows: SegmentRows<'_>, parts: &mut Vec<(u32, u64)>) {
         let start = parts.len();
         parts.extend(self.words(doc).iter().map(|&word| (rows.row(word), 0)));
         let parts = parts[start..].iter_mut().map(|part| &mut part.1);
@@ -133,12 +134,12 @@ impl Counted<'_> {
             words[entries].iter().for_each(|&word| counts[word as usize] += 1);
             return counts;
         }
-        // Index of the last document that contains each word, plus 1.
+        // Number of the last document that contains each word, counted from 1.
         let mut last = vec![0u32; num_words];
-        for doc in docs {
+        for (number, doc) in (1..).zip(DocId::range(docs)) {
             for &word in self.words(doc) {
                 let first = first_ids[word as usize] as usize;
-                if std::mem::replace(&mut last[first], doc as u32 + 1) != doc as u32 + 1 {
+                if std::mem::replace(&mut last[first], number) != number {
                     counts[first] += 1;
                 }
             }
@@ -194,7 +195,7 @@ impl SegmentDocuments {
         parts.into_par_iter().for_each(|(first, offsets, docs)| {
             let mut next: Vec<u32> = offsets.iter().map(|offset| offset - offsets[0]).collect();
             for_each_pair(doc_words, first as u32, next.len(), |at, doc| {
-                docs[next[at] as usize] = doc;
+                docs[next[at] as usize] = doc.into();
                 next[at] += 1;
             });
         });
@@ -210,10 +211,10 @@ impl SegmentDocuments {
             offsets[word + 1] += offsets[word];
         }
         let (mut next, mut docs) = (offsets.clone(), vec![0u32; words.len()]);
-        for doc in 0..doc_words.num_docs() {
+        for doc in doc_words.docs() {
             for &word in doc_words.of(doc).0 {
                 let at = &mut next[word as usize];
-                docs[*at as usize] = doc as u32;
+                docs[*at as usize] = doc.into();
                 *at += 1;
             }
         }
@@ -240,9 +241,9 @@ fn for_each_pair(
     doc_words: &DocWords,
     first: u32,
     num_words: usize,
-    mut f: impl FnMut(usize, u32),
+    mut f: impl FnMut(usize, DocId),
 ) {
-    for doc in 0..doc_words.num_docs() {
+    for doc in doc_words.docs() {
         let (words, _) = doc_words.of(doc);
         let start = words.partition_point(|&word| word < first);
         for &word in &words[start..] {
@@ -250,7 +251,7 @@ fn for_each_pair(
             if at >= num_words {
                 break;
             }
-            f(at, doc as u32);
+            f(at, doc);
         }
     }
 }

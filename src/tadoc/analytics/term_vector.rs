@@ -18,6 +18,7 @@ use std::sync::{Arc, OnceLock};
 use rayon::prelude::*;
 
 use crate::error::Result;
+use crate::ids::DocId;
 use crate::segment::dag::RuleTexts;
 use crate::segment::{Corpus, Segment};
 
@@ -321,7 +322,7 @@ impl Counter {
         &mut self,
         vectors: &TermVectors,
         segment_idx: usize,
-        docs: &[usize],
+        docs: &[DocId],
     ) -> Result<&DocTerms> {
         let segment = &vectors.vocabulary.corpus().segments()[segment_idx];
         let dag = &segment.dag;
@@ -347,7 +348,7 @@ impl Counter {
     fn count_group(
         &mut self,
         vectors: &TermVectors,
-        (segment_idx, doc): (usize, usize),
+        (segment_idx, doc): (usize, DocId),
         docs: &DocSelection,
         next: usize,
     ) -> Result<usize> {

@@ -203,7 +203,7 @@ impl LivingCorpus {
             Origin::Added(added) => self.added_paths.get(added as usize).map(|path| &**path),
             Origin::Base(doc) => {
                 let (segment_idx, doc) = self.base.doc_parts(doc).next()?;
-                self.base.segments()[segment_idx].paths.get(doc)
+                self.base.segments()[segment_idx].paths.get(doc.index())
             }
         }
     }

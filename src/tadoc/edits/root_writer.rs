@@ -19,7 +19,7 @@ use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
 use crate::grammar::Grammar;
-use crate::ids::RuleId;
+use crate::ids::{DocId, RuleId};
 use crate::segment::{Dag, Measure, Segment};
 use crate::text::{Dictionary, TokenizerProfile, for_each_token};
 
@@ -55,7 +55,7 @@ impl<'a> RootWriter<'a> {
     }
 
     /// Appends document `doc` of the segment as it is, and ends the document.
-    pub fn copy_document(&mut self, doc: usize) {
+    pub fn copy_document(&mut self, doc: DocId) {
         let dag = &self.segment.dag;
         self.symbols.extend_from_slice(&dag.grammar().symbols[dag.doc_range(doc)]);
         self.doc_offsets.push(self.symbols.len() as u32);
@@ -84,7 +84,7 @@ impl<'a> RootWriter<'a> {
     }
 
     /// Appends bytes `bytes` of document `doc` of the segment.
-    pub fn push_base(&mut self, doc: usize, bytes: Range<u64>) {
+    pub fn push_base(&mut self, doc: DocId, bytes: Range<u64>) {
         if bytes.is_empty() {
             return;
         }

@@ -20,6 +20,7 @@ use super::piece_tree::Source;
 use super::root_writer::RootWriter;
 use crate::error::Result;
 use crate::grammar::{RoundsOptions, build_rounds};
+use crate::ids::DocId;
 use crate::read::DEFAULT_MAX_OUTPUT_BYTES;
 use crate::segment::{Corpus, Dag, Paths, Segment};
 use crate::text::{TokenizedBlock, TokenizerProfile, tokenize_block};
@@ -35,8 +36,8 @@ enum PartPiece<'a> {
     Read(Vec<u8>),
 }
 
-/// Pieces of the documents of a segment (by index) that differ from the base.
-type NewDocuments<'a> = BTreeMap<usize, Vec<PartPiece<'a>>>;
+/// Pieces of the documents of a segment that differ from the base.
+type NewDocuments<'a> = BTreeMap<DocId, Vec<PartPiece<'a>>>;
 
 impl LivingCorpus {
     /// Returns the current state as a corpus, on which every analysis and every access runs.
@@ -112,12 +113,12 @@ impl LivingCorpus {
     }
 }
 
-/// Returns the pieces of each part of document `doc_id` of the base: segment, index there, pieces.
+/// Returns the pieces of each part of document `doc_id` of the base: segment, id there, pieces.
 fn parts<'a>(
     base: &Corpus,
     doc_id: u64,
     document: &'a EditedDocument,
-) -> Result<Vec<(usize, usize, Vec<PartPiece<'a>>)>> {
+) -> Result<Vec<(usize, DocId, Vec<PartPiece<'a>>)>> {
     let mut parts: Vec<_> =
         base.doc_parts(doc_id).map(|(segment_idx, doc)| (segment_idx, doc, Vec::new())).collect();
     let document = document.settled(base);
@@ -132,7 +133,7 @@ fn parts<'a>(
         return Ok(parts);
     }
     let part_len =
-        |part: &(usize, usize, _)| base.segments()[part.0].doc_len_bytes_or_derive(part.1);
+        |part: &(usize, DocId, _)| base.segments()[part.0].doc_len_bytes_or_derive(part.1);
     let (mut part_idx, mut part_start) = (0, 0);
     for piece in document.pieces() {
         if piece.source == Source::Text {
@@ -164,7 +165,7 @@ fn with_documents(
         return Ok(segment.clone());
     }
     let mut writer = RootWriter::new(segment, profile);
-    for doc in 0..segment.dag.grammar().num_docs() {
+    for doc in segment.dag.grammar().docs() {
         let Some(pieces) = documents.get(&doc) else {
             writer.copy_document(doc);
             continue;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::format::*;
 use crate::grammar::{Grammar, expand_tokens};
+use crate::ids::DocId;
 use crate::segment::{Corpus, Dag, Paths, PrefixSums, Segment};
 use crate::text::{Dictionary, TokenizerProfile};
 
@@ -63,7 +64,7 @@ fn write(segments: &[Inputs], continues: bool, columns: Option<&[u8]>) -> Vec<u8
         let dag =
             Dag::new(p.grammar.clone(), p.dictionary.num_words(), p.dictionary.lengths()).unwrap();
         let sums = PrefixSums::new(&dag);
-        let len_bytes = (0..p.grammar.num_docs()).map(|doc| sums.doc_len_bytes(doc)).sum();
+        let len_bytes = p.grammar.docs().map(|doc| sums.doc_len_bytes(doc)).sum();
         let parts = SegmentContents {
             dictionary: p.dictionary.clone(),
             grammar: p.grammar.clone(),
@@ -236,10 +237,10 @@ fn document_ids_of_any_segments_fit_their_parts() {
     for picks in 0..kinds.len().pow(5) {
         let pick = |i| kinds[picks / kinds.len().pow(i) % kinds.len()].clone();
         let segments: Vec<_> = (0..5).map(pick).collect();
-        let mut docs: Vec<Vec<(usize, usize)>> = Vec::new();
+        let mut docs: Vec<Vec<(usize, DocId)>> = Vec::new();
         for (segment_idx, segment) in segments.iter().enumerate() {
-            for doc in 0..segment.dag.grammar().num_docs() {
-                if docs.is_empty() || doc > 0 || !segment.continues {
+            for doc in segment.dag.grammar().docs() {
+                if docs.is_empty() || doc > DocId::FIRST || !segment.continues {
                     docs.push(Vec::new());
                 }
                 docs.last_mut().unwrap().push((segment_idx, doc));

@@ -47,7 +47,7 @@ pub use sequitur::build_sequitur;
 use std::ops::Range;
 
 use crate::error::{Error, Result};
-use crate::ids::RuleId;
+use crate::ids::{DocId, RuleId};
 
 /// Rules over the elements of one segment, see the drawing in the module docs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,6 +71,11 @@ impl Grammar {
     /// Returns the number of documents.
     pub fn num_docs(&self) -> usize {
         self.doc_offsets.len() - 1
+    }
+
+    /// Returns the ids of all documents.
+    pub fn docs(&self) -> impl ExactSizeIterator<Item = DocId> + DoubleEndedIterator + use<> {
+        DocId::range(0..self.num_docs())
     }
 
     /// Returns the ids of all rules, root first.

@@ -12,6 +12,7 @@ use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::ids::DocId;
 use crate::segment::Corpus;
 
 use crate::query::language::query::Query;
@@ -215,16 +216,16 @@ fn segment_hits(
     let first_doc_id = corpus.first_doc_id(segment_idx);
     let continued = part_start(corpus, segment_idx)?;
     let cut_doc = doc_cut_after(corpus, segment_idx)
-        .filter(|doc_id| filter.is_none_or(|docs| docs.contains((doc_id - first_doc_id) as usize)));
+        .filter(|&doc| filter.is_none_or(|docs| docs.contains(doc)));
     let mut items = Vec::with_capacity(resolved.num_items());
     for item_idx in 0..resolved.num_items() {
         let item = resolved.item(segment_idx, item_idx);
         let inside = item.map(|item| item.stream(filter)).transpose()?;
         let mut across = Vec::new();
-        if let Some(doc_id) = cut_doc {
+        if let Some(doc) = cut_doc {
             let matches = resolved.matches_across(segment_idx, item_idx)?;
             across.extend(matches.iter().map(|found| Hit {
-                doc_id,
+                doc_id: corpus.doc_id(segment_idx, doc),
                 byte_offset: found.byte_offset,
                 byte_len: found.byte_len,
                 word_index: found.word_idx,
@@ -253,7 +254,8 @@ impl ItemHits {
             while batch.len() < BATCH_HITS
                 && let Some(spot) = walk.next()
             {
-                let start = if spot.doc == 0 { self.continued } else { PartStart::default() };
+                let start =
+                    if spot.doc == DocId::FIRST { self.continued } else { PartStart::default() };
                 batch.push(Hit {
                     doc_id: self.first_doc_id + u64::from(spot.doc),
                     byte_offset: start.bytes + spot.offsets[0],
@@ -275,7 +277,7 @@ impl Iterator for ItemHits {
         let Some((doc, found)) = self.inside.as_mut().and_then(Iterator::next) else {
             return self.across.next();
         };
-        let start = if doc == 0 { self.continued } else { PartStart::default() };
+        let start = if doc == DocId::FIRST { self.continued } else { PartStart::default() };
         Some(Hit {
             doc_id: self.first_doc_id + u64::from(doc),
             byte_offset: start.bytes + found.byte_offset,

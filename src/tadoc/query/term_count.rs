@@ -9,6 +9,7 @@
 use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
+use crate::ids::DocId;
 use crate::segment::Corpus;
 
 use crate::query::language::query::Query;
@@ -92,15 +93,13 @@ fn segment_counts(
     open: &mut Option<OpenDoc>,
 ) -> Result<Vec<DocumentCount>> {
     let corpus = resolved.corpus();
-    let first_doc_id = corpus.first_doc_id(segment_idx);
     let before = open.take();
     let cut_doc = doc_cut_after(corpus, segment_idx)
-        .map(|doc_id| (doc_id - first_doc_id) as u32)
-        .filter(|&doc| filter.as_ref().is_none_or(|docs| docs.contains(doc as usize)));
+        .filter(|&doc| filter.as_ref().is_none_or(|docs| docs.contains(doc)));
     let num_docs = corpus.segments()[segment_idx].dag.grammar().num_docs();
     let mut open_counts = Vec::with_capacity(resolved.num_items());
     let mut filter = filter;
-    let mut found: Option<Vec<(u32, u64)>> = None;
+    let mut found: Option<Vec<(DocId, u64)>> = None;
     for item_idx in 0..resolved.num_items() {
         let item = resolved.item(segment_idx, item_idx);
         let mut counts = item.map_or(Ok(Vec::new()), |item| item.count_by_doc(filter.as_ref()))?;
@@ -119,10 +118,8 @@ fn segment_counts(
         if item_idx + 1 < resolved.num_items() {
             // Documents beside a cut may contain an item in their other parts.
             let mut docs = DocSet::none(num_docs);
-            let beside = before.as_ref().map(|_| 0).into_iter().chain(cut_doc);
-            both.iter().map(|&(doc, _)| doc).chain(beside).for_each(|doc| {
-                docs.insert(doc as usize);
-            });
+            let beside = before.as_ref().map(|_| DocId::FIRST).into_iter().chain(cut_doc);
+            docs.extend(both.iter().map(|&(doc, _)| doc).chain(beside));
             if docs.is_empty() {
                 // No document is left for the items that follow, and none is cut.
                 return Ok(Vec::new());
@@ -133,35 +130,31 @@ fn segment_counts(
     }
     *open = cut_doc.map(|_| open_counts);
     let listed = found.unwrap_or_default().into_iter();
-    let row = |(doc, count)| DocumentCount { doc_id: first_doc_id + u64::from(doc), count };
+    let row = |(doc, count)| DocumentCount { doc_id: corpus.doc_id(segment_idx, doc), count };
     Ok(listed.map(row).collect())
 }
 
 /// Returns the documents of `docs` (ascending ids) that have a part in segment `segment_idx`.
 pub(in crate::query) fn local_docs(corpus: &Corpus, segment_idx: usize, docs: &[u64]) -> DocSet {
     let num_docs = corpus.segments()[segment_idx].dag.grammar().num_docs();
-    let first = corpus.first_doc_id(segment_idx);
     let mut local = DocSet::none(num_docs);
-    let begin = docs.partition_point(|&doc_id| doc_id < first);
-    let in_segment = docs[begin..].iter().take_while(|&&doc_id| doc_id < first + num_docs as u64);
-    in_segment.for_each(|&doc_id| {
-        local.insert((doc_id - first) as usize);
-    });
+    let begin = docs.partition_point(|&doc_id| doc_id < corpus.first_doc_id(segment_idx));
+    local.extend(docs[begin..].iter().map_while(|&doc_id| corpus.doc_in(segment_idx, doc_id)));
     local
 }
 
-/// Adds `carried` to the count of document 0.
-fn add_to_first(counts: &mut Vec<(u32, u64)>, carried: u64) -> Result<()> {
-    match counts.first_mut().filter(|first| first.0 == 0) {
+/// Adds `carried` to the count of the first document.
+fn add_to_first(counts: &mut Vec<(DocId, u64)>, carried: u64) -> Result<()> {
+    match counts.first_mut().filter(|first| first.0 == DocId::FIRST) {
         Some(first) => first.1 = checked_sum([first.1, carried].into_iter())?,
-        None if carried > 0 => counts.insert(0, (0, carried)),
+        None if carried > 0 => counts.insert(0, (DocId::FIRST, carried)),
         None => {}
     }
     Ok(())
 }
 
 /// Returns the documents of both lists, with the sum of both counts.
-fn in_both(a: &[(u32, u64)], b: &[(u32, u64)]) -> Result<Vec<(u32, u64)>> {
+fn in_both(a: &[(DocId, u64)], b: &[(DocId, u64)]) -> Result<Vec<(DocId, u64)>> {
     let mut b = b.iter().peekable();
     let mut both = Vec::new();
     for &(doc, count) in a {

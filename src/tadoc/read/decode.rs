@@ -15,7 +15,7 @@
 //! refuses expansion bombs without an allocation.
 
 use crate::error::{Error, Result};
-use crate::ids::RuleId;
+use crate::ids::{DocId, RuleId};
 use crate::segment::{Corpus, Segment};
 
 use crate::read::output::{check_output_len, reserve};
@@ -229,7 +229,7 @@ impl Memo {
 /// Writes document `doc` of `segment` to `output[at..]` and returns the end of its bytes.
 fn decode_part(
     segment: &Segment,
-    doc: usize,
+    doc: DocId,
     output: &mut [u8],
     mut at: usize,
     memo: &mut Memo,

@@ -26,6 +26,7 @@
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::ids::DocId;
 use crate::segment::{Corpus, Cursor, Measure, Next, Segment, TEXT_SLACK, TextRuns};
 
 use crate::read::batch::{Passages, first_error};
@@ -243,13 +244,14 @@ impl Passage<'_> {
 
     /// Appends the bytes of document `doc` from `offset`, which is below its length, until the
     /// passage is full or the document ends.
-    fn read(&mut self, segment: &Segment, doc: usize, offset: u64) {
+    fn read(&mut self, segment: &Segment, doc: DocId, offset: u64) {
         match segment.text_runs_or_derive_if_worth() {
             Some(runs) => {
                 let (arena, sums) = (segment.dictionary.bytes(), segment.prefix_sums_or_derive());
-                let [start, end] = [doc, doc + 1].map(|doc| sums.doc_starts(doc)[0]);
-                let end = self.len.min(self.at + (end - start - offset) as usize);
-                self.read_runs(runs, arena, runs.root_from(start + offset), end);
+                let len = sums.doc_len_bytes(doc) - offset;
+                let end = self.len.min(self.at + len as usize);
+                let start = sums.doc_starts(doc)[0] + offset;
+                self.read_runs(runs, arena, runs.root_from(start), end);
             }
             None => self.read_rules(segment, doc, offset),
         }
@@ -271,7 +273,7 @@ impl Passage<'_> {
     }
 
     /// Appends the same bytes as [`read`](Self::read), from the rules.
-    fn read_rules(&mut self, segment: &Segment, doc: usize, offset: u64) {
+    fn read_rules(&mut self, segment: &Segment, doc: DocId, offset: u64) {
         let (dag, sums) = (&segment.dag, segment.prefix_sums_or_derive());
         let (arena, offsets) = (&segment.dictionary.bytes()[..], segment.dictionary.offsets());
         let symbols = &dag.grammar().symbols;

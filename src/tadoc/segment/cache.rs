@@ -18,6 +18,7 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::ids::DocId;
 use crate::segment::Segment;
 use crate::segment::dag::{DocWords, EdgeWords, Inverse, PrefixSums, TextRuns};
 
@@ -84,22 +85,22 @@ impl Segment {
         self.cache.prefix_sums.get_or_init(|| PrefixSums::new(&self.dag))
     }
 
-    /// Returns the document (index inside the segment) whose root range contains `root_position`.
+    /// Returns the document whose root range contains `root_position`.
     /// Empty documents contain no position. Derives the prefix sums on first use.
     #[inline]
-    pub fn doc_at_or_derive(&self, root_position: usize) -> usize {
+    pub fn doc_at_or_derive(&self, root_position: usize) -> DocId {
         self.prefix_sums_or_derive().doc_at(&self.dag, root_position)
     }
 
     /// Returns the number of bytes of document `doc`. Derives the prefix sums on first use.
     #[inline]
-    pub fn doc_len_bytes_or_derive(&self, doc: usize) -> u64 {
+    pub fn doc_len_bytes_or_derive(&self, doc: DocId) -> u64 {
         self.prefix_sums_or_derive().doc_len_bytes(doc)
     }
 
     /// Returns the number of words of document `doc`. Derives the prefix sums on first use.
     #[inline]
-    pub fn doc_len_words_or_derive(&self, doc: usize) -> u64 {
+    pub fn doc_len_words_or_derive(&self, doc: DocId) -> u64 {
         self.prefix_sums_or_derive().doc_len_words(doc)
     }
 

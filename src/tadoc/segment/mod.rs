@@ -34,6 +34,7 @@ pub use dag::{
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::ids::DocId;
 use crate::segment::cache::SegmentCache;
 use crate::text::{Dictionary, TokenizerProfile};
 
@@ -91,10 +92,10 @@ impl Paths {
         self.ends.push(self.bytes.len() as u64);
     }
 
-    /// Returns the path of document `doc` (index inside the segment), if it exists.
-    pub fn get(&self, doc: usize) -> Option<&str> {
-        let end = *self.ends.get(doc)? as usize;
-        let start = doc.checked_sub(1).map_or(0, |d| self.ends[d] as usize);
+    /// Returns the path of the document at `index`, if it exists.
+    pub fn get(&self, index: usize) -> Option<&str> {
+        let end = *self.ends.get(index)? as usize;
+        let start = index.checked_sub(1).map_or(0, |d| self.ends[d] as usize);
         self.bytes.get(start..end)
     }
 
@@ -156,6 +157,12 @@ impl Corpus {
         self.first_doc_ids[segment_idx]
     }
 
+    /// Returns the id in the corpus of document `doc` of segment `segment_idx`.
+    #[inline]
+    pub fn doc_id(&self, segment_idx: usize, doc: DocId) -> u64 {
+        self.first_doc_ids[segment_idx] + u64::from(doc)
+    }
+
     /// Returns the number of documents.
     pub fn num_docs(&self) -> u64 {
         self.num_docs
@@ -177,16 +184,21 @@ impl Corpus {
         self.profile
     }
 
-    /// Returns the parts of document `doc_id` in order: segment index and document index inside it.
+    /// Returns the id in segment `segment_idx` of document `doc_id`, if a part of it lies there.
+    #[inline]
+    pub fn doc_in(&self, segment_idx: usize, doc_id: u64) -> Option<DocId> {
+        let index = doc_id.checked_sub(self.first_doc_ids[segment_idx])? as usize;
+        let num_docs = self.segments[segment_idx].dag.grammar().num_docs();
+        (index < num_docs).then(|| DocId::from_index(index))
+    }
+
+    /// Returns the parts of document `doc_id` in order: segment index and id inside the segment.
     /// There are several parts if the document was cut at a block border, and none if the id does
     /// not exist.
-    pub fn doc_parts(&self, doc_id: u64) -> impl Iterator<Item = (usize, usize)> + '_ {
+    pub fn doc_parts(&self, doc_id: u64) -> impl Iterator<Item = (usize, DocId)> + '_ {
         let last = self.first_doc_ids.partition_point(|&first| first <= doc_id);
         let begins = self.first_doc_ids[..last].partition_point(|&first| first < doc_id);
-        (begins.saturating_sub(1)..last).filter_map(move |segment_idx| {
-            let doc = doc_id - self.first_doc_ids[segment_idx];
-            let num_docs = self.segments[segment_idx].dag.grammar().num_docs() as u64;
-            (doc < num_docs).then_some((segment_idx, doc as usize))
-        })
+        (begins.saturating_sub(1)..last)
+            .filter_map(move |segment_idx| Some((segment_idx, self.doc_in(segment_idx, doc_id)?)))
     }
 }

@@ -36,7 +36,7 @@ impl Draft {
         let dag = Dag::new(self.grammar.clone(), num_words, self.dictionary.lengths());
         let len_bytes = dag.map_or(0, |dag| {
             let sums = PrefixSums::new(&dag);
-            (0..self.grammar.num_docs()).map(|doc| sums.doc_len_bytes(doc)).sum()
+            self.grammar.docs().map(|doc| sums.doc_len_bytes(doc)).sum()
         });
         let parts = SegmentContents {
             dictionary: self.dictionary.clone(),

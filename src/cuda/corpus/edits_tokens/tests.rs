@@ -21,15 +21,15 @@ impl BaseText for HostText {
         self.docs.len()
     }
 
-    fn doc_len_bytes(&self, doc: u32) -> Result<u64, GpuError> {
+    fn doc_len_bytes(&self, doc: DocId) -> Result<u64, GpuError> {
         let (what, got, expected) = ("document", doc.into(), self.docs.len() as u64);
-        let doc = self.docs.get(doc as usize);
+        let doc = self.docs.get(doc.index());
         doc.map(|doc| doc.len() as u64).ok_or(GpuError::Mismatch { what, got, expected })
     }
 
     fn read(&self, queries: &[PassageQuery]) -> Result<Passages, GpuError> {
         let passage = |query: &PassageQuery| {
-            let doc = &self.docs[query.doc as usize];
+            let doc = &self.docs[query.doc.index()];
             let end = query.offset.saturating_add(query.len_bytes).min(doc.len() as u64);
             &doc[query.offset as usize..end as usize]
         };

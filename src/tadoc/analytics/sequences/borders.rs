@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::ids::DocId;
 use crate::segment::Corpus;
 
 use super::Sink;
@@ -30,7 +31,7 @@ pub(in crate::analytics) fn walk_borders(
     }
 }
 
-fn walk_parts(edges: &[Edges], parts: impl Iterator<Item = (usize, usize)>, sink: &mut impl Sink) {
+fn walk_parts(edges: &[Edges], parts: impl Iterator<Item = (usize, DocId)>, sink: &mut impl Sink) {
     let (mut head, mut tail) = (Vec::new(), Vec::new());
     sink.begin(1);
     for (at, doc) in parts {

@@ -20,7 +20,7 @@ use crate::analytics::ascending_set::AscendingSet;
 use crate::analytics::doc_terms::GROUP_LEN;
 use crate::analytics::{Traversal, TraversalTask, Vocabulary};
 use crate::error::{Error, Result};
-use crate::ids::RuleId;
+use crate::ids::{DocId, RuleId};
 use crate::segment::dag::Expansion;
 
 use super::Sink;
@@ -330,10 +330,10 @@ impl DocumentSequences {
         Ok((counted, lens))
     }
 
-    /// Returns the first of `doc_ids` that lie in one segment alone, as indexes inside it, their
-    /// number, and the segment. The number is 0 if the first document is cut.
-    fn group(&self, doc_ids: &[u64]) -> ([usize; GROUP_LEN], usize, usize) {
-        let (mut docs, mut num_docs, mut segment_idx) = ([0; GROUP_LEN], 0, 0);
+    /// Returns the first of `doc_ids` that lie in one segment alone, their number, and the segment.
+    /// The number is 0 if the first document is cut.
+    fn group(&self, doc_ids: &[u64]) -> ([DocId; GROUP_LEN], usize, usize) {
+        let (mut docs, mut num_docs, mut segment_idx) = ([DocId::FIRST; GROUP_LEN], 0, 0);
         for &doc_id in doc_ids.iter().take(GROUP_LEN) {
             let mut parts = self.vocabulary.corpus().doc_parts(doc_id);
             match (parts.next(), parts.next()) {

@@ -18,7 +18,7 @@ use rayon::prelude::*;
 use crate::analytics::doc_terms::GROUP_LEN;
 use crate::analytics::lane_counts::{Bodies, Held, LaneCounts};
 use crate::error::Result;
-use crate::ids::RuleId;
+use crate::ids::{DocId, RuleId};
 
 use super::Sink;
 use super::edges::Edges;
@@ -119,7 +119,7 @@ impl Numbered {
     }
 
     /// Counts the sequences of documents that lie only in segment `at`.
-    pub fn count(&self, edges: &Edges, at: usize, docs: &[usize], counts: &mut GroupCounts) {
+    pub fn count(&self, edges: &Edges, at: usize, docs: &[DocId], counts: &mut GroupCounts) {
         counts.count(&Sequenced { edges, numbers: &self.segments[at] }, docs);
     }
 
@@ -138,7 +138,7 @@ impl Numbered {
 fn windows(edges: &Edges, packing: Packing, limit: &Limit) -> Result<Vec<(Vec<u64>, Vec<u32>)>> {
     let grammar = edges.dag().grammar();
     // Documents tile the root and rules follow it, so their positions ascend.
-    let docs = (0..grammar.num_docs()).map(|doc| edges.dag().doc_range(doc));
+    let docs = grammar.docs().map(|doc| edges.dag().doc_range(doc));
     let rules = grammar.rule_ids().skip(1).map(|rule_id| edges.dag().rule_range(rule_id));
     let bodies: Vec<Range<usize>> = docs.chain(rules).collect();
     let mut tasks: Vec<&[Range<usize>]> = Vec::new();
@@ -202,13 +202,13 @@ impl Sequenced<'_> {
 
 impl Bodies for Sequenced<'_> {
     #[inline]
-    fn len_of_doc(&self, doc: usize) -> usize {
+    fn len_of_doc(&self, doc: DocId) -> usize {
         self.edges.dag().doc_range(doc).len()
     }
 
     #[inline]
-    fn of_doc(&self, doc: usize, f: impl FnMut(Held)) {
-        self.at(doc, self.edges.dag().doc_range(doc), f);
+    fn of_doc(&self, doc: DocId, f: impl FnMut(Held)) {
+        self.at(doc.index(), self.edges.dag().doc_range(doc), f);
     }
 
     #[inline]

@@ -19,6 +19,7 @@ use rayon::prelude::*;
 use crate::analytics::word_rows::WordRows;
 use crate::analytics::{DocSelection, Traversal, Vocabulary};
 use crate::error::Result;
+use crate::ids::DocId;
 use crate::segment::Corpus;
 
 use super::entries::{Entry, for_each_sequence, sorted_buckets};
@@ -38,7 +39,7 @@ pub struct SegmentRanked {
     pub keys: Vec<u64>,
     /// Start of the entries of each sequence, and the end of the last.
     pub starts: Vec<u32>,
-    /// Indexes of documents inside the segment, by descending count, then ascending.
+    /// Ids of documents in the segment, by descending count, then ascending.
     pub docs: Vec<u32>,
     /// Number of occurrences of the sequence in each document, 1 or more.
     pub counts: Vec<u64>,
@@ -97,7 +98,7 @@ fn misshapen(vocabulary: &Vocabulary, parts: &[SegmentRanked]) -> Option<String>
             && part.starts.is_sorted()
             && ends == (Some(0), Some(part.docs.len()))
             && part.counts.len() == part.docs.len()
-            && part.docs.iter().max().is_none_or(|&doc| (doc as usize) < num_docs)
+            && part.docs.iter().max().is_none_or(|&doc| DocId::from(doc).index() < num_docs)
     };
     let num_docs = segments.iter().map(|segment| segment.dag.grammar().num_docs());
     let at = parts.iter().zip(num_docs).position(|part| !is_right(part))?;
@@ -179,11 +180,12 @@ impl SegmentRanked {
         // The only segment has an id for each word of its own vocabulary.
         let id = |row: u32| vocabulary.ids(row as usize).next().map_or(0, |(_, id)| u64::from(id));
         let key = |row| index.sequences().words(row).fold(0, |key, at| key << word_bits | id(at));
+        let doc = |&doc_id: &u64| alone.doc_in(0, doc_id).map(u32::from);
         let ends = (0..index.len()).map(|row| index.entries_of(row).end as u32);
         Ok(Self {
             keys: (0..index.len()).map(key).collect(),
             starts: std::iter::once(0).chain(ends).collect(),
-            docs: index.doc_ids().iter().map(|&doc| doc as u32).collect(),
+            docs: index.doc_ids().iter().filter_map(doc).collect(),
             counts: index.counts().to_vec(),
             word_bits,
         })

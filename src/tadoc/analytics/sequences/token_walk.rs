@@ -14,6 +14,7 @@ use crate::analytics::Vocabulary;
 use crate::analytics::word_rows::WordRows;
 use crate::analytics::word_walk::WordWalk;
 use crate::error::Result;
+use crate::ids::DocId;
 use crate::segment::Dag;
 use crate::segment::dag::{Expansion, RuleTexts, num_words_at};
 
@@ -123,7 +124,7 @@ impl TokenWalk {
             let part = start..end.min(range.end);
             sink.begin(1);
             self.push_all(dag, at, part.clone(), (expansion, limit), sink)?;
-            let behind = self.behind(vocabulary, at, doc_end - 1, part.end..end);
+            let behind = self.behind(vocabulary, at, DocId::from_index(doc_end - 1), part.end..end);
             sink.push_child(&behind, None);
             start = end;
             doc_end += 1;
@@ -156,12 +157,12 @@ impl TokenWalk {
         &self,
         vocabulary: &Vocabulary,
         at: usize,
-        doc: usize,
+        doc: DocId,
         positions: Range<usize>,
     ) -> Vec<u32> {
         let corpus = vocabulary.corpus();
-        let doc_id = corpus.first_doc_id(at) + doc as u64;
-        let later = corpus.doc_parts(doc_id).skip_while(|&(part_at, _)| part_at <= at);
+        let later =
+            corpus.doc_parts(corpus.doc_id(at, doc)).skip_while(|&(part_at, _)| part_at <= at);
         let later = later.map(|(at, doc)| (at, corpus.segments()[at].dag.doc_range(doc)));
         let mut words = Vec::new();
         let mut walk = WordWalk::default();

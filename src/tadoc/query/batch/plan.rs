@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
-use crate::ids::WordId;
+use crate::ids::{DocId, WordId};
 use crate::segment::{Corpus, Segment};
 use crate::text::{TokenizerProfile, for_each_token};
 
@@ -37,7 +37,7 @@ pub struct WordQuery<'a> {
 #[derive(Debug, Clone, Copy)]
 struct DocQuery {
     segment: u32,
-    doc: u32,
+    doc: DocId,
     /// Index of the word among the distinct words of the batch.
     word: u32,
     /// Number of bytes of the document before the part.
@@ -45,12 +45,12 @@ struct DocQuery {
 }
 
 /// Position of a part in the order by word: segment, word, document and index of the part.
-pub(in crate::query) type WordKey = (u32, WordId, u32, u32);
+pub(in crate::query) type WordKey = (u32, WordId, DocId, u32);
 /// Position of a part in the order by document: segment, document, word and index of the part.
-pub(in crate::query) type DocKey = (u32, u32, WordId, u32);
+pub(in crate::query) type DocKey = (u32, DocId, WordId, u32);
 /// Position of a part before its word is looked up: segment, index of the word among the distinct
 /// words of the batch, document and index of the part.
-type PartKey = (u32, u32, u32, u32);
+type PartKey = (u32, u32, DocId, u32);
 
 /// Question that a batch asks about all words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -219,11 +219,10 @@ impl<'a> WordPlan<'a> {
             let mut start = 0u64;
             let mut parts = self.corpus.doc_parts(query.doc_id).peekable();
             while let Some((segment_idx, doc)) = parts.next() {
-                let (segment, doc) = (segment_idx as u32, doc as u32);
+                let segment = segment_idx as u32;
                 self.parts.push(DocQuery { segment, doc, word, start });
                 if parts.peek().is_some() {
-                    let len =
-                        self.corpus.segments()[segment_idx].doc_len_bytes_or_derive(doc as usize);
+                    let len = self.corpus.segments()[segment_idx].doc_len_bytes_or_derive(doc);
                     start = start.checked_add(len).ok_or_else(|| fault(too_long()))?;
                 }
             }
@@ -268,7 +267,7 @@ impl<'a> WordPlan<'a> {
             };
             let keys = keys.par_iter().with_min_len(MIN_LOOK_UPS);
             let counts: Vec<(WordKey, u64)> =
-                keys.map(|&key| (key, doc_words.count(key.2 as usize, key.1))).collect();
+                keys.map(|&key| (key, doc_words.count(key.2, key.1))).collect();
             if task == WordTask::Find {
                 left.extend(counts.iter().filter(|(_, count)| *count > 0).map(|(key, _)| key));
                 continue;
@@ -297,7 +296,7 @@ impl<'a> WordPlan<'a> {
             let (segment, doc, ..) = group[0].0;
             let climb_bytes = group.iter().map(|&(_, share)| share).sum();
             let question = Question::BatchDoc { climb_bytes, keeps_words: false };
-            let doc_bytes = self.segment(segment).doc_len_bytes_or_derive(doc as usize);
+            let doc_bytes = self.segment(segment).doc_len_bytes_or_derive(doc);
             if question.way(None, [doc_bytes]) == Way::Scan {
                 self.by_doc.extend(group.iter().map(|&(key, _)| key));
             }
@@ -314,9 +313,9 @@ impl<'a> WordPlan<'a> {
     }
 
     /// Returns the cost of reading `doc`, in bytes of text.
-    fn reading_bytes(&self, segment: u32, doc: u32) -> u64 {
+    fn reading_bytes(&self, segment: u32, doc: DocId) -> u64 {
         let sums = self.segment(segment).prefix_sums_or_derive();
-        sums.doc_len_bytes(doc as usize).saturating_add(DOC_BYTES)
+        sums.doc_len_bytes(doc).saturating_add(DOC_BYTES)
     }
 
     fn segment(&self, segment_idx: u32) -> &Segment {

@@ -21,6 +21,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use rayon::prelude::*;
 
 use crate::error::Result;
+use crate::ids::DocId;
 use crate::segment::{Corpus, Segment};
 
 use crate::query::batch::offset_lists::OffsetLists;
@@ -127,7 +128,7 @@ impl Asking {
         let num_occurrences = segment.weights_or_derive()[word.index()];
         let way = Question::BatchWord { num_occurrences }.way(None, []);
         if let Way::Climb { max_positions } = way {
-            let range = |key: &WordKey| segment.dag.doc_range(key.2 as usize);
+            let range = |key: &WordKey| segment.dag.doc_range(key.2);
             let ranges: Vec<Range<usize>> = group.iter().map(range).collect();
             let mut positions_left = max_positions;
             let note = |idx: usize, offset| self.note(&mut answers[idx], offset);
@@ -142,12 +143,10 @@ impl Asking {
             answers.fill(Answer::default());
         }
         let mut docs = DocSet::none(segment.dag.grammar().num_docs());
-        for key in group {
-            docs.insert(key.2 as usize);
-        }
+        docs.extend(group.iter().map(|key| key.2));
         let words = [WordSet::from_ids(&[word.into()])];
         let item = Item::new(segment, &words, SearchOptions::default().canceller());
-        let place = |doc: u32| group.partition_point(|key| key.2 < doc);
+        let place = |doc: DocId| group.partition_point(|key| key.2 < doc);
         if self.max_hits.is_none() {
             for (doc, count) in item.count_by_doc(Some(&docs))? {
                 answers[place(doc)].count = count;
@@ -172,7 +171,7 @@ impl Asking {
         let words: Vec<u32> = group.iter().map(|key| key.2.into()).collect();
         let mut answers = vec![Answer::default(); group.len()];
         let mut interrupt = SearchOptions::default().canceller().interrupt();
-        scan_doc_words(segment, group[0].1 as usize, &words, &mut interrupt, |idx, offset| {
+        scan_doc_words(segment, group[0].1, &words, &mut interrupt, |idx, offset| {
             self.note(&mut answers[idx], offset);
         })?;
         self.numbered(group.iter().map(|key| key.3), answers)

@@ -97,17 +97,16 @@ pub fn candidate_documents(corpus: &Corpus, pattern: &TextPattern) -> Option<Vec
         let is_cut = doc_cut_after(corpus, segment_idx).is_some();
         let docs = candidates(segment, corpus.profile(), pattern, is_cut)
             .unwrap_or_else(|| DocSet::all(segment.dag.grammar().num_docs()));
-        let first_doc_id = corpus.first_doc_id(segment_idx);
         let is_listed = |doc_id: &u64| ids.last().is_none_or(|last| last < doc_id);
         let new: Vec<u64> =
-            docs.iter().map(|doc| first_doc_id + doc as u64).filter(is_listed).collect();
+            docs.iter().map(|doc| corpus.doc_id(segment_idx, doc)).filter(is_listed).collect();
         ids.extend(new);
     }
     ((ids.len() as u64) < corpus.num_docs()).then_some(ids)
 }
 
-/// Returns the documents of `segment` (by index inside it) whose text may match `pattern`; `None`
-/// if no document can be excluded. The last document is always included, because the segment does
+/// Returns the documents of `segment` whose text may match `pattern`; `None` if no document can be
+/// excluded. The last document is always included, because the segment does
 /// not know if it continues in the next one.
 pub fn candidate_docs(
     segment: &Segment,
@@ -123,27 +122,21 @@ fn candidates(
     pattern: &TextPattern,
     is_last_cut: bool,
 ) -> Option<DocSet> {
-    let num_docs = segment.dag.grammar().num_docs();
+    let grammar = segment.dag.grammar();
+    let num_docs = grammar.num_docs();
     let mut docs = DocSet::all(num_docs);
     if let Some(len) = pattern.exact_len_bytes {
         docs = DocSet::none(num_docs);
         let sums = segment.prefix_sums_or_derive();
-        let fits = |&doc: &usize| sums.doc_len_bytes(doc) == len;
-        (0..num_docs).filter(fits).for_each(|doc| {
-            docs.insert(doc);
-        });
+        docs.extend(grammar.docs().filter(|&doc| sums.doc_len_bytes(doc) == len));
     }
     let runs_are_tokens = profile != TokenizerProfile::Uax29
         && segment.dictionary.max_token_len() < MIN_SPLIT_TOKEN_BYTES;
     if runs_are_tokens {
         keep_docs_with(&mut docs, segment, &runs_of(profile, pattern));
     }
-    if segment.continues && num_docs > 0 {
-        docs.insert(0);
-    }
-    if is_last_cut && num_docs > 0 {
-        docs.insert(num_docs - 1);
-    }
+    docs.extend(grammar.docs().next().filter(|_| segment.continues));
+    docs.extend(grammar.docs().next_back().filter(|_| is_last_cut));
     (docs.len() < num_docs).then_some(docs)
 }
 

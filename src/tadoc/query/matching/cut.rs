@@ -10,6 +10,7 @@
 //! that hold them.
 
 use crate::error::Result;
+use crate::ids::DocId;
 use crate::segment::{Corpus, Segment};
 
 use crate::query::language::pattern::WordPattern;
@@ -25,7 +26,7 @@ pub(in crate::query) struct PartStart {
 
 impl PartStart {
     /// Returns the start of the next part, where this part is document `doc` of `segment`.
-    fn after(self, segment: &Segment, doc: usize) -> Result<Self> {
+    fn after(self, segment: &Segment, doc: DocId) -> Result<Self> {
         let sums = segment.prefix_sums_or_derive();
         let bytes = self.bytes.checked_add(sums.doc_len_bytes(doc)).ok_or_else(too_long)?;
         let words = self.words.checked_add(sums.doc_len_words(doc)).ok_or_else(too_long)?;
@@ -61,11 +62,11 @@ struct WordBesideCut<'a> {
     end: u64,
 }
 
-/// Returns the document that is cut after segment `segment_idx`, if there is one.
-pub(in crate::query) fn doc_cut_after(corpus: &Corpus, segment_idx: usize) -> Option<u64> {
-    let num_docs = corpus.segments()[segment_idx].dag.grammar().num_docs() as u64;
-    let last = (corpus.first_doc_id(segment_idx) + num_docs).checked_sub(1)?;
-    (num_docs > 0 && corpus.doc_parts(last).any(|(idx, _)| idx > segment_idx)).then_some(last)
+/// Returns the last document of segment `segment_idx` if it continues in a later segment.
+pub(in crate::query) fn doc_cut_after(corpus: &Corpus, segment_idx: usize) -> Option<DocId> {
+    let last = corpus.segments()[segment_idx].dag.grammar().docs().next_back()?;
+    let mut parts = corpus.doc_parts(corpus.doc_id(segment_idx, last));
+    parts.any(|(idx, _)| idx > segment_idx).then_some(last)
 }
 
 /// Returns the matches of the phrase `words` that begin in the last document of segment
@@ -76,9 +77,10 @@ pub(in crate::query) fn matches_across(
     segment_idx: usize,
     words: &[WordPattern],
 ) -> Result<Vec<CutMatch>> {
-    let Some(doc_id) = doc_cut_after(corpus, segment_idx).filter(|_| words.len() > 1) else {
+    let Some(cut_doc) = doc_cut_after(corpus, segment_idx).filter(|_| words.len() > 1) else {
         return Ok(Vec::new());
     };
+    let doc_id = corpus.doc_id(segment_idx, cut_doc);
     let reach = words.len() as u64 - 1;
     let mut beside: Vec<WordBesideCut<'_>> = Vec::new();
     let mut first_word_idx = 0;
@@ -89,7 +91,7 @@ pub(in crate::query) fn matches_across(
         let num_words = segment.doc_len_words_or_derive(doc);
         let taken = if idx == segment_idx {
             // Only the first document of a segment can have earlier parts.
-            start = if doc == 0 { part_start(corpus, idx)? } else { start };
+            start = if doc == DocId::FIRST { part_start(corpus, idx)? } else { start };
             num_words.saturating_sub(reach)..num_words
         } else {
             match (num_before_cut + words.len() - 1).saturating_sub(beside.len()) as u64 {

@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::ids::RuleId;
+use crate::ids::{DocId, RuleId};
 use crate::segment::{Occurrence, Segment};
 
 use crate::interrupt::Interrupt;
@@ -34,9 +34,9 @@ pub(in crate::query) struct DocCounter<'a> {
 #[derive(Debug)]
 enum Docs {
     Array(Vec<u64>),
-    List(Vec<(u32, u64)>),
+    List(Vec<(DocId, u64)>),
     /// One document, its range in the root, and its count.
-    One(u32, Range<usize>, u64),
+    One(DocId, Range<usize>, u64),
 }
 
 impl<'a> DocCounter<'a> {
@@ -51,8 +51,8 @@ impl<'a> DocCounter<'a> {
     }
 
     /// Creates a counter for document `doc` only.
-    pub fn for_doc(segment: &'a Segment, doc: usize) -> Self {
-        let docs = Docs::One(doc as u32, segment.dag.doc_range(doc), 0);
+    pub fn for_doc(segment: &'a Segment, doc: DocId) -> Self {
+        let docs = Docs::One(doc, segment.dag.doc_range(doc), 0);
         Self { segment, rules: Vec::new(), numbers: RuleNumbers::default(), docs }
     }
 
@@ -73,15 +73,15 @@ impl<'a> DocCounter<'a> {
     }
 
     /// Adds a match to document `doc`.
-    pub fn add_to_doc(&mut self, doc: u32) {
-        self.docs.add(doc as usize, 1);
+    pub fn add_to_doc(&mut self, doc: DocId) {
+        self.docs.add(doc, 1);
     }
 
     /// Returns the documents and their counts, in ascending order of the document.
     ///
     /// # Errors
     /// [`Error::Cancelled`](crate::Error::Cancelled).
-    pub fn finish(mut self, interrupt: &mut Interrupt<'_>) -> Result<Vec<(u32, u64)>> {
+    pub fn finish(mut self, interrupt: &mut Interrupt<'_>) -> Result<Vec<(DocId, u64)>> {
         self.meet_parents(interrupt)?;
         let key =
             |(&(rule_id, _), number): (&(RuleId, u64), u64)| u64::from(rule_id) << 32 | number;
@@ -135,19 +135,22 @@ impl Docs {
     }
 
     #[inline]
-    fn add(&mut self, doc: usize, count: u64) {
+    fn add(&mut self, doc: DocId, count: u64) {
         match self {
-            Self::Array(counts) => counts[doc] += count,
-            Self::List(counts) => counts.push((doc as u32, count)),
-            Self::One(only, _, sum) if *only as usize == doc => *sum += count,
+            Self::Array(counts) => counts[doc.index()] += count,
+            Self::List(counts) => counts.push((doc, count)),
+            Self::One(only, _, sum) if *only == doc => *sum += count,
             Self::One(..) => {}
         }
     }
 
-    fn into_list(self) -> Vec<(u32, u64)> {
+    fn into_list(self) -> Vec<(DocId, u64)> {
         let mut list = match self {
             Self::Array(counts) => {
-                return (0..).zip(counts).filter(|&(_, count)| count > 0).collect();
+                return DocId::range(0..counts.len())
+                    .zip(counts)
+                    .filter(|&(_, count)| count > 0)
+                    .collect();
             }
             Self::List(list) => list,
             Self::One(_, _, 0) => Vec::new(),
@@ -226,13 +229,13 @@ mod tests {
                         let words = doc.iter().flat_map(|&word| words[word].split([' ', ',']));
                         words.filter(|&other| other == text).count() as u64
                     };
-                    let slow = (0u32..).zip(docs.iter().map(|doc| occurs(doc)));
-                    let slow: Vec<(u32, u64)> = slow.filter(|&(_, count)| count > 0).collect();
+                    let slow = segment.dag.grammar().docs().zip(docs.iter().map(|doc| occurs(doc)));
+                    let slow: Vec<(DocId, u64)> = slow.filter(|&(_, count)| count > 0).collect();
                     prop_assert_eq!(&count(DocCounter::new(segment, u64::MAX)), &slow);
                     prop_assert_eq!(&count(DocCounter::new(segment, 0)), &slow);
-                    for doc in 0..docs.len() {
+                    for doc in segment.dag.grammar().docs() {
                         let mut one = slow.clone();
-                        one.retain(|&(other, _)| other as usize == doc);
+                        one.retain(|&(other, _)| other == doc);
                         prop_assert_eq!(count(DocCounter::for_doc(segment, doc)), one);
                     }
                 }

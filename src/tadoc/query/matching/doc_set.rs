@@ -1,6 +1,8 @@
 //! Set of documents of one segment, as a bitmap with one bit for each document.
 
-/// A set of documents of a segment, by index inside the segment.
+use crate::ids::DocId;
+
+/// A set of documents of a segment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DocSet {
     bits: Vec<u64>,
@@ -39,14 +41,16 @@ impl DocSet {
 
     /// Returns true if `doc` is in the set. It is false beyond the segment.
     #[inline]
-    pub fn contains(&self, doc: usize) -> bool {
+    pub fn contains(&self, doc: DocId) -> bool {
+        let doc = doc.index();
         self.bits.get(doc / 64).is_some_and(|bits| bits >> (doc % 64) & 1 != 0)
     }
 
     /// Adds `doc`, which must be below [`num_docs`](Self::num_docs). Returns true if it was not in
     /// the set.
     #[inline]
-    pub fn insert(&mut self, doc: usize) -> bool {
+    pub fn insert(&mut self, doc: DocId) -> bool {
+        let doc = doc.index();
         debug_assert!(doc < self.num_docs);
         let bits = &mut self.bits[doc / 64];
         let is_new = *bits >> (doc % 64) & 1 == 0;
@@ -60,15 +64,23 @@ impl DocSet {
     }
 
     /// Returns the documents, in ascending order.
-    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = DocId> + '_ {
         self.bits.iter().enumerate().flat_map(|(at, &bits)| {
             let mut rest = bits;
             std::iter::from_fn(move || {
                 let bit = (rest != 0).then(|| rest.trailing_zeros() as usize)?;
                 rest &= rest - 1;
-                Some(at * 64 + bit)
+                Some(DocId::from_index(at * 64 + bit))
             })
         })
+    }
+}
+
+impl Extend<DocId> for DocSet {
+    fn extend<I: IntoIterator<Item = DocId>>(&mut self, docs: I) {
+        for doc in docs {
+            self.insert(doc);
+        }
     }
 }
 
@@ -84,25 +96,26 @@ mod tests {
         #[test]
         fn agrees_with_a_tree_set(
             num_docs in 0_usize..200,
-            a in prop::collection::btree_set(0_usize..200, 0..50),
-            b in prop::collection::btree_set(0_usize..200, 0..50),
+            a in prop::collection::btree_set((0u32..200).prop_map(DocId::from), 0..50),
+            b in prop::collection::btree_set((0u32..200).prop_map(DocId::from), 0..50),
         ) {
-            let set_of = |docs: &BTreeSet<usize>| {
+            let is_here = |doc: &DocId| doc.index() < num_docs;
+            let set_of = |docs: &BTreeSet<DocId>| {
                 let mut set = DocSet::none(num_docs);
-                docs.iter().filter(|&&doc| doc < num_docs).for_each(|&doc| {
+                docs.iter().copied().filter(is_here).for_each(|doc| {
                     assert!(set.insert(doc) && !set.insert(doc));
                 });
                 set
             };
             let mut both = set_of(&a);
-            prop_assert_eq!(both.len(), a.iter().filter(|&&doc| doc < num_docs).count());
+            prop_assert_eq!(both.len(), a.iter().copied().filter(is_here).count());
             both.intersect(&set_of(&b));
-            let slow: Vec<usize> = a.intersection(&b).copied().filter(|&d| d < num_docs).collect();
+            let slow: Vec<DocId> = a.intersection(&b).copied().filter(is_here).collect();
             prop_assert_eq!(both.iter().collect::<Vec<_>>(), slow.clone());
             prop_assert_eq!(both.is_empty(), slow.is_empty());
-            prop_assert!((0..210).all(|doc| both.contains(doc) == slow.contains(&doc)));
+            prop_assert!(DocId::range(0..210).all(|doc| both.contains(doc) == slow.contains(&doc)));
             let all = DocSet::all(num_docs);
-            prop_assert_eq!(all.iter().collect::<Vec<_>>(), (0..num_docs).collect::<Vec<_>>());
+            prop_assert!(all.iter().eq(DocId::range(0..num_docs)));
             prop_assert_eq!((all.len(), all.num_docs()), (num_docs, num_docs));
         }
     }

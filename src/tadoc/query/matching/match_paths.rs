@@ -25,8 +25,8 @@
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::ids::RuleId;
-use crate::segment::{Dag, Occurrence, Segment};
+use crate::ids::{DocId, RuleId};
+use crate::segment::{Occurrence, Segment};
 
 use crate::interrupt::Interrupt;
 use crate::query::matching::doc_set::DocSet;
@@ -207,9 +207,9 @@ impl<'a> MatchPathsBuilder<'a> {
         known: &KnownRules<'_>,
         rule_entries: &[Entry],
         entries: &mut [Entry],
-    ) -> Vec<u32> {
+    ) -> Vec<DocId> {
         let (docs, each_doc) = self.docs_of(&self.keys[..entries.len()]);
-        let base = |&doc: &u32| self.segment.prefix_sums_or_derive().doc_starts(doc as usize);
+        let base = |&doc: &DocId| self.segment.prefix_sums_or_derive().doc_starts(doc);
         let bases: Vec<[u64; 2]> = each_doc.iter().map(base).collect();
         let mut idx = 0;
         for ((at, &key), &doc) in entries.iter_mut().zip(&self.keys).zip(&docs) {
@@ -220,16 +220,16 @@ impl<'a> MatchPathsBuilder<'a> {
     }
 
     /// Returns the documents of ascending `keys` of the root: for each key, and each document once.
-    fn docs_of(&self, keys: &[u64]) -> (Vec<u32>, Vec<u32>) {
-        let (mut doc, mut end, mut each_once) = (0, 0, Vec::new());
+    fn docs_of(&self, keys: &[u64]) -> (Vec<DocId>, Vec<DocId>) {
+        let (mut doc, mut end, mut each_once) = (DocId::FIRST, 0, Vec::new());
         let doc_of = |&key: &u64| {
             let position = (key >> 32) as usize;
             if end <= position {
                 doc = self.segment.doc_at_or_derive(position);
-                end = doc_start(&self.segment.dag, doc + 1);
-                each_once.push(doc as u32);
+                end = self.segment.dag.doc_range(doc).end;
+                each_once.push(doc);
             }
-            doc as u32
+            doc
         };
         (keys.iter().map(doc_of).collect(), each_once)
     }
@@ -327,17 +327,13 @@ fn merged(keys: &[u64], others: impl ExactSizeIterator<Item = u64>) -> Vec<u64> 
     merged
 }
 
-fn doc_start(dag: &Dag, doc: usize) -> usize {
-    dag.grammar().doc_offsets[doc] as usize
-}
-
 /// Paths from documents to matches.
 #[derive(Debug)]
 pub(in crate::query) struct MatchPaths {
     /// Entries of the root, then those of the rules, by position.
     entries: Vec<Entry>,
     /// Document of each entry of the root.
-    root_docs: Vec<u32>,
+    root_docs: Vec<DocId>,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -354,7 +350,7 @@ struct Entry {
 /// An occurrence in a document (or part of one) of the segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::query) struct Spot {
-    pub doc: u32,
+    pub doc: DocId,
     /// First byte and first word, counted from the start of the document (or part).
     pub offsets: [u64; 2],
     pub match_idx: u32,
@@ -365,7 +361,7 @@ impl MatchPaths {
     /// offset.
     pub fn walk(self, filter: Option<Arc<DocSet>>) -> Walk {
         let (stack, inner) = (Vec::with_capacity(32), None);
-        Walk { paths: self, filter, next_root: 0, doc: 0, inner, stack }
+        Walk { paths: self, filter, next_root: 0, doc: DocId::FIRST, inner, stack }
     }
 }
 
@@ -375,7 +371,7 @@ pub(in crate::query) struct Walk {
     paths: MatchPaths,
     filter: Option<Arc<DocSet>>,
     next_root: usize,
-    doc: u32,
+    doc: DocId,
     /// The next entry inside a rule, and the offsets of the rule.
     inner: Option<(u32, [u64; 2])>,
     /// Next entries and offsets of the rules around it.
@@ -412,7 +408,7 @@ impl Walk {
         loop {
             self.doc = *self.paths.root_docs.get(self.next_root)?;
             self.next_root += 1;
-            if self.filter.as_ref().is_none_or(|docs| docs.contains(self.doc as usize)) {
+            if self.filter.as_ref().is_none_or(|docs| docs.contains(self.doc)) {
                 return Some(self.paths.entries[self.next_root - 1]);
             }
         }

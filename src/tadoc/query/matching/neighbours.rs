@@ -13,6 +13,7 @@
 
 use std::ops::Range;
 
+use crate::ids::DocId;
 use crate::segment::{Corpus, Measure, Segment};
 
 /// A token. `has_blank` is true if a blank is implied between it and the token returned before.
@@ -29,7 +30,7 @@ pub(in crate::query) struct Walk<'a> {
     corpus: &'a Corpus,
     /// Segment and document of each part that is left, in reverse order; the last one is the
     /// current part.
-    parts: Vec<(usize, usize)>,
+    parts: Vec<(usize, DocId)>,
     /// Positions that are left on each level of the current part, innermost last.
     levels: Vec<Range<usize>>,
     is_forward: bool,
@@ -42,8 +43,8 @@ pub(in crate::query) fn walks_from(
     doc_id: u64,
     mut offset: u64,
 ) -> (Walk<'_>, Walk<'_>) {
-    let parts: Vec<(usize, usize)> = corpus.doc_parts(doc_id).collect();
-    let len_bytes = |(segment_idx, doc): (usize, usize)| {
+    let parts: Vec<(usize, DocId)> = corpus.doc_parts(doc_id).collect();
+    let len_bytes = |(segment_idx, doc): (usize, DocId)| {
         corpus.segments()[segment_idx].doc_len_bytes_or_derive(doc)
     };
     let mut here = 0;
@@ -51,7 +52,7 @@ pub(in crate::query) fn walks_from(
         offset -= len_bytes(parts[here]);
         here += 1;
     }
-    let walk = |parts: Vec<(usize, usize)>, is_forward| Walk {
+    let walk = |parts: Vec<(usize, DocId)>, is_forward| Walk {
         corpus,
         parts,
         levels: Vec::with_capacity(32),

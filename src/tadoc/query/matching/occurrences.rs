@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::Result;
-use crate::ids::RuleId;
+use crate::ids::{DocId, RuleId};
 use crate::segment::{DocWords, Measure, Occurrence, Segment};
 
 use crate::interrupt::Canceller;
@@ -54,7 +54,7 @@ impl<'a> Item<'a> {
 
     /// Returns the documents of `filter` (all if there is none) with at least one occurrence, and
     /// the number of occurrences in each.
-    pub fn count_by_doc(&self, filter: Option<&DocSet>) -> Result<Vec<(u32, u64)>> {
+    pub fn count_by_doc(&self, filter: Option<&DocSet>) -> Result<Vec<(DocId, u64)>> {
         match (self.way(Want::Counts, filter, None), filter) {
             (Way::KeptWords, Some(docs)) => return Ok(self.kept_counts(docs)),
             (Way::Scan, Some(docs)) => return self.scan(docs, |_, _| ()),
@@ -78,7 +78,7 @@ impl<'a> Item<'a> {
             });
         }
         let mut counts = counter.finish(&mut self.canceller.interrupt())?;
-        counts.retain(|&(doc, _)| filter.is_none_or(|docs| docs.contains(doc as usize)));
+        counts.retain(|&(doc, _)| filter.is_none_or(|docs| docs.contains(doc)));
         Ok(counts)
     }
 
@@ -163,14 +163,18 @@ impl<'a> Item<'a> {
     }
 
     /// Returns the counts of a single word in `docs` from the words that the segment keeps.
-    fn kept_counts(&self, docs: &DocSet) -> Vec<(u32, u64)> {
+    fn kept_counts(&self, docs: &DocSet) -> Vec<(DocId, u64)> {
         let word = self.words.first().and_then(WordSet::only);
         let Some((word, doc_words)) = word.zip(self.kept_words()) else { return Vec::new() };
-        let counts = docs.iter().map(|doc| (doc as u32, doc_words.count(doc, word)));
+        let counts = docs.iter().map(|doc| (doc, doc_words.count(doc, word)));
         counts.filter(|&(_, count)| count > 0).collect()
     }
 
-    fn scan(&self, docs: &DocSet, mut visit: impl FnMut(u32, Found)) -> Result<Vec<(u32, u64)>> {
+    fn scan(
+        &self,
+        docs: &DocSet,
+        mut visit: impl FnMut(DocId, Found),
+    ) -> Result<Vec<(DocId, u64)>> {
         let mut counts = Vec::new();
         let mut interrupt = self.canceller.interrupt();
         for doc in docs.iter() {
@@ -178,10 +182,10 @@ impl<'a> Item<'a> {
             self.segment.note_docs_read(1);
             scan_doc(self.segment, doc, self.words, &mut interrupt, |found| {
                 count += 1;
-                visit(doc as u32, found);
+                visit(doc, found);
             })?;
             if count > 0 {
-                counts.push((doc as u32, count));
+                counts.push((doc, count));
             }
         }
         Ok(counts)
@@ -237,10 +241,10 @@ fn keys_of(segment: &Segment, words: &WordSet) -> Vec<u64> {
     words.ids().zip(0..).flat_map(of_word).collect()
 }
 
-/// Occurrences of an item in a segment, by document (index inside the segment) and offset.
+/// Occurrences of an item in a segment, by document and offset.
 #[derive(Debug)]
 pub(in crate::query) enum ItemStream {
-    Scanned(std::vec::IntoIter<(u32, Found)>),
+    Scanned(std::vec::IntoIter<(DocId, Found)>),
     /// Occurrences of a walk, with the byte length of each match.
     Walked {
         walk: Walk,
@@ -249,10 +253,10 @@ pub(in crate::query) enum ItemStream {
 }
 
 impl Iterator for ItemStream {
-    type Item = (u32, Found);
+    type Item = (DocId, Found);
 
     #[inline]
-    fn next(&mut self) -> Option<(u32, Found)> {
+    fn next(&mut self) -> Option<(DocId, Found)> {
         match self {
             Self::Scanned(found) => found.next(),
             Self::Walked { walk, byte_lens } => walk.next().map(|spot| {

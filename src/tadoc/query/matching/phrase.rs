@@ -23,7 +23,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::ids::{RuleId, WordId};
+use crate::ids::{DocId, RuleId, WordId};
 use crate::segment::{Dag, EdgeWords, Measure, Occurrence, Segment};
 
 use crate::interrupt::Interrupt;
@@ -34,8 +34,8 @@ use crate::query::matching::word_set::WordSet;
 pub(in crate::query) struct Match {
     /// Rule that holds the match.
     pub rule_id: RuleId,
-    /// Document (index inside the segment) if the rule is the root, else 0.
-    pub doc: u32,
+    /// Document if the rule is the root, else the first.
+    pub doc: DocId,
     /// Index of the first matched word among the words of the rule or document.
     pub word_idx: u64,
 }
@@ -44,7 +44,7 @@ impl Match {
     /// Returns the positions of the rule or document that holds the match.
     pub fn range(&self, dag: &Dag) -> Range<usize> {
         match self.rule_id {
-            RuleId::ROOT => dag.doc_range(self.doc as usize),
+            RuleId::ROOT => dag.doc_range(self.doc),
             rule_id => dag.rule_range(rule_id),
         }
     }
@@ -126,10 +126,9 @@ impl<'a> Phrase<'a> {
     ) {
         let dag = &self.segment.dag;
         let position = place.position as usize;
-        let doc = if place.rule_id == RuleId::ROOT {
-            self.segment.doc_at_or_derive(position) as u32
-        } else {
-            0
+        let doc = match place.rule_id {
+            RuleId::ROOT => self.segment.doc_at_or_derive(position),
+            _ => DocId::FIRST,
         };
         let mut matched = Match { rule_id: place.rule_id, doc, word_idx: 0 };
         let range = matched.range(dag);

@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 
 use crate::error::Result;
+use crate::ids::DocId;
 use crate::segment::{DocWords, Segment};
 
 use crate::interrupt::Interrupt;
@@ -27,7 +28,7 @@ pub(in crate::query) struct Found {
 /// `doc`, in ascending order.
 pub(in crate::query) fn scan_doc(
     segment: &Segment,
-    doc: usize,
+    doc: DocId,
     words: &[WordSet],
     interrupt: &mut Interrupt<'_>,
     mut found: impl FnMut(Found),
@@ -72,7 +73,7 @@ pub(in crate::query) fn scan_doc(
 /// the offset. The arguments are the index in `words`, which ascend, and the byte offset.
 pub(in crate::query) fn scan_doc_words(
     segment: &Segment,
-    doc: usize,
+    doc: DocId,
     words: &[u32],
     interrupt: &mut Interrupt<'_>,
     mut found: impl FnMut(usize, u64),
@@ -106,7 +107,7 @@ enum Met {
 /// Calls `visit` with the content of document `doc`. Words in `mask` are visited as tokens.
 fn for_each_token_of(
     segment: &Segment,
-    doc: usize,
+    doc: DocId,
     mask: u64,
     interrupt: &mut Interrupt<'_>,
     mut visit: impl FnMut(Met),

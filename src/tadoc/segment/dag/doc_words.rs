@@ -23,7 +23,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::ids::{RuleId, WordId};
+use crate::ids::{DocId, RuleId, WordId};
 use crate::segment::Dag;
 use crate::segment::dag::expansion::{Expansion, MAX_WORDS, RuleTexts, num_words_at};
 use crate::segment::dag::threads::map_chunks;
@@ -67,7 +67,7 @@ impl DocWords {
         let parts = map_chunks(&mut pieces(dag), 1, |_, docs| {
             let mut part = Self::default();
             let mut counter = Counter::new(dag, &texts);
-            for doc in docs[0].clone() {
+            for doc in DocId::range(docs[0].clone()) {
                 counter.count(dag.doc_range(doc), &mut part);
                 part.offsets.push(part.words.len() as u32);
                 if num_pairs.load(Ordering::Relaxed) + part.words.len() > max_pairs {
@@ -99,18 +99,18 @@ impl DocWords {
         joined
     }
 
-    /// Returns the number of documents.
-    pub fn num_docs(&self) -> usize {
-        self.offsets.len() - 1
+    /// Returns the ids of the documents.
+    pub fn docs(&self) -> impl Iterator<Item = DocId> + use<> {
+        DocId::range(0..self.offsets.len() - 1)
     }
 
-    /// Returns the words of document `doc` (index inside the segment), ascending, and their counts.
+    /// Returns the words of document `doc`, ascending, and their counts.
     ///
     /// # Panics
     /// If the segment has no document `doc`.
     #[inline]
-    pub fn of(&self, doc: usize) -> (&[u32], &[u32]) {
-        let range = self.offsets[doc] as usize..self.offsets[doc + 1] as usize;
+    pub fn of(&self, doc: DocId) -> (&[u32], &[u32]) {
+        let range = self.offsets[doc.index()] as usize..self.offsets[doc.index() + 1] as usize;
         (&self.words[range.clone()], &self.counts[range])
     }
 
@@ -119,7 +119,7 @@ impl DocWords {
     /// # Panics
     /// If the segment has no document `doc`.
     #[inline]
-    pub fn count(&self, doc: usize, word: WordId) -> u64 {
+    pub fn count(&self, doc: DocId, word: WordId) -> u64 {
         let (words, counts) = self.of(doc);
         words.binary_search(&word.into()).map_or(0, |at| u64::from(counts[at]))
     }
@@ -207,11 +207,11 @@ fn signatures(dag: &Dag) -> Vec<u64> {
 /// Divides the documents into pieces with about the same number of words.
 fn pieces(dag: &Dag) -> Vec<Range<usize>> {
     let (mut pieces, mut start, mut num_words) = (Vec::new(), 0, 0u64);
-    for doc in 0..dag.grammar().num_docs() {
+    for doc in dag.grammar().docs() {
         num_words = num_words.saturating_add(num_words_at(dag, dag.doc_range(doc)));
         if num_words >= PIECE_WORDS {
-            pieces.push(start..doc + 1);
-            (start, num_words) = (doc + 1, 0);
+            pieces.push(start..doc.index() + 1);
+            (start, num_words) = (doc.index() + 1, 0);
         }
     }
     pieces.push(start..dag.grammar().num_docs());
@@ -277,7 +277,7 @@ mod tests {
 
     /// Returns the words of each document with counts, computed from its text.
     fn slow(dag: &Dag) -> Vec<Vec<(u32, u32)>> {
-        let documents = (0..dag.grammar().num_docs()).map(|doc| {
+        let documents = dag.grammar().docs().map(|doc| {
             let mut pending: Vec<u32> = dag.grammar().root()[dag.doc_range(doc)].to_vec();
             let mut counts = std::collections::BTreeMap::new();
             while let Some(element) = pending.pop() {
@@ -294,7 +294,7 @@ mod tests {
 
     fn check(dag: &Dag) {
         let doc_words = DocWords::new(dag).unwrap();
-        for (doc, expected) in slow(dag).into_iter().enumerate() {
+        for (doc, expected) in dag.grammar().docs().zip(slow(dag)) {
             let (words, counts) = doc_words.of(doc);
             let found: Vec<_> = words.iter().copied().zip(counts.iter().copied()).collect();
             assert_eq!(found, expected);
@@ -303,7 +303,7 @@ mod tests {
                 assert_eq!(doc_words.count(doc, word.into()), u64::from(count));
             }
         }
-        assert_eq!(doc_words.num_docs(), dag.grammar().num_docs());
+        assert!(doc_words.docs().eq(dag.grammar().docs()));
         assert!(doc_words.memory_bytes() <= DocWords::max_memory_bytes(dag));
         for rule_id in dag.grammar().rule_ids().skip(1) {
             let mut below = dag.grammar().rule(rule_id).to_vec();

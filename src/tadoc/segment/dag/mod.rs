@@ -39,7 +39,7 @@ pub use text_runs::{Cursor, Next, TEXT_SLACK, TextRuns};
 
 use crate::error::{Error, Result};
 use crate::grammar::Grammar;
-use crate::ids::RuleId;
+use crate::ids::{DocId, RuleId};
 
 const BEGINS_WITH_WORD: u8 = 1;
 const ENDS_WITH_WORD: u8 = 2;
@@ -179,10 +179,11 @@ impl Dag {
         self.grammar.rule_range(rule_id)
     }
 
-    /// Returns the positions of document `doc` (index inside the segment) in `symbols`.
+    /// Returns the positions of document `doc` in `symbols`.
     #[inline]
-    pub fn doc_range(&self, doc: usize) -> std::ops::Range<usize> {
-        self.grammar.doc_offsets[doc] as usize..self.grammar.doc_offsets[doc + 1] as usize
+    pub fn doc_range(&self, doc: DocId) -> std::ops::Range<usize> {
+        let offsets = &self.grammar.doc_offsets;
+        offsets[doc.index()] as usize..offsets[doc.index() + 1] as usize
     }
 
     /// Returns the bytes of the element's expansion, including implied blanks inside it. For the
@@ -274,8 +275,7 @@ mod tests {
 
     /// Returns the text of each document by full expansion.
     pub(super) fn expanded(dag: &Dag, terminals: &[&[u8]]) -> Vec<Vec<u8>> {
-        let num_docs = dag.grammar().num_docs();
-        let texts = (0..num_docs).map(|doc| {
+        let texts = dag.grammar().docs().map(|doc| {
             let mut pending: Vec<u32> = dag.grammar().root()[dag.doc_range(doc)].to_vec();
             pending.reverse();
             let (mut text, mut after_word) = (Vec::new(), false);

@@ -19,6 +19,7 @@
 
 use std::ops::Range;
 
+use crate::ids::DocId;
 use crate::segment::Dag;
 use crate::segment::dag::root_hints::RootHints;
 use crate::segment::dag::threads::map_chunks;
@@ -58,7 +59,7 @@ pub struct PrefixSums {
     /// Bitmap with one bit for each position, set if a blank is implied before it.
     blanks: Vec<u64>,
     /// Document of every `HINT_LEN`-th root position.
-    doc_hints: Vec<u32>,
+    doc_hints: Vec<DocId>,
     /// Start of each document.
     doc_starts: Vec<[u64; 2]>,
     root_hints: RootHints,
@@ -130,23 +131,23 @@ impl PrefixSums {
         }
     }
 
-    /// Returns the [`starts`](Self::starts) of the first position of document `doc` (index inside
-    /// the segment). Consecutive documents are neighbours in memory.
+    /// Returns the [`starts`](Self::starts) of the first position of document `doc`. Consecutive
+    /// documents are neighbours in memory.
     #[inline]
-    pub fn doc_starts(&self, doc: usize) -> [u64; 2] {
-        self.doc_starts[doc]
+    pub fn doc_starts(&self, doc: DocId) -> [u64; 2] {
+        self.doc_starts[doc.index()]
     }
 
     /// Returns the number of bytes of document `doc`.
     #[inline]
-    pub fn doc_len_bytes(&self, doc: usize) -> u64 {
-        self.doc_starts[doc + 1][0].wrapping_sub(self.doc_starts[doc][0])
+    pub fn doc_len_bytes(&self, doc: DocId) -> u64 {
+        self.doc_starts[doc.index() + 1][0].wrapping_sub(self.doc_starts[doc.index()][0])
     }
 
     /// Returns the number of words of document `doc`.
     #[inline]
-    pub fn doc_len_words(&self, doc: usize) -> u64 {
-        self.doc_starts[doc + 1][1].wrapping_sub(self.doc_starts[doc][1])
+    pub fn doc_len_words(&self, doc: DocId) -> u64 {
+        self.doc_starts[doc.index() + 1][1].wrapping_sub(self.doc_starts[doc.index()][1])
     }
 
     /// Returns the number of bytes of the expansion at `position`, and true if a blank is implied
@@ -212,8 +213,8 @@ impl PrefixSums {
 
     /// Works like [`locate`](Self::locate) with bytes, in document `doc`, which must be longer than
     /// `offset`. The document's position in the root is known, so it is not searched.
-    pub fn locate_in_document(&self, dag: &Dag, doc: usize, offset: u64) -> (usize, u64) {
-        let base = self.doc_starts[doc][0];
+    pub fn locate_in_document(&self, dag: &Dag, doc: DocId, offset: u64) -> (usize, u64) {
+        let base = self.doc_starts[doc.index()][0];
         let at = base + offset;
         let (mut block, last) = self.root_hints.window(at);
         let mut num_blocks = last + 1 - block;
@@ -254,12 +255,13 @@ impl PrefixSums {
     /// Returns the document whose root range contains `root_position`. Empty documents contain no
     /// position.
     #[inline]
-    pub fn doc_at(&self, dag: &Dag, root_position: usize) -> usize {
+    pub fn doc_at(&self, dag: &Dag, root_position: usize) -> DocId {
         let hint = root_position / HINT_LEN;
-        let first = self.doc_hints[hint] as usize;
-        let last = self.doc_hints[hint + 1] as usize;
+        let first = self.doc_hints[hint].index();
+        let last = self.doc_hints[hint + 1].index();
         let starts = &dag.grammar.doc_offsets[first..=last];
-        first + starts.partition_point(|&start| start as usize <= root_position) - 1
+        let num_begun = starts.partition_point(|&start| start as usize <= root_position);
+        DocId::from_index(first + num_begun - 1)
     }
 
     pub(in crate::segment) fn memory_bytes(&self) -> usize {
@@ -369,8 +371,8 @@ fn blank_bits(dag: &Dag) -> Vec<u64> {
     bits
 }
 
-/// Returns the document of every `HINT_LEN`-th root position, then the number of documents.
-fn doc_hints(dag: &Dag) -> Vec<u32> {
+/// Returns the document of every `HINT_LEN`-th root position, then the id after the last document.
+fn doc_hints(dag: &Dag) -> Vec<DocId> {
     let offsets = &dag.grammar.doc_offsets;
     let root_len = offsets.last().copied().unwrap_or(0) as usize;
     let mut hints = Vec::with_capacity(root_len / HINT_LEN + 2);
@@ -379,9 +381,9 @@ fn doc_hints(dag: &Dag) -> Vec<u32> {
         while offsets[doc + 1] as usize <= root_position {
             doc += 1;
         }
-        hints.push(doc as u32);
+        hints.push(DocId::from_index(doc));
     }
-    hints.push((offsets.len() - 1) as u32);
+    hints.push(DocId::from_index(offsets.len() - 1));
     hints
 }
 
@@ -409,7 +411,7 @@ mod tests {
         let dag = doubling_dag();
         let sums = PrefixSums::new(&dag);
         assert!(sums.blocks.iter().any(|block| block.packed.contains(&TOO_LARGE)));
-        for doc in 0..4 {
+        for doc in dag.grammar().docs() {
             let range = dag.doc_range(doc);
             let (mut bytes, mut words) = (0, 0);
             for position in range.clone() {
@@ -434,7 +436,7 @@ mod tests {
     fn locate_finds_what_a_walk_finds() {
         let dag = doubling_dag();
         let sums = PrefixSums::new(&dag);
-        for doc in [0, 2, 3] {
+        for doc in [0, 2, 3].map(DocId::from) {
             let range = dag.doc_range(doc);
             for measure in [Measure::Bytes, Measure::Words] {
                 let total = sums.between(&dag, measure, range.clone());
@@ -493,7 +495,7 @@ mod tests {
         );
         let texts = expanded(&dag, &[b"a", b"bb", b"", b","]);
         let sums = PrefixSums::new(&dag);
-        for (doc, text) in texts.iter().enumerate() {
+        for (doc, text) in dag.grammar().docs().zip(texts) {
             assert_eq!(sums.doc_len_bytes(doc), text.len() as u64, "{text:?}");
         }
     }

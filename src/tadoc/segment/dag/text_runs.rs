@@ -369,7 +369,7 @@ impl<'a> Builder<'a> {
     }
 
     fn push_documents(&mut self) {
-        for doc in 0..self.dag.grammar().num_docs() {
+        for doc in self.dag.grammar().docs() {
             self.is_apart = true;
             self.push_run(self.dag.doc_range(doc));
         }

@@ -2,7 +2,7 @@
 
 use tadoc::Corpus;
 use tadoc::build::{BuilderKind, CorpusBuilder, IngestOptions};
-use tadoc::format::OpenLimits;
+use tadoc::format::{OpenLimits, SegmentLayout};
 use tadoc::text::TokenizerProfile;
 
 /// Path and bytes of a document.
@@ -14,13 +14,18 @@ pub const PROFILES: [TokenizerProfile; 3] =
 pub const BUILDERS: [BuilderKind; 2] = [BuilderKind::Rounds, BuilderKind::Sequitur];
 
 /// Returns default options with these values. A block of a few bytes cuts documents and gives many
-/// segments.
+/// segments. So that tests of all profiles and builders cover both layouts, words of Unicode and
+/// grammars of Sequitur are stored in the fast one.
 pub fn options(
     profile: TokenizerProfile,
     builder: BuilderKind,
     block_bytes: usize,
 ) -> IngestOptions {
-    IngestOptions { profile, builder, block_bytes, ..IngestOptions::default() }
+    let layout = match (profile, builder) {
+        (TokenizerProfile::Uax29, _) | (_, BuilderKind::Sequitur) => SegmentLayout::Fast,
+        _ => SegmentLayout::Small,
+    };
+    IngestOptions { profile, builder, block_bytes, layout, ..IngestOptions::default() }
 }
 
 /// Turns texts into documents named by their numbers.

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use rayon::ThreadPoolBuilder;
 use tadoc::build::{BuilderKind, IngestOptions};
+use tadoc::format::SegmentLayout;
 use tadoc::read::{
     DocumentDecoder, document_bytes, document_len_bytes, document_num_words, extract,
 };
@@ -21,6 +22,7 @@ const DEFAULT: IngestOptions = IngestOptions {
     builder: BuilderKind::Rounds,
     block_bytes: 16 << 20,
     dedup: tadoc::grammar::Dedup::Auto,
+    layout: SegmentLayout::Small,
 };
 
 /// Describes the first document that does not come back as it went in.
@@ -105,6 +107,8 @@ fn the_corpora_come_back() {
         let pieces = IngestOptions { block_bytes: num_bytes / 20 + 1, ..DEFAULT };
         let corpus = assert_round_trip(&documents, &pieces);
         println!("{name}: {num_bytes} bytes, up to {} segments", corpus.segments().len());
+        let layout = SegmentLayout::Fast;
+        assert_round_trip(&documents, &IngestOptions { layout, ..DEFAULT });
         let sequitur = IngestOptions { builder: BuilderKind::Sequitur, ..DEFAULT };
         assert_round_trip(&documents, &sequitur);
     }

@@ -5,7 +5,7 @@
 use std::time::{Duration, Instant};
 
 use tadoc::analytics::word_count;
-use tadoc::format::{CorpusWriter, OpenLimits};
+use tadoc::format::{CorpusWriter, OpenLimits, SegmentLayout};
 use tadoc::grammar::Grammar;
 use tadoc::query::{Query, SearchOptions, count};
 use tadoc::read::{document_bytes, extract};
@@ -104,7 +104,9 @@ fn written(bodies: &[Vec<u32>]) -> Result<(), Error> {
     paths.push("hostile");
     let draft = Draft { dictionary: dictionary(&["a"], &[]), grammar, paths, continues: false };
     let mut writer = CorpusWriter::new(Vec::new(), TokenizerProfile::Word, "hostile")?;
-    draft.write(&mut writer)
+    draft.write(&mut writer, SegmentLayout::Fast)?;
+    let mut writer = CorpusWriter::new(Vec::new(), TokenizerProfile::Word, "hostile")?;
+    draft.write(&mut writer, SegmentLayout::Small)
 }
 
 #[test]

@@ -30,7 +30,7 @@ use rayon::ThreadPoolBuilder;
 use rayon::prelude::*;
 use tadoc::analytics::{Traversal, inverted_index, word_count};
 use tadoc::build::{BuilderKind, CorpusBuilder};
-use tadoc::format::{CorpusWriter, FileFooter, FooterOutcome};
+use tadoc::format::{CorpusWriter, FileFooter, FooterOutcome, SegmentLayout};
 use tadoc::grammar::Grammar;
 use tadoc::query::{Query, search};
 use tadoc::read::{DEFAULT_MAX_OUTPUT_BYTES, document_bytes, extract, extract_into};
@@ -260,7 +260,8 @@ fn file_of(dictionary: Dictionary, bodies: &[Vec<u32>], doc_offsets: Vec<u32>) -
     (1..doc_offsets.len()).for_each(|_| paths.push("hostile"));
     let grammar = Grammar { num_terminals, rule_offsets, symbols: bodies.concat(), doc_offsets };
     let mut writer = CorpusWriter::new(Vec::new(), TokenizerProfile::Word, "hostile").unwrap();
-    Draft { dictionary, grammar, paths, continues: false }.write(&mut writer).unwrap();
+    let draft = Draft { dictionary, grammar, paths, continues: false };
+    draft.write(&mut writer, SegmentLayout::Small).unwrap();
     writer.finish(None).unwrap().0
 }
 

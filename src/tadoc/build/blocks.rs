@@ -101,7 +101,11 @@ impl Maker {
 
     fn encoded(&self, block: Block) -> Result<Made<EncodedSegment>> {
         let Made { segment, tokenizing, grammar } = self.parts(block)?;
-        Ok(Made { segment: EncodedSegment::new(&segment)?, tokenizing, grammar })
+        Ok(Made {
+            segment: EncodedSegment::new(&segment, self.options.layout)?,
+            tokenizing,
+            grammar,
+        })
     }
 }
 

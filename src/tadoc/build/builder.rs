@@ -233,7 +233,7 @@ impl<W: Write> CorpusBuilder<W> {
     pub fn push_segment(&mut self, parts: &SegmentContents) -> Result<()> {
         self.write_last_block()?;
         self.write_encoded()?;
-        self.writer.write_segment(EncodedSegment::new(parts)?)
+        self.writer.write_segment(EncodedSegment::new(parts, self.maker.options.layout)?)
     }
 
     fn end_part(&mut self, path: &str) {
@@ -269,11 +269,12 @@ impl<W: Write> CorpusBuilder<W> {
         }
         let made = self.maker.parts(block)?;
         let parts = self.count(made);
+        let layout = self.maker.options.layout;
         self.write_encoded()?;
         if is_worker {
-            return self.writer.write_segment(EncodedSegment::new(&parts)?);
+            return self.writer.write_segment(EncodedSegment::new(&parts, layout)?);
         }
-        self.encoding = Some(std::thread::spawn(move || EncodedSegment::new(&parts)));
+        self.encoding = Some(std::thread::spawn(move || EncodedSegment::new(&parts, layout)));
         Ok(())
     }
 

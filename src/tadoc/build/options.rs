@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use crate::error::{Error, Result};
+use crate::format::SegmentLayout;
 use crate::grammar::Dedup;
 use crate::text::TokenizerProfile;
 
@@ -62,6 +63,8 @@ pub struct IngestOptions {
     pub block_bytes: usize,
     /// Choice of whether the rounds builder shares repeated passages first.
     pub dedup: Dedup,
+    /// Codecs of the segments.
+    pub layout: SegmentLayout,
 }
 
 impl Default for IngestOptions {
@@ -71,6 +74,7 @@ impl Default for IngestOptions {
             builder: BuilderKind::default(),
             block_bytes: DEFAULT_BLOCK_BYTES,
             dedup: Dedup::default(),
+            layout: SegmentLayout::default(),
         }
     }
 }

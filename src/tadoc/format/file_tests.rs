@@ -57,6 +57,15 @@ fn inputs(num_words: u32, bodies: &[Vec<u32>], doc_offsets: Vec<u32>) -> Inputs 
 }
 
 fn write(segments: &[Inputs], continues: bool, columns: Option<&[u8]>) -> Vec<u8> {
+    write_in(SegmentLayout::Small, segments, continues, columns)
+}
+
+fn write_in(
+    layout: SegmentLayout,
+    segments: &[Inputs],
+    continues: bool,
+    columns: Option<&[u8]>,
+) -> Vec<u8> {
     let mut writer = CorpusWriter::new(Vec::new(), TokenizerProfile::Word, "test").unwrap();
     for (i, p) in segments.iter().enumerate() {
         let (tokens, words) =
@@ -74,7 +83,7 @@ fn write(segments: &[Inputs], continues: bool, columns: Option<&[u8]>) -> Vec<u8
             num_word_tokens: words,
             len_bytes,
         };
-        writer.write_segment(EncodedSegment::new(&parts).unwrap()).unwrap();
+        writer.write_segment(EncodedSegment::new(&parts, layout).unwrap()).unwrap();
     }
     let (bytes, footer) = writer.finish(columns).unwrap();
     assert_eq!(footer.body_len() as usize % ALIGNMENT as usize, 0);
@@ -303,7 +312,8 @@ fn the_writer_refuses_contradictions() {
             num_word_tokens,
             len_bytes: 10,
         };
-        EncodedSegment::new(&parts).and_then(|encoded| writer.write_segment(encoded))
+        EncodedSegment::new(&parts, SegmentLayout::default())
+            .and_then(|encoded| writer.write_segment(encoded))
     };
     assert!(write(&Paths::default(), false, 2, 1).is_err());
     assert!(write(&p.paths, true, 2, 1).is_err());
@@ -358,9 +368,13 @@ fn is_small(p: &Inputs) -> bool {
 
 proptest! {
     #[test]
-    fn what_is_written_is_read(segments in prop::collection::vec(any_inputs(), 1..4)) {
+    fn what_is_written_is_read(
+        segments in prop::collection::vec(any_inputs(), 1..4),
+        is_fast in any::<bool>(),
+    ) {
         prop_assume!(segments.iter().all(is_small));
-        let bytes = write(&segments, false, None);
+        let layout = if is_fast { SegmentLayout::Fast } else { SegmentLayout::Small };
+        let bytes = write_in(layout, &segments, false, None);
         let (_, corpus) = open(&bytes).unwrap();
         let mut again = Vec::new();
         for (p, segment) in segments.iter().zip(corpus.segments()) {
@@ -372,7 +386,7 @@ proptest! {
             again.push(Inputs { dictionary: dictionary(p.dictionary.num_words()), grammar: grammar.clone(), paths: p.paths.clone() });
         }
         // The file that was read is in canonical order, so writing it again yields the same file.
-        prop_assert_eq!(&write(&again, false, None), &bytes);
+        prop_assert_eq!(&write_in(layout, &again, false, None), &bytes);
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! file, the section and the offset. Sizes are checked before memory is allocated.
 //!
 //! Reading order: `layout` and `postscript` (the parts of a file), [`cursor`] (reads of untrusted
-//! bytes), `entropy` (coder of symbols and bits), `strings` (coder of strings), `codecs`
+//! bytes), `entropy` (coders of symbols and bits), `strings` and `front_coded` (coders of strings), `codecs`
 //! (sections), `writer`, `reader`, `path_text` (paths as text).
 //!
 //! ```
@@ -40,6 +40,7 @@ pub mod cursor;
 mod entropy;
 #[cfg(test)]
 mod file_tests;
+mod front_coded;
 mod header;
 mod layout;
 mod limits;
@@ -50,7 +51,7 @@ mod strings;
 mod writer;
 
 pub use header::{check_header, check_version};
-pub use layout::{FileFooter, FooterOutcome, SectionKind, SectionMeta, SegmentMeta};
+pub use layout::{FileFooter, FooterOutcome, SectionKind, SectionMeta, SegmentLayout, SegmentMeta};
 pub use limits::OpenLimits;
 pub use path_text::{path_bytes, path_text};
 pub use reader::{read_columns, read_paths, read_segment, read_words};

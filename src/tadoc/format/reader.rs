@@ -19,19 +19,16 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::format::codecs;
-use crate::format::codecs::grammar::count_tokens;
 use crate::format::cursor::Origin;
 use crate::format::header::{HEADER_BYTES, VERSION_FROM_END, check_header};
 use crate::format::layout::{
     ALIGNMENT, COLUMNS_CODEC, FileFooter, FooterOutcome, SectionKind, SectionMeta, SegmentMeta,
 };
 use crate::format::limits::OpenLimits;
+use crate::grammar::Grammar;
+use crate::segment::dag::Totals;
 use crate::segment::{Corpus, Dag, Paths, Segment};
 use crate::text::{Dictionary, TokenizerProfile};
-
-/// Greatest number of elements below a rule, including those of inner rules, for each byte of its
-/// expansion.
-const MAX_STEPS_PER_BYTE: u64 = 64;
 
 /// Decodes segment `segment_idx` of `file` from `bytes`, which must be exactly its
 /// [`byte_range`](SegmentMeta::byte_range). `file` is a name for error messages.
@@ -60,21 +57,19 @@ pub fn read_segment(
     let (dictionary_section, dictionary) = part(SectionKind::Dictionary)?;
     let (grammar_section, grammar) = part(SectionKind::Grammar)?;
     let (documents_section, documents) = part(SectionKind::Documents)?;
-    check_codec(file, grammar_section, codecs::grammar::CODEC)?;
     let grammar_at = grammar_section.origin(file);
     let (dictionary, grammar) = rayon::join(
         || decode_dictionary(file, dictionary_section, dictionary, meta),
-        || codecs::grammar::decode(grammar_at, grammar, meta),
+        || decode_grammar(file, grammar_section, grammar, meta),
     );
     let (dictionary, grammar) = (dictionary?, grammar?);
     check_words(dictionary_section.origin(file), footer.profile, &dictionary)?;
     let (documents_at, codec) = (documents_section.origin(file), documents_section.codec);
     let paths = codecs::documents::decode(documents_at, codec, documents, meta)?;
-    let tokens = count_tokens(&grammar, meta.num_words);
-    let dag = Dag::new(grammar, meta.num_words, dictionary.lengths())
+    // The decoders return only grammars whose rules are all used.
+    let (dag, totals) = Dag::from_decoded(grammar, meta.num_words, dictionary.lengths())
         .map_err(|e| grammar_at.fault(0, e.to_string()))?;
-    check_totals(grammar_at, meta, tokens, &dag)?;
-    check_steps(grammar_at, &dag)?;
+    check_totals(grammar_at, meta, totals, &dag)?;
     let segment = Segment::new(dictionary, dag, paths, meta.continues);
     if let Some(section) = meta.section(SectionKind::WordCounts) {
         let bytes = section_bytes(file, section, bytes, range.start)?;
@@ -124,6 +119,23 @@ fn decode_dictionary(
     meta: &SegmentMeta,
 ) -> Result<Dictionary> {
     codecs::dictionary::decode(section.origin(file), section.codec, bytes, meta)
+}
+
+fn decode_grammar(
+    file: &str,
+    section: &SectionMeta,
+    bytes: &[u8],
+    meta: &SegmentMeta,
+) -> Result<Grammar> {
+    let origin = section.origin(file);
+    match section.codec {
+        codecs::packed_grammar::CODEC => codecs::packed_grammar::decode(origin, bytes, meta),
+        codecs::grammar::CODEC => codecs::grammar::decode(origin, bytes, meta),
+        codec => {
+            let (expected, got) = ("grammar codec 1 or 2".into(), format!("grammar codec {codec}"));
+            Err(Error::Version { file: file.into(), expected, got })
+        }
+    }
 }
 
 fn word_counts(
@@ -371,49 +383,30 @@ fn check_words(
 }
 
 /// Compares the totals in the footer with those of the decoded segment.
-fn check_totals(
-    place: Origin<'_>,
-    meta: &SegmentMeta,
-    tokens: Option<(u64, u64)>,
-    dag: &Dag,
-) -> Result<()> {
-    let (num_tokens, num_word_tokens) =
-        tokens.ok_or_else(|| place.fault(0, "more than 2^64 tokens"))?;
-    let len_bytes = root_len_bytes(dag);
+///
+/// Refuses rules that take many steps and yield almost no text: chains of rules of one element,
+/// runs of the empty separator. With 20,000 of either, a file of 500 bytes made a passage of 20 KB
+/// take 3 seconds.
+fn check_totals(place: Origin<'_>, meta: &SegmentMeta, totals: Totals, dag: &Dag) -> Result<()> {
+    let num_tokens = totals.num_tokens.ok_or_else(|| place.fault(0, "more than 2^64 tokens"))?;
     for (what, expected, got) in [
         ("tokens", meta.num_tokens, num_tokens),
-        ("words", meta.num_word_tokens, num_word_tokens),
-        ("bytes", meta.len_bytes, len_bytes),
+        ("words", meta.num_word_tokens, dag.len_words(dag.num_terminals())),
+        ("bytes", meta.len_bytes, root_len_bytes(dag)),
     ] {
         if expected != got {
             return Err(place.fault(0, format!("expected {expected} {what} of text, got {got}")));
         }
     }
-    Ok(())
-}
-
-/// Refuses rules that take many steps and yield almost no text: chains of rules of one element,
-/// runs of the empty separator. With 20,000 of either, a file of 500 bytes made a passage of 20 KB
-/// take 3 seconds. Rules of two elements or more over tokens of real text take at most 6 steps for
-/// each byte.
-fn check_steps(place: Origin<'_>, dag: &Dag) -> Result<()> {
-    let grammar = dag.grammar();
-    let mut nums_steps = vec![0u64; grammar.num_rules()];
-    for rule_id in grammar.rule_ids().skip(1).rev() {
-        let mut num_steps = grammar.rule(rule_id).len() as u64;
-        for child in grammar.rule(rule_id).iter().filter_map(|&element| dag.rule_of(element)) {
-            num_steps = num_steps.saturating_add(nums_steps[child.index()]);
-        }
-        let len_bytes = dag.len_bytes(grammar.element_of(rule_id));
-        if num_steps > len_bytes.saturating_mul(MAX_STEPS_PER_BYTE) {
+    match totals.steep_rule {
+        None => Ok(()),
+        Some((num_steps, len_bytes)) => {
             let reason = format!(
                 "expected rules of a builder, got {num_steps} elements in {len_bytes} bytes"
             );
-            return Err(place.fault(0, reason));
+            Err(place.fault(0, reason))
         }
-        nums_steps[rule_id.index()] = num_steps;
     }
-    Ok(())
 }
 
 /// Returns the number of bytes of all documents: those of the root, without the blanks that would

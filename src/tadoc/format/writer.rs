@@ -11,7 +11,8 @@ use crate::format::codecs;
 use crate::format::codecs::grammar::count_tokens;
 use crate::format::header::header;
 use crate::format::layout::{
-    COLUMNS_CODEC, FileFooter, SectionKind, SectionMeta, SegmentMeta, TIES_CODEC, align_up,
+    COLUMNS_CODEC, FileFooter, SectionKind, SectionMeta, SegmentLayout, SegmentMeta, TIES_CODEC,
+    align_up,
 };
 use crate::grammar::Grammar;
 use crate::segment::Paths;
@@ -129,12 +130,13 @@ pub struct EncodedSegment {
 }
 
 impl EncodedSegment {
-    /// Encodes a segment. Rules may have other numbers when the segment is read back.
+    /// Encodes a segment in the layout `layout`. Rules may have other numbers when the segment is read
+    /// back.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] if the parts contradict each other, [`Error::Capacity`] for
     /// segments of 2^32 elements.
-    pub fn new(parts: &SegmentContents) -> Result<Self> {
+    pub fn new(parts: &SegmentContents, layout: SegmentLayout) -> Result<Self> {
         let SegmentContents { dictionary, grammar, paths, .. } = parts;
         grammar.validate()?;
         let num_docs = grammar.num_docs() as u64;
@@ -149,14 +151,24 @@ impl EncodedSegment {
             || {
                 let counts = grammar.weights();
                 (
-                    codecs::dictionary::encode(dictionary),
+                    codecs::dictionary::encode(dictionary, layout),
                     codecs::word_counts::encode(dictionary, &counts),
                 )
             },
-            || codecs::grammar::encode(grammar, dictionary.num_words()),
+            || match layout {
+                SegmentLayout::Small => (
+                    codecs::grammar::CODEC,
+                    codecs::grammar::encode(grammar, dictionary.num_words()),
+                ),
+                SegmentLayout::Fast => {
+                    (codecs::packed_grammar::CODEC, codecs::packed_grammar::encode(grammar))
+                }
+            },
         );
-        let ((dictionary_codec, dictionary_section), counts_section) = words_sections;
-        let (documents_codec, documents) = codecs::documents::encode(paths)?;
+        let (dictionary_section, counts_section) = words_sections;
+        let (dictionary_codec, dictionary_section) = dictionary_section?;
+        let (grammar_codec, grammar_section) = grammar_section;
+        let (documents_codec, documents) = codecs::documents::encode(paths, layout)?;
         let meta = SegmentMeta {
             num_docs,
             continues: parts.continues,
@@ -174,7 +186,7 @@ impl EncodedSegment {
         let sections = [
             (SectionKind::Dictionary, dictionary_codec, dictionary_section),
             (SectionKind::WordCounts, codecs::word_counts::CODEC, counts_section),
-            (SectionKind::Grammar, codecs::grammar::CODEC, grammar_section),
+            (SectionKind::Grammar, grammar_codec, grammar_section),
             (SectionKind::Documents, documents_codec, documents),
         ];
         Ok(Self { meta, sections })

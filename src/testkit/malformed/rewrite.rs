@@ -2,7 +2,7 @@
 //! builder makes. In this way, hostile content passes checksums and entropy coding.
 
 use tadoc::error::Result;
-use tadoc::format::{CorpusWriter, EncodedSegment, SegmentContents};
+use tadoc::format::{CorpusWriter, EncodedSegment, SegmentContents, SegmentLayout};
 use tadoc::grammar::Grammar;
 use tadoc::ids::RuleId;
 use tadoc::segment::{Corpus, Dag, Paths, PrefixSums, Segment};
@@ -29,8 +29,8 @@ impl Draft {
         }
     }
 
-    /// Writes the segment with the right totals, if they exist.
-    pub fn write(&self, writer: &mut CorpusWriter<Vec<u8>>) -> Result<()> {
+    /// Writes the segment in the layout `layout`, with the right totals, if they exist.
+    pub fn write(&self, writer: &mut CorpusWriter<Vec<u8>>, layout: SegmentLayout) -> Result<()> {
         let num_words = self.dictionary.num_words();
         let (num_tokens, num_word_tokens) = count_tokens(&self.grammar, num_words);
         let dag = Dag::new(self.grammar.clone(), num_words, self.dictionary.lengths());
@@ -47,7 +47,7 @@ impl Draft {
             num_word_tokens,
             len_bytes,
         };
-        writer.write_segment(EncodedSegment::new(&parts)?)
+        writer.write_segment(EncodedSegment::new(&parts, layout)?)
     }
 
     /// Returns true if the draft is a valid segment.
@@ -185,7 +185,8 @@ pub fn rewritten(random: &mut Random, corpus: &Corpus) -> Option<Vec<u8>> {
     let mut writer = CorpusWriter::new(Vec::new(), corpus.profile(), "hostile").ok()?;
     for (i, draft) in drafts.iter_mut().enumerate() {
         draft.continues &= i > 0;
-        draft.write(&mut writer).ok()?;
+        let layout = if random.one_in(2) { SegmentLayout::Fast } else { SegmentLayout::Small };
+        draft.write(&mut writer, layout).ok()?;
     }
     Some(writer.finish(None).ok()?.0)
 }

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use tadoc::build::CorpusBuilder;
-use tadoc::format::{CorpusWriter, FileFooter, read_columns};
+use tadoc::format::{CorpusWriter, FileFooter, SegmentLayout, read_columns};
 use tadoc::grammar::Grammar;
 use tadoc::segment::Paths;
 use tadoc::text::{Dictionary, TokenizerProfile};
@@ -115,7 +115,7 @@ fn empty_segments() -> Sample {
     };
     let full = segment_of(TokenizerProfile::Word, &[b"a b a b".to_vec()], false, 1);
     for draft in [empty(), empty(), Draft::from_segment(&full), empty()] {
-        draft.write(&mut writer).unwrap();
+        draft.write(&mut writer, SegmentLayout::Fast).unwrap();
     }
     let file = writer.finish(None).unwrap().0;
     let documents = vec![("0.txt".to_owned(), b"a b a b".to_vec())];
@@ -127,7 +127,7 @@ fn empty_segments() -> Sample {
 fn scrambled(texts: &[Vec<u8>]) -> Sample {
     let mut writer = CorpusWriter::new(Vec::new(), TokenizerProfile::Uax29, "none").unwrap();
     let segment = segment_of(TokenizerProfile::Uax29, texts, false, 7);
-    Draft::from_segment(&segment).write(&mut writer).unwrap();
+    Draft::from_segment(&segment).write(&mut writer, SegmentLayout::Fast).unwrap();
     let file = writer.finish(Some(COLUMNS)).unwrap().0;
     let named = |(i, text): (usize, &Vec<u8>)| (format!("{i}.txt"), text.clone());
     let documents = texts.iter().enumerate().map(named).collect();
@@ -201,7 +201,7 @@ fn coded_alone(dictionary: &Dictionary, ids: Range<u32>) -> Vec<u8> {
     };
     let mut writer = CorpusWriter::new(Vec::new(), TokenizerProfile::Word, "rounds").unwrap();
     let draft = Draft { dictionary: alone, grammar, paths: Paths::default(), continues: false };
-    draft.write(&mut writer).unwrap();
+    draft.write(&mut writer, SegmentLayout::Small).unwrap();
     let mut anatomy = Anatomy::from_file(&writer.finish(None).unwrap().0);
     anatomy.segments.remove(0).sections.remove(0).bytes
 }

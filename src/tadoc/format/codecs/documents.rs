@@ -1,10 +1,10 @@
 //! Codec of the documents section: one path for each document, in document order.
 //!
-//! There are two codecs, and the writer takes the smaller result:
+//! There are two codecs. The small layout takes the smaller result, the fast layout the second codec:
 //!
 //! ```text
 //! 1  strings (see `strings`)
-//! 2  pack(shared length, own length: LEB128 each) | pack(own bytes)      zstd
+//! 2  front-coded strings in zstd (see `front_coded`)
 //! ```
 //!
 //! Neighbouring paths share their folder. In a corpus of lines or rows all paths are equal, or end
@@ -13,9 +13,10 @@
 //! strings 32.1).
 
 use crate::error::{Error, Result};
-use crate::format::cursor::{Cursor, Origin, pack, push_varint};
+use crate::format::cursor::{Cursor, Origin};
 use crate::format::entropy::{Decoder, Encoder, MAX_SYMBOLS_PER_BYTE};
-use crate::format::layout::SegmentMeta;
+use crate::format::front_coded::{self, FrontCoded};
+use crate::format::layout::{SegmentLayout, SegmentMeta};
 use crate::format::strings::StringModels;
 use crate::segment::Paths;
 
@@ -27,29 +28,26 @@ const LEVEL: i32 = 19;
 const LEVEL_OF_LARGE: i32 = 6;
 const LARGE_LEN_BYTES: usize = 1 << 20;
 
-/// Returns the codec of the section and its bytes for `paths`.
+/// Returns the codec of the section and its bytes for `paths`, in the layout `layout`.
 ///
 /// # Errors
 /// [`Error::Io`] if zstd cannot allocate memory.
-pub(in crate::format) fn encode(paths: &Paths) -> Result<(u16, Vec<u8>)> {
+pub(in crate::format) fn encode(paths: &Paths, layout: SegmentLayout) -> Result<(u16, Vec<u8>)> {
+    let all = || (0..paths.len()).filter_map(|doc| paths.get(doc)).map(str::as_bytes);
+    let level = |len_bytes| if len_bytes > LARGE_LEN_BYTES { LEVEL_OF_LARGE } else { LEVEL };
+    let mut packed = Vec::new();
+    front_coded::encode(&mut packed, all(), level)?;
+    if layout == SegmentLayout::Fast {
+        return Ok((ZSTD, packed));
+    }
     let (mut models, mut encoder) = (StringModels::new(), Encoder::default());
-    let (mut lens, mut own_bytes) = (Vec::new(), Vec::new());
     let mut previous: &[u8] = &[];
-    for path in (0..paths.len()).filter_map(|doc| paths.get(doc)).map(str::as_bytes) {
+    for path in all() {
         models.encode(&mut encoder, previous, path);
-        let shared_len = previous.iter().zip(path).take_while(|(a, b)| a == b).count();
-        push_varint(&mut lens, shared_len as u64);
-        push_varint(&mut lens, (path.len() - shared_len) as u64);
-        own_bytes.extend_from_slice(&path[shared_len..]);
         previous = path;
     }
     let mut strings = Vec::new();
     encoder.finish(&mut strings);
-    let is_large = lens.len() + own_bytes.len() > LARGE_LEN_BYTES;
-    let level = if is_large { LEVEL_OF_LARGE } else { LEVEL };
-    let mut packed = Vec::new();
-    pack(&mut packed, &lens, level)?;
-    pack(&mut packed, &own_bytes, level)?;
     Ok(if packed.len() < strings.len() { (ZSTD, packed) } else { (STRINGS, strings) })
 }
 
@@ -79,25 +77,12 @@ pub(in crate::format) fn decode(
         }
         ZSTD => {
             let mut cursor = Cursor::new(place, bytes);
-            let lens = cursor.unpack((meta.num_docs as usize).saturating_mul(20))?;
-            let own_bytes = cursor.unpack(meta.paths_bytes as usize)?;
+            let packed = FrontCoded::unpack(place, &mut cursor, meta.num_docs, meta.paths_bytes)?;
             cursor.finish()?;
-            let mut lens = Cursor::new(place, &lens);
-            let mut own_bytes = Cursor::new(place, &own_bytes);
-            paths.decode_all(|arena, previous, max_len| {
-                let shared_len = usize::try_from(lens.varint().ok()?).ok()?;
-                let own_len = usize::try_from(lens.varint().ok()?).ok()?;
-                let own = own_bytes.take(own_len).ok()?;
-                let len = arena.len();
-                if shared_len > len - previous || shared_len + own.len() > max_len - len {
-                    return None;
-                }
-                arena.extend_from_within(previous..previous + shared_len);
-                arena.extend_from_slice(own);
-                Some(())
-            })?;
-            lens.finish()?;
-            own_bytes.finish()?;
+            let mut strings = packed.strings();
+            paths
+                .decode_all(|arena, previous, max_len| strings.decode(arena, previous, max_len))?;
+            strings.finish()?;
         }
         codec => {
             let (expected, got) =

@@ -3,4 +3,5 @@
 pub(in crate::format) mod dictionary;
 pub(in crate::format) mod documents;
 pub(in crate::format) mod grammar;
+pub(in crate::format) mod packed_grammar;
 pub(in crate::format) mod word_counts;

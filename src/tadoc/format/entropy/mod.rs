@@ -14,9 +14,12 @@
 //! Decoding takes 7 to 10 ns for each symbol on one core, encoding 8 to 10. Limits: 2^32 - 1 plain
 //! bits, at most 32 bits for each number. A decoder past the end reads zeros and reports this at
 //! the end.
+//!
+//! [`prefix_code`] is the coder of lists that must be decoded fast.
 
 mod distribution;
 mod numbers;
+pub(in crate::format) mod prefix_code;
 mod rans;
 
 pub(in crate::format) use distribution::Distribution;

@@ -7,9 +7,9 @@
 //!
 //! ```text
 //! element      0 .. num_words .. num_terminals .. num_elements
-//! len_bytes    bytes of the expansion, including implied blanks inside it
-//! len_words    words of the expansion
-//! edge         bit 0: begins with a word, bit 1: ends with a word
+//! bytes        of the expansion, including implied blanks inside it
+//! words        of the expansion; above them
+//! edge         bit 62: begins with a word, bit 63: ends with a word
 //! ```
 //!
 //! A single blank between two words is not stored (spaceless model, de Moura et al., TOIS 2000). If
@@ -41,16 +41,56 @@ use crate::error::{Error, Result};
 use crate::grammar::Grammar;
 use crate::ids::{DocId, RuleId};
 
-const BEGINS_WITH_WORD: u8 = 1;
-const ENDS_WITH_WORD: u8 = 2;
+const BEGINS_WITH_WORD: u64 = 1 << 62;
+const ENDS_WITH_WORD: u64 = 1 << 63;
+/// Bits of the number of words.
+const WORDS: u64 = BEGINS_WITH_WORD - 1;
+
 /// A validated grammar with lengths and edge classes. It never changes.
 #[derive(Debug)]
 pub struct Dag {
     grammar: Grammar,
     num_words: u32,
-    len_bytes: Vec<u64>,
-    len_words: Vec<u64>,
-    edge: Vec<u8>,
+    lens: Vec<Lens>,
+}
+
+/// Length of an element's expansion. One load finds all of it.
+#[derive(Debug, Clone, Copy, Default)]
+struct Lens {
+    bytes: u64,
+    /// Number of words, and the edge class in the two highest bits.
+    words_and_edge: u64,
+}
+
+impl Lens {
+    fn of_terminal(len_bytes: u32, is_word: bool) -> Self {
+        let words_and_edge = if is_word { BEGINS_WITH_WORD | ENDS_WITH_WORD | 1 } else { 0 };
+        Self { bytes: len_bytes.into(), words_and_edge }
+    }
+}
+
+/// Totals of a text that a grammar describes, which are known once all rules were visited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Totals {
+    /// Number of tokens, or `None` if it is 2^64 or more.
+    pub num_tokens: Option<u64>,
+    /// A rule other than the root with more than [`MAX_STEPS_PER_BYTE`] elements below it for each
+    /// byte: the number of elements, and the number of bytes.
+    pub steep_rule: Option<(u64, u64)>,
+}
+
+/// Greatest number of elements below a rule, including those of inner rules, for each byte of its
+/// expansion. Rules of two elements or more over tokens of real text take at most 6 steps for each
+/// byte.
+const MAX_STEPS_PER_BYTE: u64 = 64;
+
+/// Sums over the expansion of an element, while the rules are visited.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sums {
+    lens: Lens,
+    num_tokens: u64,
+    /// Number of elements below it.
+    num_steps: u64,
 }
 
 impl Dag {
@@ -65,8 +105,18 @@ impl Dag {
         num_words: u32,
         terminal_len_bytes: impl ExactSizeIterator<Item = u32>,
     ) -> Result<Self> {
-        grammar.validate()?;
         check_every_rule_is_used(&grammar)?;
+        Ok(Self::from_decoded(grammar, num_words, terminal_len_bytes)?.0)
+    }
+
+    /// Variant of [`new`](Self::new) for grammars whose rules are all used. Returns the totals of the
+    /// text, too.
+    pub(crate) fn from_decoded(
+        grammar: Grammar,
+        num_words: u32,
+        terminal_len_bytes: impl ExactSizeIterator<Item = u32>,
+    ) -> Result<(Self, Totals)> {
+        grammar.validate()?;
         let num_terminals = grammar.num_terminals as usize;
         if terminal_len_bytes.len() != num_terminals || num_words > grammar.num_terminals {
             return Err(Error::InvalidArgument {
@@ -75,17 +125,15 @@ impl Dag {
                 allowed: format!("{num_terminals} terminals, words first"),
             });
         }
-        let num_elements = num_terminals + grammar.num_rules();
-        let mut len_bytes: Vec<u64> = Vec::with_capacity(num_elements);
-        len_bytes.extend(terminal_len_bytes.map(u64::from));
-        len_bytes.resize(num_elements, 0);
-        let mut len_words = vec![0u64; num_elements];
-        len_words[..num_words as usize].fill(1);
-        let mut edge = vec![0u8; num_elements];
-        edge[..num_words as usize].fill(BEGINS_WITH_WORD | ENDS_WITH_WORD);
-        let mut dag = Self { grammar, num_words, len_bytes, len_words, edge };
-        dag.derive_rules()?;
-        Ok(dag)
+        let mut sums = Vec::with_capacity(num_terminals + grammar.num_rules());
+        sums.extend((0..).zip(terminal_len_bytes).map(|(id, len_bytes)| Sums {
+            lens: Lens::of_terminal(len_bytes, id < num_words),
+            num_tokens: 1,
+            num_steps: 0,
+        }));
+        let totals = add_rules(&grammar, &mut sums)?;
+        let lens = sums.iter().map(|sums| sums.lens).collect();
+        Ok((Self { grammar, num_words, lens }, totals))
     }
 
     /// Creates a graph of words and separators with these lengths, without rules and documents.
@@ -101,42 +149,6 @@ impl Dag {
         let (rule_offsets, doc_offsets) = (vec![0, 0], vec![0]);
         let grammar = Grammar { num_terminals, rule_offsets, symbols: Vec::new(), doc_offsets };
         Self::new(grammar, num_words, terminal_len_bytes)
-    }
-
-    /// Fills the arrays of the rules, children before parents.
-    fn derive_rules(&mut self) -> Result<()> {
-        for rule_id in self.grammar.rule_ids().rev() {
-            let range = self.rule_range(rule_id);
-            let (mut bytes, mut words) = (0u64, 0u64);
-            for position in range.clone() {
-                let element = self.grammar.symbols[position] as usize;
-                let blank = u64::from(position > range.start && self.has_blank_between(position));
-                bytes = self.len_bytes[element]
-                    .checked_add(blank)
-                    .and_then(|len| len.checked_add(bytes))
-                    .ok_or_else(|| too_long(rule_id))?;
-                words =
-                    self.len_words[element].checked_add(words).ok_or_else(|| too_long(rule_id))?;
-            }
-            // Empty separators never touch, so no builder makes a rule of them alone. Without such
-            // rules the bytes of an expansion bound every walk over it.
-            if rule_id != RuleId::ROOT && bytes == 0 {
-                return Err(Error::InvalidArgument {
-                    name: "symbols",
-                    got: format!("rule {rule_id}, which expands to nothing"),
-                    allowed: "rules that expand to one byte or more".into(),
-                });
-            }
-            let id = self.grammar.element_of(rule_id) as usize;
-            self.len_bytes[id] = bytes;
-            self.len_words[id] = words;
-            if let Some(last) = range.end.checked_sub(1).filter(|_| !range.is_empty()) {
-                let head = self.edge[self.grammar.symbols[range.start] as usize];
-                let tail = self.edge[self.grammar.symbols[last] as usize];
-                self.edge[id] = head & BEGINS_WITH_WORD | tail & ENDS_WITH_WORD;
-            }
-        }
-        Ok(())
     }
 
     /// Returns true if a blank is implied between the elements at `position - 1` and `position` of
@@ -164,7 +176,7 @@ impl Dag {
 
     /// Returns the number of words, separators and rules.
     pub fn num_elements(&self) -> usize {
-        self.len_bytes.len()
+        self.lens.len()
     }
 
     /// Returns the rule that `element` is, or `None` for a terminal.
@@ -191,33 +203,87 @@ impl Dag {
     /// [`PrefixSums::doc_len_bytes`] for documents.
     #[inline]
     pub fn len_bytes(&self, element: u32) -> u64 {
-        self.len_bytes[element as usize]
+        self.lens[element as usize].bytes
     }
 
     /// Returns the number of words in the element's expansion.
     #[inline]
     pub fn len_words(&self, element: u32) -> u64 {
-        self.len_words[element as usize]
+        self.lens[element as usize].words_and_edge & WORDS
     }
 
     /// Returns true if the expansion begins with a word.
     #[inline]
     pub fn begins_with_word(&self, element: u32) -> bool {
-        self.edge[element as usize] & BEGINS_WITH_WORD != 0
+        self.lens[element as usize].words_and_edge & BEGINS_WITH_WORD != 0
     }
 
     /// Returns true if the expansion ends with a word.
     #[inline]
     pub fn ends_with_word(&self, element: u32) -> bool {
-        self.edge[element as usize] & ENDS_WITH_WORD != 0
+        self.lens[element as usize].words_and_edge & ENDS_WITH_WORD != 0
     }
 
     /// Returns the number of bytes of memory in use.
     pub fn memory_bytes(&self) -> usize {
         let grammar = &self.grammar;
         4 * (grammar.rule_offsets.len() + grammar.symbols.len() + grammar.doc_offsets.len())
-            + 17 * self.num_elements()
+            + size_of::<Lens>() * self.num_elements()
     }
+}
+
+/// Appends the sums of the rules to `sums`, which has those of the terminals, and returns the totals.
+/// Children come before parents: one backward sweep with one load for each element.
+fn add_rules(grammar: &Grammar, sums: &mut Vec<Sums>) -> Result<Totals> {
+    let mut totals = Totals { num_tokens: Some(0), steep_rule: None };
+    sums.resize(sums.len() + grammar.num_rules(), Sums::default());
+    for rule_id in grammar.rule_ids().rev() {
+        let rule = grammar.rule(rule_id);
+        let mut all = Sums { num_steps: rule.len() as u64, ..Sums::default() };
+        let (mut edge_before, mut is_too_large) = (0, false);
+        for &element in rule {
+            let Sums { lens, num_tokens, num_steps } = sums[element as usize];
+            let edge = lens.words_and_edge;
+            let blank = edge_before >> 63 & edge >> 62 & 1;
+            let (bytes, wraps) = all.lens.bytes.overflowing_add(lens.bytes);
+            let (bytes, wraps_too) = bytes.overflowing_add(blank);
+            is_too_large |= wraps | wraps_too;
+            all.lens.bytes = bytes;
+            all.lens.words_and_edge += edge & WORDS;
+            is_too_large |= all.lens.words_and_edge > WORDS;
+            // A rule without bytes is refused below, so tokens exceed 2^64 only in the root.
+            let (num_tokens, wraps) = all.num_tokens.overflowing_add(num_tokens);
+            all.num_tokens = num_tokens;
+            if wraps {
+                totals.num_tokens = None;
+            }
+            all.num_steps = all.num_steps.saturating_add(num_steps);
+            edge_before = edge;
+        }
+        if is_too_large {
+            return Err(too_long(rule_id));
+        }
+        // Empty separators never touch, so no builder makes a rule of them alone. Without such
+        // rules the bytes of an expansion bound every walk over it.
+        if rule_id != RuleId::ROOT && all.lens.bytes == 0 {
+            return Err(Error::InvalidArgument {
+                name: "symbols",
+                got: format!("rule {rule_id}, which expands to nothing"),
+                allowed: "rules that expand to one byte or more".into(),
+            });
+        }
+        if rule_id != RuleId::ROOT
+            && all.num_steps > all.lens.bytes.saturating_mul(MAX_STEPS_PER_BYTE)
+        {
+            totals.steep_rule.get_or_insert((all.num_steps, all.lens.bytes));
+        }
+        let head = rule.first().map_or(0, |&first| sums[first as usize].lens.words_and_edge);
+        all.lens.words_and_edge |= head & BEGINS_WITH_WORD | edge_before & ENDS_WITH_WORD;
+        sums[grammar.element_of(rule_id) as usize] = all;
+    }
+    let root = sums[grammar.num_terminals as usize];
+    totals.num_tokens = totals.num_tokens.map(|_| root.num_tokens);
+    Ok(totals)
 }
 
 /// Checks that every rule except the root is used. As rules refer only forward, every rule is then

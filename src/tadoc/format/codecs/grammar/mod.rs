@@ -54,7 +54,7 @@
 
 mod decode;
 mod encode;
-mod event_order;
+pub(super) mod event_order;
 mod prediction;
 mod recency;
 mod use_order;

@@ -1,0 +1,327 @@
+//! Packed codec of the grammar section: static codes, decoded at a few nanoseconds for each element.
+//!
+//! ```text
+//! section   document lengths | rule lengths, last rule first | group of each id | elements
+//! group     ids by falling number of uses:  16 16 │ 32 32 │ 64 64 │ … │ rest in powers of two
+//! element   code of the group, place in the group; or the code of a first use
+//!
+//! rules     … R7 = d ▪   R3 = e e │ stack      the last rule is read first; ▪ takes the rule that
+//!               R7 = d R3         │ R7         was read last and is not taken yet
+//! ```
+//!
+//! All four parts are lists in prefix codes ([`prefix_code`]). An id costs about log2 of its rank by
+//! number of uses, so the section has nearly the zero-order entropy of the elements. Groups are as
+//! large as their places, so no place is wasted. The group of each id is stored, because ids of words
+//! are sorted and those of rules go from parents to children.
+//!
+//! Rules are numbered depth-first as in the other [codec](super::grammar): the rule that is completed
+//! last, the root, is rule 0. The rules that a rule uses first are therefore the ones that were read
+//! last, and their first uses need no id. A rule can use only rules that were read before, so no bytes
+//! describe a cycle or a rule without use.
+//!
+//! Compared with the adaptive codec on four corpora of 6 to 14 MB, the section is 1.03 to 1.55 times as
+//! large, and decoding takes a fortieth of the time. The gain of the other is that recently used
+//! elements are used again, which is largest in logs.
+
+use crate::error::Result;
+use crate::format::codecs::grammar::event_order::{Event, EventOrder};
+use crate::format::cursor::{Cursor, Origin};
+use crate::format::entropy::prefix_code::{
+    Class, MAX_CLASSES, classes_by_len, decode_list, encode_list,
+};
+use crate::format::layout::SegmentMeta;
+use crate::grammar::Grammar;
+use crate::ids::RuleId;
+
+/// Number of the codec in the footer.
+pub(in crate::format) const CODEC: u16 = 2;
+
+/// Stands for a first use, and is the place behind those of all groups.
+const FIRST_USE: u32 = u32::MAX;
+/// Log2 of the size of the two smallest groups, if there are fewer than 2^20 ids.
+const MIN_WIDTH: u8 = 4;
+/// Most doublings of the size of groups. With two groups of each size and 31 for the rest there are
+/// fewer groups than classes.
+const MAX_DOUBLINGS: u8 = 15;
+
+/// Returns the section's bytes for `grammar`, which must be valid.
+pub(in crate::format) fn encode(grammar: &Grammar) -> Vec<u8> {
+    let rules = RulesWritten::new(grammar);
+    let mut num_uses = vec![0u32; grammar.num_terminals as usize + grammar.num_rules()];
+    let named = rules.symbols.iter().filter(|&&element| element != FIRST_USE);
+    named.for_each(|&element| num_uses[element as usize] += 1);
+    let mut ids: Vec<u32> = (0..num_uses.len() as u32).collect();
+    ids.retain(|&id| num_uses[id as usize] > 0);
+    ids.sort_by_key(|&id| std::cmp::Reverse(num_uses[id as usize]));
+    let widths = group_widths(ids.len() as u32);
+    // Group of each id, counted from 1, and its place. The places follow the ids, not the ranks.
+    let mut group_of = vec![0u8; num_uses.len()];
+    let mut place_of = vec![0u32; num_uses.len()];
+    let mut start = 0;
+    for (group, &width) in (1..).zip(&widths) {
+        let members = &mut ids[start..start + (1 << width)];
+        members.sort_unstable();
+        for (place, &id) in (0..).zip(members.iter()) {
+            (group_of[id as usize], place_of[id as usize]) = (group, place);
+        }
+        start += 1 << width;
+    }
+    let mut out = Vec::new();
+    let doc_lens = grammar.doc_offsets.windows(2).map(|ends| ends[1] - ends[0]);
+    push_lens(&mut out, doc_lens);
+    push_lens(&mut out, rules.lens.into_iter());
+    let groups = group_of.iter().map(|&group| (group, 0));
+    encode_list(&mut out, &classes_of_groups(), groups);
+    let elements = rules.symbols.iter().map(|&element| match element {
+        FIRST_USE => (widths.len() as u8, 0),
+        id => (group_of[id as usize] - 1, place_of[id as usize]),
+    });
+    encode_list(&mut out, &classes_of_elements(&widths), elements);
+    out
+}
+
+/// Decodes the grammar of the segment `meta` from its section.
+///
+/// # Errors
+/// [`Error::Format`](crate::Error::Format) if the section does not contain a grammar with the numbers
+/// that `meta` declares.
+pub(in crate::format) fn decode(
+    place: Origin<'_>,
+    bytes: &[u8],
+    meta: &SegmentMeta,
+) -> Result<Grammar> {
+    let misfit = || place.fault(0, "expected rules that fit one another and the declared counts");
+    let mut cursor = Cursor::new(place, bytes);
+    let doc_lens = decode_list(&mut cursor, &classes_by_len(), meta.num_docs, |len| len)?;
+    let num_inner = u64::from(meta.num_rules).saturating_sub(1);
+    let rule_lens = decode_list(&mut cursor, &classes_by_len(), num_inner, |len| len)?;
+    let num_terminals = meta.num_words + meta.num_separators;
+    let num_ids = u64::from(num_terminals) + u64::from(meta.num_rules);
+    let groups = decode_list(&mut cursor, &classes_of_groups(), num_ids, |group| group)?;
+    let (widths, id_at) = ids_by_group(&groups).ok_or_else(misfit)?;
+    let classes = classes_of_elements(&widths);
+    let symbols = decode_list(&mut cursor, &classes, meta.num_elements, |place| {
+        id_at.get(place as usize).copied().unwrap_or(FIRST_USE)
+    })?;
+    cursor.finish()?;
+    let num_elements = meta.num_elements as u32;
+    let rule_offsets = rule_offsets(&rule_lens, num_elements).ok_or_else(misfit)?;
+    let doc_offsets = ends(&doc_lens).filter(|ends| ends.last() == rule_offsets.get(1));
+    let doc_offsets = doc_offsets.ok_or_else(misfit)?;
+    let mut grammar = Grammar { num_terminals, rule_offsets, symbols, doc_offsets };
+    fill_first_uses(&mut grammar).ok_or_else(misfit)?;
+    Ok(grammar)
+}
+
+/// Appends a list of lengths.
+fn push_lens(out: &mut Vec<u8>, lens: impl ExactSizeIterator<Item = u32> + Clone) {
+    let classes = classes_by_len();
+    let numbers = lens.map(|len| {
+        let class_idx = u32::BITS - len.leading_zeros();
+        (class_idx as u8, len - classes[class_idx as usize].start)
+    });
+    encode_list(out, &classes, numbers);
+}
+
+/// Returns the log2 of the size of each group of `num_ids` ids.
+fn group_widths(num_ids: u32) -> Vec<u8> {
+    let mut widths = Vec::new();
+    let mut left = num_ids;
+    let log2 = num_ids.checked_ilog2().unwrap_or(0) as u8;
+    let mut width = MIN_WIDTH.max(log2.saturating_sub(MAX_DOUBLINGS));
+    while left >= 2 << width {
+        widths.extend([width, width]);
+        left -= 2 << width;
+        width += 1;
+    }
+    let rest = (0..u32::BITS as u8).rev().filter(|bit| left >> bit & 1 == 1);
+    widths.extend(rest);
+    widths
+}
+
+/// Returns the classes of the groups of ids: 0 for ids that are never named, and one for each group
+/// that there can be, because the decoder learns their number from this list.
+fn classes_of_groups() -> [Class; MAX_CLASSES] {
+    std::array::from_fn(|group| Class { start: group as u32, width: 0 })
+}
+
+/// Returns the classes of elements: one for each group, and one for a first use.
+fn classes_of_elements(widths: &[u8]) -> Vec<Class> {
+    let mut start = 0;
+    let groups = widths.iter().map(|&width| {
+        let class = Class { start, width };
+        start += 1 << width;
+        class
+    });
+    let mut classes: Vec<Class> = groups.collect();
+    classes.push(Class { start, width: 0 });
+    classes
+}
+
+/// Returns the log2 of the size of each group, and the ids group by group, ascending in each. Returns
+/// `None` if the groups have other sizes than an encoder gives them.
+fn ids_by_group(groups: &[u32]) -> Option<(Vec<u8>, Vec<u32>)> {
+    let mut sizes = [0usize; MAX_CLASSES];
+    groups.iter().for_each(|&group| sizes[group as usize % MAX_CLASSES] += 1);
+    let num_named = groups.len() - sizes[0];
+    let widths = group_widths(num_named as u32);
+    let expected = widths.iter().map(|&width| 1usize << width);
+    if widths.len() >= MAX_CLASSES || !expected.eq(sizes[1..=widths.len()].iter().copied()) {
+        return None;
+    }
+    let mut next = [0usize; MAX_CLASSES];
+    for group in 2..=widths.len() {
+        next[group] = next[group - 1] + sizes[group - 1];
+    }
+    // Ids without a group go behind the others and are cut off.
+    next[0] = num_named;
+    let mut ids = vec![0; groups.len()];
+    for (id, &group) in (0..).zip(groups) {
+        let at = &mut next[group as usize % MAX_CLASSES];
+        ids[*at] = id;
+        *at += 1;
+    }
+    ids.truncate(num_named);
+    Some((widths, ids))
+}
+
+/// Returns the offsets of the rules from the lengths of all but the root, last rule first, or `None` if
+/// a rule is empty or if there are more elements than `num_elements`.
+fn rule_offsets(lens: &[u32], num_elements: u32) -> Option<Vec<u32>> {
+    let mut offsets = vec![0; lens.len() + 2];
+    let mut offset = num_elements;
+    for (to, &len) in offsets.iter_mut().skip(1).rev().zip([&0].into_iter().chain(lens)) {
+        offset = offset.checked_sub(len)?;
+        *to = offset;
+    }
+    lens.iter().all(|&len| len > 0).then_some(offsets)
+}
+
+/// Returns 0 and the sums of the first lengths, or `None` if they need more than 32 bits.
+fn ends(lens: &[u32]) -> Option<Vec<u32>> {
+    let mut end = 0u32;
+    let ends = lens.iter().map(|&len| {
+        end = end.checked_add(len)?;
+        Some(end)
+    });
+    [Some(0)].into_iter().chain(ends).collect()
+}
+
+/// Replaces each first use by the rule that was read last and is not taken yet. Returns `None` if there
+/// is none, or if some are left.
+fn fill_first_uses(grammar: &mut Grammar) -> Option<()> {
+    let mut not_taken: Vec<u32> = Vec::new();
+    let Grammar { num_terminals, rule_offsets, symbols, .. } = grammar;
+    let mut rest = &mut symbols[..];
+    for rule_idx in (0..rule_offsets.len() as u32 - 1).rev() {
+        let (before, rule) = rest.split_at_mut(rule_offsets[rule_idx as usize] as usize);
+        rest = before;
+        for element in rule.iter_mut().rev() {
+            if *element == FIRST_USE {
+                *element = not_taken.pop()?;
+            }
+        }
+        not_taken.push(*num_terminals + rule_idx);
+    }
+    (not_taken.len() == 1).then_some(())
+}
+
+/// Rules of a grammar in the order and form in which they are written.
+struct RulesWritten {
+    /// Length of each rule but the root, last rule first.
+    lens: Vec<u32>,
+    /// Elements of all rules, root first, by their ids when they are read back, or [`FIRST_USE`].
+    symbols: Vec<u32>,
+}
+
+impl RulesWritten {
+    fn new(grammar: &Grammar) -> Self {
+        let num_rules = grammar.num_rules() as u32;
+        let mut order = EventOrder::new(grammar);
+        let mut completed = Vec::with_capacity(num_rules as usize);
+        while let Some(event) = order.next_event() {
+            if let Event::CloseRule(rule_idx) = event {
+                completed.push(RuleId::from(rule_idx));
+            }
+        }
+        completed.push(RuleId::ROOT);
+        // Numbers when read back: the rule that is completed last is rule 0.
+        let mut new_idx = vec![0; num_rules as usize];
+        for (rule_id, idx) in completed.iter().zip((0..num_rules).rev()) {
+            new_idx[rule_id.index()] = idx;
+        }
+        let mut symbols = Vec::with_capacity(grammar.symbols.len());
+        let mut not_taken: Vec<u32> = Vec::new();
+        for &rule_id in &completed {
+            for &element in grammar.rule(rule_id).iter().rev() {
+                let element = match grammar.rule_of(element) {
+                    None => element,
+                    Some(rule_id) => grammar.num_terminals + new_idx[rule_id.index()],
+                };
+                symbols.push(match not_taken.pop_if(|next| *next == element) {
+                    Some(_) => FIRST_USE,
+                    None => element,
+                });
+            }
+            not_taken.push(grammar.num_terminals + new_idx[rule_id.index()]);
+        }
+        symbols.reverse();
+        completed.pop();
+        let lens = completed.iter().map(|&rule_id| grammar.rule(rule_id).len() as u32).collect();
+        Self { lens, symbols }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grammar::{RoundsOptions, build_rounds, expand_tokens};
+
+    const PLACE: Origin<'_> = Origin { file: "a", section: "grammar", offset: 0 };
+
+    #[test]
+    fn groups_hold_every_id_once() {
+        for num_ids in (0..3_000).chain([1 << 20, (1 << 20) - 1, u32::MAX]) {
+            let widths = group_widths(num_ids);
+            let sum: u64 = widths.iter().map(|&width| 1u64 << width).sum();
+            assert_eq!(sum, u64::from(num_ids));
+            assert!(widths.len() < MAX_CLASSES - 1, "{num_ids} ids in {} groups", widths.len());
+        }
+    }
+
+    fn meta_of(grammar: &Grammar) -> SegmentMeta {
+        SegmentMeta {
+            num_docs: grammar.num_docs() as u64,
+            continues: false,
+            len_bytes: 0,
+            num_tokens: 0,
+            num_word_tokens: 0,
+            dictionary_bytes: 0,
+            paths_bytes: 0,
+            num_words: grammar.num_terminals,
+            num_separators: 0,
+            num_rules: grammar.num_rules() as u32,
+            num_elements: grammar.symbols.len() as u64,
+            sections: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn grammars_come_back_with_the_same_text() {
+        let texts: [(Vec<u32>, &[usize]); 4] = [
+            (vec![], &[0]),
+            (vec![0, 1, 2], &[0, 0, 3, 3]),
+            ([0, 1, 2].repeat(40), &[0, 60, 120]),
+            ((0..4_000).map(|at| at * at % 97 % 31).collect(), &[0, 1, 3_999, 4_000]),
+        ];
+        for (tokens, ends) in texts {
+            let grammar = build_rounds(tokens, ends, 31, &RoundsOptions::default()).unwrap();
+            let bytes = encode(&grammar);
+            let meta = meta_of(&grammar);
+            let read = decode(PLACE, &bytes, &meta).unwrap();
+            read.validate().unwrap();
+            assert_eq!(expand_tokens(&read), expand_tokens(&grammar));
+            assert_eq!(encode(&read), bytes);
+        }
+    }
+}

@@ -113,8 +113,16 @@ fn facts(file: &CorpusFile) -> Vec<Fact> {
         Fact::text("tokenizer", &footer.profile.to_string()),
         Fact::text("unicode_version", &format!("{major}.{minor}.{micro}")),
         Fact::text("builder", &footer.builder),
+        Fact::text("layout", layout_of(footer)),
         Fact::text("writer", &footer.writer),
     ]
+}
+
+/// Returns the name of the layout of all segments, `mixed` if they differ.
+fn layout_of(footer: &FileFooter) -> &'static str {
+    let mut layouts = footer.segments.iter().map(SegmentMeta::layout);
+    let first = layouts.next().unwrap_or_default();
+    if layouts.all(|layout| layout == first) { first.as_str() } else { "mixed" }
 }
 
 /// Formats facts as text, one line per fact.

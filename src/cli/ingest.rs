@@ -17,6 +17,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use tadoc::Error;
 use tadoc::build::{BuilderKind, CorpusBuilder, IngestOptions, IngestReport};
+use tadoc::format::SegmentLayout;
 use tadoc::text::TokenizerProfile;
 use tadoc_store::{Change, CommitKind, PartWriter, RECOMPRESS_RATIO};
 
@@ -95,6 +96,10 @@ pub struct Arguments {
     /// Builder of the grammar: rounds (fast, parallel) or sequitur (the published baseline)
     #[arg(long, default_value = "rounds", value_name = "NAME")]
     builder: BuilderKind,
+
+    /// Layout of the file: small, or fast (opens several times as fast, 1.1 to 1.7 times as large)
+    #[arg(long, default_value = "small", value_name = "NAME")]
+    layout: SegmentLayout,
 
     /// Amount of text that is compressed together; memory grows with it
     #[arg(long, default_value = "128MiB", value_name = "SIZE", value_parser = display::parse_size)]
@@ -261,6 +266,7 @@ impl Arguments {
         IngestOptions {
             profile: self.tokenizer.unwrap_or_default(),
             builder: self.builder,
+            layout: self.layout,
             block_bytes: usize::try_from(self.block_size).unwrap_or(usize::MAX),
             ..IngestOptions::default()
         }

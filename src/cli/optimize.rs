@@ -1,5 +1,7 @@
-//! `tadoc optimize`: compresses a living corpus anew, and removes old files on demand.
+//! `tadoc optimize`: compresses a living corpus anew, and removes old files on demand. It also writes
+//! a corpus file in another layout.
 
+use std::io::BufWriter;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,15 +9,20 @@ use std::time::Duration;
 use clap::Args;
 use datafusion_tadoc::user_columns::merge_columns;
 use tadoc::build::IngestOptions;
+use tadoc::format::{
+    CorpusWriter, EncodedSegment, OpenLimits, SegmentContents, SegmentLayout, read_columns,
+    read_segment,
+};
 use tadoc_store::{CleanUp, OptimizeOptions, OptimizePlan, Part, PartRun, Version};
 
 use crate::clean_up::told;
 use crate::display::{bytes, parse_age, parse_size, percent, plural};
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::living::Living;
-use crate::output::say;
+use crate::output::{Output, say};
+use crate::resolver::{BlockingResolver, Corpora, CorpusFile, StoredFile};
 
-/// Compress a living corpus anew
+/// Compress a living corpus anew, or write a corpus in another layout
 ///
 /// Rebuilds files with edited documents, added documents, and small files that lie side by side.
 /// Large files without edits stay as they are. Every document keeps its number, path, text and
@@ -24,9 +31,16 @@ use crate::output::say;
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Arguments {
-    /// The corpus: a folder or URL
+    /// The corpus: a folder or URL; with --layout also a corpus file
     #[arg(value_name = "CORPUS")]
     corpus: PathBuf,
+
+    /// Write everything in this layout: small, or fast (opens several times as fast)
+    ///
+    /// The grammars of large segments stay as they are, so this takes little time. A corpus file is
+    /// replaced by the new one when that is complete.
+    #[arg(long, value_name = "NAME")]
+    layout: Option<SegmentLayout>,
 
     /// Only say what would be done
     #[arg(long)]
@@ -54,6 +68,7 @@ Examples:
   tadoc optimize notes/ --dry-run             what would be rebuilt
   tadoc optimize notes/ --clean-up 7d         versions of the last 7 days can still be read
   tadoc optimize s3://bucket/notes
+  tadoc optimize notes.tadoc --layout fast    the same corpus, faster to open
 
 Interrupted or killed, the corpus is at its old version or at the new one.
 
@@ -61,13 +76,19 @@ Exit status: 0 done or nothing to do, 1 failed, 2 usage, 130 interrupted.";
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
+    if let Some((layout, file)) = file_to_convert(arguments)? {
+        return convert(file, layout, arguments);
+    }
     let living = Living::open(&arguments.corpus)?;
     let ingest = IngestOptions {
+        layout: arguments.layout.unwrap_or_default(),
         block_bytes: usize::try_from(arguments.block_size).unwrap_or(usize::MAX).max(1),
         ..IngestOptions::default()
     };
     let merge_columns = Some(Arc::new(merge_columns) as _);
-    let options = OptimizeOptions { ingest, merge_columns, ..OptimizeOptions::default() };
+    let rebuild_all = arguments.layout.is_some();
+    let options =
+        OptimizeOptions { ingest, merge_columns, rebuild_all, ..OptimizeOptions::default() };
     // Unneeded files are removed first, as the new files may need their space. The latest version
     // is not affected.
     let mut cleaned = clean_up(&living, arguments)?;
@@ -95,6 +116,59 @@ pub fn run(arguments: &Arguments) -> Outcome {
         true => Ok(()),
         false => lines.iter().try_for_each(say),
     }
+}
+
+/// Returns the layout and the file if the corpus is a file.
+fn file_to_convert(arguments: &Arguments) -> Outcome<Option<(SegmentLayout, CorpusFile)>> {
+    let Some(layout) = arguments.layout else { return Ok(None) };
+    match BlockingResolver::new()?.corpora(&arguments.corpus, None)? {
+        Corpora::Living(_) => Ok(None),
+        Corpora::Files(files) => match <[StoredFile; 1]>::try_from(files) {
+            Ok([file]) => Ok(Some((layout, file.open()?))),
+            Err(files) => Err(Failure::new(format!(
+                "{}: expected one corpus file, got {}; name one at a time",
+                arguments.corpus.display(),
+                files.len()
+            ))),
+        },
+    }
+}
+
+/// Replaces `file` by the same corpus in `layout`, one segment at a time.
+fn convert(file: CorpusFile, layout: SegmentLayout, arguments: &Arguments) -> Outcome {
+    let (name, footer) = (&file.name, &file.footer);
+    if arguments.dry_run {
+        return say(format!("{name}: would be written in the layout {layout}"));
+    }
+    let limits = OpenLimits::default();
+    let out = BufWriter::new(Output::create(&arguments.corpus, true)?);
+    let mut writer = CorpusWriter::new(out, footer.profile, &footer.builder)?;
+    for (segment_idx, meta) in footer.segments.iter().enumerate() {
+        let bytes = file.read(meta.byte_range())?;
+        let segment = read_segment(name, footer, segment_idx, &bytes, &limits)?;
+        let contents = SegmentContents::from_segment(&segment, meta);
+        writer.write_segment(EncodedSegment::new(&contents, layout)?)?;
+    }
+    let columns = footer.columns.as_ref().map(|section| {
+        let bytes = file.read(section.offset..section.offset.saturating_add(section.len))?;
+        Outcome::Ok(read_columns(name, section, &bytes)?)
+    });
+    let columns = columns.transpose()?;
+    let (out, _) = writer.finish(columns.as_deref())?;
+    let out = out
+        .into_inner()
+        .map_err(|error| Failure::with_cause(format!("{name}: cannot write"), error.error()))?;
+    out.persist()?;
+    if arguments.quiet {
+        return Ok(());
+    }
+    let Some((_, written)) = file_to_convert(arguments)? else { return Ok(()) };
+    say(format!(
+        "{name}: layout {layout}, {} before, {} after ({})",
+        bytes(file.len_bytes),
+        bytes(written.len_bytes),
+        percent(written.len_bytes, file.len_bytes),
+    ))
 }
 
 /// Runs the clean-up if it was requested.

@@ -27,7 +27,7 @@ use gsst::{BlockOptions, CodeWidth, Parse};
 use tadoc::analytics::Traversal;
 use tadoc::build::{BuilderKind, IngestOptions, MAX_BLOCKS_AT_ONCE, usual_blocks_at_once};
 use tadoc::edits::EditMode;
-use tadoc::format::OpenLimits;
+use tadoc::format::{OpenLimits, SegmentLayout};
 use tadoc::query::QueryLimits;
 use tadoc::text::TokenizerProfile;
 use tadoc_store::RECOMPRESS_RATIO;
@@ -110,6 +110,8 @@ pub struct TadocOptions {
     pub tokenizer: TokenizerProfile,
     /// Grammar builder for corpora written by `COPY`.
     pub builder: BuilderKind,
+    /// Layout of corpora written by `COPY` and `INSERT`.
+    pub layout: SegmentLayout,
     /// Text, in bytes, of one segment written by `COPY`. Determines the peak memory of `COPY`.
     pub block_bytes: u64,
     /// Number of blocks that `COPY` and `INSERT` build in parallel; `None` derives it from the
@@ -156,6 +158,7 @@ impl Default for TadocOptions {
             max_memory_bytes: OpenLimits::default().max_memory_bytes,
             tokenizer: ingest.profile,
             builder: ingest.builder,
+            layout: ingest.layout,
             block_bytes: ingest.block_bytes as u64,
             blocks_at_once: None,
             overwrite: false,
@@ -210,6 +213,7 @@ impl TadocOptions {
         IngestOptions {
             profile: self.tokenizer,
             builder: self.builder,
+            layout: self.layout,
             block_bytes: self.block_bytes as usize,
             ..IngestOptions::default()
         }
@@ -272,6 +276,7 @@ impl ExtensionOptions for TadocOptions {
             "max_memory_bytes" => self.max_memory_bytes = parse_len(name, value, 1)?,
             "tokenizer" => self.tokenizer = parse(name, value)?,
             "builder" => self.builder = parse(name, value)?,
+            "layout" => self.layout = parse(name, value)?,
             "block_bytes" => self.block_bytes = parse_len(name, value, 1024)?,
             "blocks_at_once" => self.blocks_at_once = parse_blocks(name, value)?,
             "overwrite" => self.overwrite = parse_flag(name, value)?,
@@ -325,6 +330,7 @@ impl ExtensionOptions for TadocOptions {
             self.max_memory_bytes.to_string(),
             self.tokenizer.to_string(),
             self.builder.to_string(),
+            self.layout.to_string(),
             self.block_bytes.to_string(),
             self.blocks_at_once.map_or_else(|| "auto".to_owned(), |at_once| at_once.to_string()),
             self.overwrite.to_string(),
@@ -348,7 +354,7 @@ impl ExtensionOptions for TadocOptions {
 }
 
 /// Name and description of each option, in the order of the struct's fields.
-pub(crate) const OPTIONS: [(&str, &str); 22] = [
+pub(crate) const OPTIONS: [(&str, &str); 23] = [
     ("device", "Where queries run: auto, cpu or gpu."),
     ("traversal", "How the grammar is walked: auto, top_down, bottom_up or token_scan."),
     ("max_output_bytes", "Largest text one document or one extraction may expand to."),
@@ -359,6 +365,7 @@ pub(crate) const OPTIONS: [(&str, &str); 22] = [
     ("max_memory_bytes", "Memory for the decoded form of the corpora a session keeps open."),
     ("tokenizer", "What a word is in corpora written by COPY: word, uax29 or whitespace."),
     ("builder", "Grammar builder of COPY: rounds or sequitur."),
+    ("layout", "Layout of corpora written by COPY: small, or fast to open."),
     ("block_bytes", "Text of one segment written by COPY, which sets its peak memory."),
     ("blocks_at_once", "Blocks that COPY and INSERT build side by side: auto (by cores), 1 to 64."),
     ("overwrite", "Whether COPY may replace a corpus that is there."),

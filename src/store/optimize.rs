@@ -67,6 +67,8 @@ pub struct OptimizeOptions {
     pub small_file_bytes: u64,
     /// Number of adjacent small files that are worth joining, 2 or more.
     pub min_small_files: usize,
+    /// True if every part is rebuilt, such as for another layout.
+    pub rebuild_all: bool,
     /// Approximate limit for the total length of a run's files, in bytes.
     pub max_run_bytes: u64,
     /// Options for compressing text. The profile is ignored. Segments of at least half of
@@ -84,6 +86,7 @@ impl Default for OptimizeOptions {
             recompress_ratio: 0.0,
             small_file_bytes: 8 << 20,
             min_small_files: 2,
+            rebuild_all: false,
             max_run_bytes: 256 << 20,
             ingest: IngestOptions::default(),
             limits: OpenLimits::default(),
@@ -98,6 +101,7 @@ impl fmt::Debug for OptimizeOptions {
             .field("recompress_ratio", &self.recompress_ratio)
             .field("small_file_bytes", &self.small_file_bytes)
             .field("min_small_files", &self.min_small_files)
+            .field("rebuild_all", &self.rebuild_all)
             .field("max_run_bytes", &self.max_run_bytes)
             .field("ingest", &self.ingest)
             .field("limits", &self.limits)

@@ -317,3 +317,38 @@ fn an_interrupt_leaves_no_part() {
     assert_eq!(names(), 1);
     assert_eq!(folder.ok(&["history", "notes"]).lines().count(), 3);
 }
+
+#[test]
+fn layouts_change_both_ways_and_the_text_stays() {
+    let folder = notes();
+    folder.ok(&["ingest", "in", "-o", "fast.tadoc", "--layout", "fast", "--quiet"]);
+    folder.ok(&["ingest", "in", "-o", "small.tadoc", "--quiet"]);
+    let read = |name: &str| std::fs::read(folder.join(name)).unwrap();
+    let (fast, small) = (read("fast.tadoc"), read("small.tadoc"));
+    assert_ne!(fast, small);
+    let planned = folder.ok(&["optimize", "fast.tadoc", "--layout", "small", "--dry-run"]);
+    assert_eq!(planned, "fast.tadoc: would be written in the layout small\n");
+    assert_eq!(read("fast.tadoc"), fast);
+    let done = folder.ok(&["optimize", "fast.tadoc", "--layout", "small"]);
+    assert!(done.starts_with("fast.tadoc: layout small, "), "{done}");
+    folder.ok(&["optimize", "small.tadoc", "--layout", "fast", "--quiet"]);
+    assert_eq!((read("fast.tadoc"), read("small.tadoc")), (small, fast));
+
+    let done = folder.ok(&["optimize", "notes", "--layout", "fast"]);
+    assert!(done.starts_with("notes: version 3: 1 part and 0 edits rebuilt as 1 file, "), "{done}");
+    let segments = folder.join("notes/segments");
+    let newest = std::fs::read_dir(segments).unwrap().map(|entry| entry.unwrap());
+    let newest = newest.max_by_key(|entry| entry.metadata().unwrap().modified().unwrap());
+    let newest = format!("notes/segments/{}", newest.unwrap().file_name().to_str().unwrap());
+    for name in ["small.tadoc", &newest] {
+        assert!(folder.ok(&["info", name]).contains("layout           fast\n"), "{name}");
+    }
+    for name in ["small.tadoc", "notes"] {
+        assert_eq!(folder.cat(name, "a.txt"), b"to be or not to be");
+        folder.ok(&["verify", name, "--quiet"]);
+    }
+    folder.fails(
+        &["ingest", "in", "-o", "x.tadoc", "--layout", "tiny"],
+        "layout: got tiny, expected small or fast",
+    );
+}

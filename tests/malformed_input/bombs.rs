@@ -134,15 +134,15 @@ fn doubling(log2: u32) -> Vec<Vec<u32>> {
 
 #[test]
 fn more_than_can_be_counted_is_refused() {
-    assert!(written(&doubling(62)).is_ok());
+    assert!(written(&doubling(61)).is_ok());
     for log2 in [64, 65, 200] {
         assert!(written(&doubling(log2)).is_err(), "2^{log2}");
     }
     // Each segment can be counted, but all of them together cannot.
     let mut parts =
-        Anatomy::from_file(&file_of(dictionary(&["a"], &[]), &doubling(62), vec![0, 2]));
+        Anatomy::from_file(&file_of(dictionary(&["a"], &[]), &doubling(61), vec![0, 2]));
     assert!(Corpus::from_bytes("one", &parts.assemble(), &LIMITS).is_ok());
-    parts.segments = vec![parts.segments[0].clone(); 4];
+    parts.segments = vec![parts.segments[0].clone(); 8];
     let refused = Corpus::from_bytes("four", &parts.assemble(), &LIMITS).unwrap_err().to_string();
     assert!(refused.contains("totals below 2^64"), "{refused}");
 }

@@ -10,6 +10,7 @@ use testkit::malformed::samples::{content_of, samples};
 #[test]
 fn samples_hold_what_was_put_in() {
     let (mut path_codecs, mut dictionary_codecs) = (BTreeSet::new(), BTreeSet::new());
+    let mut grammar_codecs = BTreeSet::new();
     let mut num_continued = 0;
     for sample in samples() {
         let (footer, corpus) = Corpus::from_bytes("f", &sample.file, &LIMITS).unwrap();
@@ -20,6 +21,7 @@ fn samples_hold_what_was_put_in() {
             match section.kind {
                 SectionKind::Documents => path_codecs.insert(section.codec),
                 SectionKind::Dictionary => dictionary_codecs.insert(section.codec),
+                SectionKind::Grammar => grammar_codecs.insert(section.codec),
                 _ => continue,
             };
         }
@@ -27,6 +29,7 @@ fn samples_hold_what_was_put_in() {
         assert!(sample.file.len() < 40_000, "{}: {} bytes", sample.name, sample.file.len());
     }
     assert_eq!(path_codecs.len(), 2, "both codings of paths: {path_codecs:?}");
-    assert_eq!(dictionary_codecs.len(), 2, "both codings of dictionaries: {dictionary_codecs:?}");
+    assert_eq!(dictionary_codecs.len(), 3, "all codings of dictionaries: {dictionary_codecs:?}");
+    assert_eq!(grammar_codecs.len(), 2, "both codings of grammars: {grammar_codecs:?}");
     assert!(num_continued > 12, "documents cut over segments: {num_continued}");
 }

@@ -83,7 +83,8 @@ impl LivingStore {
         let runs = runs(base, &states(base, &edits, options), options);
         let has_many_edits = !edits.is_empty()
             && edit_bytes as f64 > options.recompress_ratio * (file_bytes + edit_bytes) as f64;
-        let is_worth_it = has_many_edits || has_many_small_files(base, options);
+        let is_all_rebuilt = options.rebuild_all && !base.parts.is_empty();
+        let is_worth_it = has_many_edits || is_all_rebuilt || has_many_small_files(base, options);
         let base = base.clone();
         Ok(OptimizePlan { base, edits, runs, file_bytes, edit_bytes, is_worth_it })
     }
@@ -136,6 +137,7 @@ fn states(base: &Version, edits: &[VersionEdits], options: &OptimizeOptions) -> 
         .iter()
         .map(|part| match part {
             Part::Edits { .. } => State::Rebuilt,
+            _ if options.rebuild_all => State::Rebuilt,
             part if is_small(part, options) => State::Small,
             Part::File { .. } => State::Kept,
         })

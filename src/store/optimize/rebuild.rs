@@ -170,15 +170,7 @@ impl Documents {
                 }
             }
             for (segment, meta) in copied {
-                builder.push_segment(&SegmentContents {
-                    dictionary: segment.dictionary.clone(),
-                    grammar: segment.dag.grammar().clone(),
-                    paths: segment.paths.clone(),
-                    continues: segment.continues,
-                    num_tokens: meta.num_tokens,
-                    num_word_tokens: meta.num_word_tokens,
-                    len_bytes: meta.len_bytes,
-                })?;
+                builder.push_segment(&SegmentContents::from_segment(&segment, &meta))?;
             }
         }
         Ok(builder.finish(columns)?.1.footer)

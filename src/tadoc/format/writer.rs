@@ -15,7 +15,7 @@ use crate::format::layout::{
     align_up,
 };
 use crate::grammar::Grammar;
-use crate::segment::Paths;
+use crate::segment::{Paths, Segment};
 use crate::text::{Dictionary, TokenizerProfile};
 
 /// Writer of the header, segments and footer of one file.
@@ -118,6 +118,22 @@ pub struct SegmentContents {
     pub num_word_tokens: u64,
     /// Length of the text in bytes.
     pub len_bytes: u64,
+}
+
+impl SegmentContents {
+    /// Returns the contents of an open segment, whose footer has `meta`. So it can be written again,
+    /// in any layout, without its grammar being built anew.
+    pub fn from_segment(segment: &Segment, meta: &SegmentMeta) -> Self {
+        Self {
+            dictionary: segment.dictionary.clone(),
+            grammar: segment.dag.grammar().clone(),
+            paths: segment.paths.clone(),
+            continues: segment.continues,
+            num_tokens: meta.num_tokens,
+            num_word_tokens: meta.num_word_tokens,
+            len_bytes: meta.len_bytes,
+        }
+    }
 }
 
 /// Encoded sections of a segment, ready to be written.

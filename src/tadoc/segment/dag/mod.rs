@@ -19,7 +19,8 @@
 //!
 //! [`Inverse`], [`PrefixSums`], [`EdgeWords`], [`TextRuns`] and [`DocWords`] are derived from it when
 //! they are needed. The segment keeps them ([`Segment`](crate::segment::Segment)), not the graph,
-//! which is immutable. Expansions are limited to 2^64 - 1 bytes, and larger ones are refused at open.
+//! which is immutable. Expansions are limited to 2^64 - 1 bytes and 2^62 - 1 words, and larger ones are
+//! refused at open.
 
 mod doc_words;
 mod edge_words;
@@ -99,14 +100,16 @@ impl Dag {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] if the grammar breaks an invariant, if a rule other than the root
-    /// is never used or expands to no bytes, or if an expansion has more than 2^64 - 1 bytes.
+    /// is never used or expands to no bytes, or if an expansion has 2^64 bytes or 2^62
+    /// words.
     pub fn new(
         grammar: Grammar,
         num_words: u32,
         terminal_len_bytes: impl ExactSizeIterator<Item = u32>,
     ) -> Result<Self> {
+        grammar.validate()?;
         check_every_rule_is_used(&grammar)?;
-        Ok(Self::from_decoded(grammar, num_words, terminal_len_bytes)?.0)
+        Ok(Self::derive(grammar, num_words, terminal_len_bytes)?.0)
     }
 
     /// Variant of [`new`](Self::new) for grammars whose rules are all used. Returns the totals of the
@@ -117,6 +120,15 @@ impl Dag {
         terminal_len_bytes: impl ExactSizeIterator<Item = u32>,
     ) -> Result<(Self, Totals)> {
         grammar.validate()?;
+        Self::derive(grammar, num_words, terminal_len_bytes)
+    }
+
+    /// Derives the arrays of a valid grammar.
+    fn derive(
+        grammar: Grammar,
+        num_words: u32,
+        terminal_len_bytes: impl ExactSizeIterator<Item = u32>,
+    ) -> Result<(Self, Totals)> {
         let num_terminals = grammar.num_terminals as usize;
         if terminal_len_bytes.len() != num_terminals || num_words > grammar.num_terminals {
             return Err(Error::InvalidArgument {
@@ -310,8 +322,8 @@ fn check_every_rule_is_used(grammar: &Grammar) -> Result<()> {
 fn too_long(rule_id: RuleId) -> Error {
     Error::InvalidArgument {
         name: "symbols",
-        got: format!("an expansion of rule {rule_id} past 2^64 bytes"),
-        allowed: "expansions below 2^64 bytes".into(),
+        got: format!("an expansion of rule {rule_id} past 2^64 bytes or 2^62 words"),
+        allowed: "expansions below 2^64 bytes and 2^62 words".into(),
     }
 }
 

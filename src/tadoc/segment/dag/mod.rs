@@ -163,14 +163,6 @@ impl Dag {
         Self::new(grammar, num_words, terminal_len_bytes)
     }
 
-    /// Returns true if a blank is implied between the elements at `position - 1` and `position` of
-    /// `symbols`, both in the same rule. The caller must handle document splitters in the root.
-    #[inline]
-    fn has_blank_between(&self, position: usize) -> bool {
-        let symbols = &self.grammar.symbols;
-        self.ends_with_word(symbols[position - 1]) && self.begins_with_word(symbols[position])
-    }
-
     /// Returns the rules, root first.
     pub fn grammar(&self) -> &Grammar {
         &self.grammar

@@ -19,8 +19,10 @@
 
 use std::ops::Range;
 
+use crate::grammar::Grammar;
 use crate::ids::DocId;
 use crate::segment::Dag;
+use crate::segment::dag::WORDS;
 use crate::segment::dag::root_hints::RootHints;
 use crate::segment::dag::threads::map_chunks;
 
@@ -34,14 +36,19 @@ const BYTES_BITS: u32 = 18;
 const WORDS_SHIFT: u32 = 1 + BYTES_BITS;
 const MAX_BYTES: u64 = (1 << BYTES_BITS) - 2;
 const MAX_WORDS: u64 = (1 << (32 - WORDS_SHIFT)) - 2;
+/// Bits of the positions of a block.
+const BLOCK_BITS: u64 = (1 << BLOCK_LEN) - 1;
 /// Mark of a start that does not fit.
 const TOO_LARGE: u32 = u32::MAX;
 /// Number of root positions that share a hint to their document.
 const HINT_LEN: usize = 32;
 /// Number of blocks of the root that share a hint.
 const BLOCKS_PER_HINT: usize = 4;
-/// Number of blocks, or of words of a bitmap, that a thread processes at a time.
+/// Number of blocks that a thread processes at a time.
 const CHUNK_BLOCKS: usize = 8192;
+/// Number of positions in them, which fill whole words of the bitmap.
+const CHUNK_LEN: usize = CHUNK_BLOCKS * BLOCK_LEN;
+const _: () = assert!(CHUNK_LEN.is_multiple_of(64));
 
 /// Unit of a sum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,13 +82,17 @@ struct Block {
 impl PrefixSums {
     /// Sums up the lengths of all right-hand sides of `dag`, O(G) on all cores.
     pub fn new(dag: &Dag) -> Self {
-        let blanks = blank_bits(dag);
         let num_positions = dag.grammar.symbols.len();
         let mut blocks =
             vec![Block { sums: [0; 2], packed: [0; BLOCK_LEN] }; num_positions / BLOCK_LEN + 1];
+        let mut blanks = vec![0u64; num_positions / 64 + 1];
         // Each chunk sums from 0. Then the sums before each chunk are added.
-        let totals: Vec<[u64; 2]> = map_chunks(&mut blocks, CHUNK_BLOCKS, |chunk, blocks| {
-            fill(dag, &blanks, chunk * CHUNK_BLOCKS * BLOCK_LEN, blocks)
+        let chunks = blocks.chunks_mut(CHUNK_BLOCKS).zip(blanks.chunks_mut(CHUNK_LEN / 64));
+        let mut chunks: Vec<_> = chunks.collect();
+        let totals = map_chunks(&mut chunks, 1, |chunk, slices| {
+            let first = chunk * CHUNK_LEN;
+            let totals = slices.iter_mut().map(|(blocks, blanks)| fill(dag, first, blocks, blanks));
+            totals.fold([0; 2], added)
         });
         let bases: Vec<[u64; 2]> = totals
             .iter()
@@ -273,24 +284,72 @@ impl PrefixSums {
     }
 }
 
-/// Fills `blocks`, the first of which begins at `first_position`, with sums from there. Returns the
-/// total over all of them.
-fn fill(dag: &Dag, blanks: &[u64], first_position: usize, blocks: &mut [Block]) -> [u64; 2] {
-    let num_positions = dag.grammar.symbols.len();
+/// Fills `blocks` and the bitmap `blanks`, which begin at position `first`, with sums from there.
+/// Returns the total of blanks and expansions. The edge of each element is carried to the next, so
+/// there is one load for each.
+fn fill(dag: &Dag, first: usize, blocks: &mut [Block], blanks: &mut [u64]) -> [u64; 2] {
+    mark_starts(&dag.grammar, first, blanks);
+    let symbols = &dag.grammar.symbols[..];
+    let lens_of = |element: u32| dag.lens[element as usize];
+    let mut edge_before =
+        first.checked_sub(1).map_or(0, |before| lens_of(symbols[before]).words_and_edge);
     let mut sums = [0u64; 2];
-    let mut position = first_position;
-    for block in blocks {
-        block.sums = sums;
-        for slot in &mut block.packed {
-            let since = [sums[0].wrapping_sub(block.sums[0]), sums[1].wrapping_sub(block.sums[1])];
-            *slot = packed(since, position <= num_positions && bit(blanks, position) != 0);
-            if position < num_positions {
-                sums = added(sums, shares(dag, blanks, position));
+    for (block, at) in blocks.iter_mut().zip((0..).step_by(BLOCK_LEN)) {
+        let elements = &symbols[first + at..];
+        let elements = &elements[..elements.len().min(BLOCK_LEN)];
+        // Starts of rules and documents come in the bitmap, blanks replace them.
+        let starts = bits_at(blanks, at);
+        let mut since = [0u64; 2];
+        let mut block_blanks = 0;
+        for (i, (slot, &element)) in block.packed.iter_mut().zip(elements).enumerate() {
+            let lens = lens_of(element);
+            let edge = lens.words_and_edge;
+            let blank = edge_before >> 63 & edge >> 62 & !starts >> i & 1;
+            block_blanks |= blank << i;
+            match i {
+                0 => sums[0] = sums[0].wrapping_add(blank),
+                _ => since[0] = since[0].wrapping_add(blank),
             }
-            position += 1;
+            *slot = packed(since, blank);
+            since = added(since, [lens.bytes, edge & WORDS]);
+            edge_before = edge;
         }
+        block.packed[elements.len()..].fill(packed(since, 0));
+        block.sums = sums;
+        sums = added(sums, since);
+        flip_bits_at(blanks, at, (starts ^ block_blanks) & BLOCK_BITS);
     }
     sums
+}
+
+/// Sets the bit of each rule and each document that starts in `bits`, a bitmap from position `first`
+/// on.
+fn mark_starts(grammar: &Grammar, first: usize, bits: &mut [u64]) {
+    let end = first + 64 * bits.len();
+    for offsets in [&grammar.rule_offsets, &grammar.doc_offsets] {
+        let num_before = offsets.partition_point(|&start| (start as usize) < first);
+        let starts = offsets[num_before..].iter().map(|&start| start as usize);
+        for start in starts.take_while(|&start| start < end) {
+            bits[(start - first) / 64] |= 1 << (start % 64);
+        }
+    }
+}
+
+/// Returns the bits from `position` on, at least those of a block.
+#[inline]
+fn bits_at(bits: &[u64], position: usize) -> u64 {
+    let low = bits[position / 64] >> (position % 64);
+    let high = bits.get(position / 64 + 1).map_or(0, |&high| high << 1 << (63 - position % 64));
+    low | high
+}
+
+/// Flips the bits of `flipped`, counted from `position` on.
+#[inline]
+fn flip_bits_at(bits: &mut [u64], position: usize, flipped: u64) {
+    bits[position / 64] ^= flipped << (position % 64);
+    if let Some(high) = bits.get_mut(position / 64 + 1) {
+        *high ^= flipped >> 1 >> (63 - position % 64);
+    }
 }
 
 /// Returns the distance from the start of `position` to the start of the next one.
@@ -306,11 +365,11 @@ fn added(a: [u64; 2], b: [u64; 2]) -> [u64; 2] {
 }
 
 #[inline]
-fn packed([bytes, words]: [u64; 2], blank: bool) -> u32 {
+fn packed([bytes, words]: [u64; 2], blank: u64) -> u32 {
     if bytes > MAX_BYTES || words > MAX_WORDS {
         return TOO_LARGE;
     }
-    u32::from(blank) | (bytes as u32) << 1 | (words as u32) << WORDS_SHIFT
+    blank as u32 | (bytes as u32) << 1 | (words as u32) << WORDS_SHIFT
 }
 
 #[inline]
@@ -353,24 +412,6 @@ fn bit(bits: &[u64], position: usize) -> u64 {
     bits[position / 64] >> (position % 64) & 1
 }
 
-/// Returns a bitmap of the positions before which a blank is implied.
-fn blank_bits(dag: &Dag) -> Vec<u64> {
-    let grammar = &dag.grammar;
-    let num_positions = grammar.symbols.len();
-    let mut bits = vec![0u64; num_positions / 64 + 1];
-    map_chunks(&mut bits, CHUNK_BLOCKS, |chunk, bits| {
-        let first = chunk * CHUNK_BLOCKS * 64;
-        for position in first.max(1)..num_positions.min(first + bits.len() * 64) {
-            let bit = u64::from(dag.has_blank_between(position)) << (position % 64);
-            bits[(position - first) / 64] |= bit;
-        }
-    });
-    for &start in grammar.rule_offsets.iter().chain(&grammar.doc_offsets) {
-        bits[start as usize / 64] &= !(1 << (start % 64));
-    }
-    bits
-}
-
 /// Returns the document of every `HINT_LEN`-th root position, then the id after the last document.
 fn doc_hints(dag: &Dag) -> Vec<DocId> {
     let offsets = &dag.grammar.doc_offsets;
@@ -389,6 +430,7 @@ fn doc_hints(dag: &Dag) -> Vec<DocId> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use rayon::prelude::*;
 
     use super::*;
@@ -406,29 +448,97 @@ mod tests {
         dag_of(rules, &[0, 2, 2, 9, 21], 2, &[1, 2, 0, 1])
     }
 
+    /// Checks `sums` position by position, each from the two elements beside it.
+    fn check(dag: &Dag, sums: &PrefixSums) {
+        let Grammar { rule_offsets, symbols, doc_offsets, .. } = dag.grammar();
+        let begins = |position: &u32| {
+            rule_offsets.binary_search(position).is_ok()
+                || doc_offsets.binary_search(position).is_ok()
+        };
+        let mut starts = Vec::new();
+        let mut at = [0u64; 2];
+        for (position, &element) in symbols.iter().enumerate() {
+            let has_blank = !begins(&(position as u32))
+                && dag.ends_with_word(symbols[position - 1])
+                && dag.begins_with_word(element);
+            at[0] = at[0].wrapping_add(has_blank.into());
+            assert_eq!(sums.has_blank_before(position), has_blank, "{position}");
+            assert_eq!(sums.starts(dag, position), at, "{position}");
+            let len = (dag.len_bytes(element), has_blank);
+            assert_eq!(sums.len_bytes_at(dag, position), len, "{position}");
+            starts.push(at);
+            at = added(at, [dag.len_bytes(element), dag.len_words(element)]);
+        }
+        assert!(!sums.has_blank_before(symbols.len()));
+        assert_eq!(sums.starts(dag, symbols.len()), at);
+        starts.push(at);
+        for doc in dag.grammar().docs() {
+            let range = dag.doc_range(doc);
+            assert_eq!(sums.doc_starts(doc), starts[range.start]);
+            let [bytes, words] = [0, 1].map(|measure| {
+                starts[range.end][measure].wrapping_sub(starts[range.start][measure])
+            });
+            assert_eq!((sums.doc_len_bytes(doc), sums.doc_len_words(doc)), (bytes, words));
+            range.for_each(|position| assert_eq!(sums.doc_at(dag, position), doc));
+        }
+    }
+
     #[test]
     fn starts_are_sums_of_lengths_and_blanks() {
         let dag = doubling_dag();
         let sums = PrefixSums::new(&dag);
         assert!(sums.blocks.iter().any(|block| block.packed.contains(&TOO_LARGE)));
-        for doc in dag.grammar().docs() {
-            let range = dag.doc_range(doc);
-            let (mut bytes, mut words) = (0, 0);
-            for position in range.clone() {
-                let element = dag.grammar().symbols[position];
-                let is_first = position == range.start;
-                let blank = !is_first && dag.has_blank_between(position);
-                assert_eq!(sums.has_blank_before(position), blank);
-                bytes += u64::from(blank);
-                let base = sums.starts(&dag, range.start);
-                let starts = sums.starts(&dag, position);
-                assert_eq!([starts[0] - base[0], starts[1] - base[1]], [bytes, words]);
-                assert_eq!(sums.doc_at(&dag, position), doc);
-                assert_eq!(sums.len_bytes_at(&dag, position), (dag.len_bytes(element), blank));
-                bytes += dag.len_bytes(element);
-                words += dag.len_words(element);
+        check(&dag, &sums);
+    }
+
+    #[test]
+    fn chunks_join_without_a_seam() {
+        // Words 0 and 1, separators 2 and 3, rules 5 and 6. Documents begin at the second chunk,
+        // inside it, and at the end; rules begin at the third and at the end of the third.
+        let is_random = |at: usize, parts: usize| (at * at % 1_009).is_multiple_of(parts);
+        let element = |at: usize| match (is_random(at, 5), is_random(at, 3)) {
+            (true, _) => 3,
+            (_, true) => 5 + at as u32 % 2,
+            _ => at as u32 % 2,
+        };
+        let root = (0..2 * CHUNK_LEN).map(element).collect();
+        let long = (0..CHUNK_LEN).map(|at| element(at) % 5 % 2).collect();
+        let docs = [0, CHUNK_LEN, CHUNK_LEN + 77, 2 * CHUNK_LEN, 2 * CHUNK_LEN];
+        let dag = dag_of(vec![root, long, vec![0, 3]], &docs.map(|at| at as u32), 2, &[1, 2, 0, 1]);
+        let sums = PrefixSums::new(&dag);
+        assert_eq!(sums.blanks.len() * 64 / CHUNK_LEN, 3);
+        assert!(sums.has_blank_before(3 * CHUNK_LEN - 1) && !sums.has_blank_before(3 * CHUNK_LEN));
+        check(&dag, &sums);
+    }
+
+    proptest! {
+        #[test]
+        fn random_grammars_have_the_sums_of_a_walk(
+            root in prop::collection::vec(0u32..18, 0..200),
+            inner in prop::collection::vec(prop::collection::vec(0u32..18, 0..6), 0..14),
+            last in prop::collection::vec(0u32..3, 14),
+            cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
+        ) {
+            // Words 0 and 1, separators 2 "," and 3 "", rules from 5 on. Each inner rule is used by
+            // the root, uses only later rules, and ends with a terminal that has bytes.
+            let num_rules = inner.len() as u32;
+            let allowed = |element: u32, first: u32| match num_rules.saturating_sub(first) {
+                _ if element < 4 => element,
+                0 => element % 4,
+                num_later => 5 + first + (element - 4) % num_later,
+            };
+            let root = root.into_iter().map(|element| allowed(element, 0));
+            let mut rules: Vec<Vec<u32>> = vec![root.chain(5..5 + num_rules).collect()];
+            for ((first, rule), last) in (1..).zip(inner).zip(last) {
+                let rule = rule.into_iter().map(|element| allowed(element, first));
+                rules.push(rule.chain([last]).collect());
             }
-            assert_eq!((sums.doc_len_bytes(doc), sums.doc_len_words(doc)), (bytes, words));
+            let root_len = rules[0].len();
+            let cuts = cuts.into_iter().map(|cut| cut.index(root_len + 1));
+            let mut docs: Vec<u32> = [0, root_len].into_iter().chain(cuts).map(|at| at as u32).collect();
+            docs.sort_unstable();
+            let dag = dag_of(rules, &docs, 2, &[1, 2, 1, 0]);
+            check(&dag, &PrefixSums::new(&dag));
         }
     }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use datafusion_tadoc::mask_secrets;
-use tadoc::format::{SectionMeta, SegmentMeta};
+use tadoc::format::{FileFooter, SectionMeta, SegmentMeta};
 
 use crate::display::{bytes, grouped, percent, plain};
 use crate::failure::Outcome;

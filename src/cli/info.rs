@@ -155,7 +155,7 @@ fn as_table(file: &CorpusFile, facts: &[Fact]) -> String {
             let share = percent(section.len, file.len_bytes);
             let _ = writeln!(
                 text,
-                "  {:<14} {} ({share} of the file)",
+                "  {:<16} {} ({share} of the file)",
                 section.kind.name(),
                 bytes(section.len)
             );

@@ -164,8 +164,8 @@ mod stable {
     }
 
     tests_of_targets! {
-        footer dictionary grammar documents word_counts user_columns manifest edit_records gsst_block
-        gsst_parquet parquet_file query location
+        footer dictionary grammar documents word_counts document_lengths user_columns manifest
+        edit_records gsst_block gsst_parquet parquet_file query location
     }
 
     #[test]

@@ -3,9 +3,10 @@
 //! and the corpus is the same after it is written and read once more.
 
 use tadoc::format::{
-    CorpusWriter, FileFooter, FooterOutcome, read_columns, read_paths, read_words,
+    CorpusWriter, FileFooter, FooterOutcome, read_columns, read_document_facts, read_paths,
+    read_words,
 };
-use tadoc::segment::Segment;
+use tadoc::segment::{DocumentLength, Segment, SegmentFacts};
 use tadoc::{Corpus, Error};
 use testkit::malformed::anatomy::{Anatomy, POSTSCRIPT_BYTES, footer_start, reseal};
 use testkit::malformed::mutations::{mutant_of_footer, mutant_of_kind};
@@ -20,6 +21,7 @@ const DICTIONARY: [u8; 2] = [1, 0];
 const GRAMMAR: [u8; 2] = [2, 0];
 const DOCUMENTS: [u8; 2] = [3, 0];
 const WORD_COUNTS: [u8; 2] = [5, 0];
+const DOCUMENT_LENGTHS: [u8; 2] = [7, 0];
 /// Largest number of seeds of a target.
 const MAX_SEEDS: usize = 8;
 /// Largest number of tokens and bytes of a text that is written once more.
@@ -55,6 +57,14 @@ pub fn word_counts(input: &Input<'_>) -> Verdict {
 
 pub fn word_counts_seeds() -> Vec<Vec<u8>> {
     section_seeds(WORD_COUNTS)
+}
+
+pub fn document_lengths(input: &Input<'_>) -> Verdict {
+    section(DOCUMENT_LENGTHS, input)
+}
+
+pub fn document_lengths_seeds() -> Vec<Vec<u8>> {
+    section_seeds(DOCUMENT_LENGTHS)
 }
 
 /// Tries a file whose footer, without postscript, is the input.
@@ -165,7 +175,7 @@ fn check_columns(file: &[u8], footer: &FileFooter) {
     assert!(bytes.is_empty() || matches!(cut, Err(Error::InvalidArgument { .. })));
 }
 
-/// Checks that words and paths read alone are errors, or equal to those of the whole.
+/// Checks that words, paths and lengths read alone are errors, or equal to those of the whole.
 fn check_parts_alone(file: &[u8], corpus: Option<&Corpus>) {
     let parsed = FileFooter::parse("mutant", file, file.len() as u64, &LIMITS);
     let Ok(FooterOutcome::Footer(footer)) = parsed else { return };
@@ -175,8 +185,14 @@ fn check_parts_alone(file: &[u8], corpus: Option<&Corpus>) {
         let paths = read_paths("mutant", &footer, i, bytes(meta.paths_range()), &LIMITS);
         let words =
             meta.words_range().map(|range| read_words("mutant", &footer, i, bytes(range), &LIMITS));
+        let facts = meta
+            .facts_range()
+            .map(|range| read_document_facts("mutant", &footer, i, bytes(range), &LIMITS));
         let Some(segment) = segment else { continue };
         assert_eq!(paths.unwrap(), segment.paths);
+        if let Some(facts) = facts {
+            check_facts(&facts.unwrap(), segment);
+        }
         if let Some(words) = words {
             check_words(&words.unwrap(), segment);
         }
@@ -189,14 +205,23 @@ fn check_words(words: &Segment, segment: &Segment) {
     assert_eq!(words.weights_or_derive()[..num_words], segment.weights_or_derive()[..num_words]);
 }
 
+fn check_facts(facts: &SegmentFacts, segment: &Segment) {
+    assert_eq!((&facts.paths, facts.continues), (&segment.paths, segment.continues));
+    let lengths = segment.dag.grammar().docs().map(|doc| DocumentLength {
+        len_bytes: segment.doc_len_bytes_or_derive(doc),
+        num_words: segment.doc_len_words_or_derive(doc),
+    });
+    assert_eq!(facts.lengths, lengths.collect::<Vec<_>>());
+}
+
 /// Checks that the corpus is the same after it is written and read once more.
 fn check_rewritten(file: &[u8], footer: &FileFooter, corpus: &Corpus) {
     if footer.num_tokens().max(footer.len_bytes()) > MAX_REWRITTEN {
         return;
     }
     let mut writer = CorpusWriter::new(Vec::new(), corpus.profile(), "fuzz").unwrap();
-    for segment in corpus.segments() {
-        Draft::from_segment(segment).write(&mut writer).unwrap();
+    for (segment, meta) in corpus.segments().iter().zip(&footer.segments) {
+        Draft::from_segment(segment).write(&mut writer, meta.layout()).unwrap();
     }
     let (again, _) = writer.finish(None).unwrap();
     let (again_footer, again_corpus) = Corpus::from_bytes("again", &again, &LIMITS).unwrap();

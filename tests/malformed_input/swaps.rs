@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use tadoc::build::CorpusBuilder;
-use tadoc::format::{SectionKind, read_words};
+use tadoc::format::{SectionKind, read_document_facts, read_words};
 use tadoc::text::TokenizerProfile;
 use tadoc::{Corpus, Error};
 use testkit::documents::{BUILDERS, options};
@@ -14,6 +14,7 @@ use testkit::malformed::anatomy::{Anatomy, Section, TIES};
 /// Kinds of sections in the footer.
 const GRAMMAR: [u8; 2] = [2, 0];
 const WORD_COUNTS: [u8; 2] = [5, 0];
+const DOCUMENT_LENGTHS: [u8; 2] = [7, 0];
 
 /// Returns a file with two segments of `words` and with columns. Files of equally long words have
 /// the same sums.
@@ -103,5 +104,48 @@ fn counts_of_files_without_ties_are_compared_with_the_grammar_and_not_used() {
             WORD_COUNTS | GRAMMAR => assert!(opened.unwrap_err().contains("word counts")),
             _ => assert!(opened.is_ok()),
         }
+    }
+}
+
+/// Returns a file of two documents with `nums_words` words of two bytes each.
+fn file_of_lengths(nums_words: [usize; 2]) -> Anatomy {
+    let options = options(TokenizerProfile::Word, BUILDERS[0], 1 << 20);
+    let mut builder = CorpusBuilder::new(Vec::new(), options).unwrap();
+    for num_words in nums_words {
+        builder.push_document("a", vec!["aa"; num_words].join(" ").as_bytes()).unwrap();
+    }
+    Anatomy::from_file(&builder.finish(None).unwrap().0)
+}
+
+#[test]
+fn lengths_of_documents_are_compared_with_the_grammar() {
+    let (one, other) = (file_of_lengths([3, 9]), file_of_lengths([5, 7]));
+    assert_eq!(one.segments[0].record, other.segments[0].record, "their sums are the same");
+    let lengths = |file: &Anatomy| {
+        let mut sections = file.segments[0].sections.iter();
+        sections.position(|section| section.kind == DOCUMENT_LENGTHS).unwrap()
+    };
+    let mut swapped = one.clone();
+    swapped.segments[0].sections[lengths(&one)] =
+        other.segments[0].sections[lengths(&other)].clone();
+    let error = open(&swapped.assemble()).unwrap_err().to_string();
+    assert!(error.contains("from a copy"), "{error}");
+    for lying in [swapped.clone().tied(), without_ties(&swapped)] {
+        let error = open(&lying.assemble()).unwrap_err().to_string();
+        assert!(error.contains("document lengths") && error.contains("document 0"), "{error}");
+    }
+}
+
+#[test]
+fn a_file_without_lengths_of_documents_opens() {
+    let new = file_of_lengths([3, 9]);
+    let mut old = new.clone();
+    old.segments[0].sections.retain(|section| section.kind != DOCUMENT_LENGTHS);
+    for old in [old.clone().tied(), without_ties(&old), without_ties(&new)] {
+        let file = old.assemble();
+        let (footer, corpus) = Corpus::from_bytes("f", &file, &LIMITS).unwrap();
+        assert_eq!((corpus.num_docs(), footer.segments[0].facts_range()), (2, None));
+        let error = read_document_facts("f", &footer, 0, &file, &LIMITS).unwrap_err().to_string();
+        assert!(error.contains("tied document lengths"), "{error}");
     }
 }

@@ -292,6 +292,48 @@ async fn little_is_read_for_ids_paths_and_few_documents() {
     assert_eq!(work(&ctx, &one).await, (0, 0));
 }
 
+/// Paths and lengths of a version without edits are read from its files, and no version is made.
+#[tokio::test]
+async fn facts_of_unedited_documents_are_those_of_their_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let (living, whole) = (dir.path().join("living"), dir.path().join("whole.tadoc"));
+    let store = create(&living);
+    let text = |at: usize| -> String {
+        (0..200 + at).map(|word| format!("{} ", (at * 7919 + word * word) % 509)).collect()
+    };
+    let documents: Vec<(String, String)> = (0..12).map(|at| (format!("p{at}"), text(at))).collect();
+    let documents: Vec<(&str, &[u8])> =
+        documents.iter().map(|(path, text)| (path.as_str(), text.as_bytes())).collect();
+    let mut all_bytes = 0;
+    for documents in documents.chunks(4) {
+        let part = write_part(&store, documents, None);
+        let Part::File { len_bytes, .. } = part.part else { panic!("{part:?}") };
+        all_bytes += len_bytes as usize;
+        commit(&store, &Change::append(CommitKind::Append, &[part]));
+    }
+    write_corpus(&whole, IngestOptions::default(), &documents);
+    let statements = [
+        "SELECT doc_id, path, bytes, words FROM documents('@')",
+        "SELECT sum(bytes), sum(words) FROM documents('@')",
+        "SELECT path, bytes FROM documents('@') WHERE path LIKE '%1%'",
+        "SELECT path, words FROM documents('@') WHERE doc_id IN (3, 9)",
+        "SELECT path FROM documents('@') WHERE words > 205",
+    ];
+    for statement in statements {
+        let [of_living, of_whole] =
+            [&living, &whole].map(|path| statement.replace('@', &path.display().to_string()));
+        let (num_bytes, num_versions) = work(&session(), &of_living).await;
+        assert!((1..all_bytes / 4).contains(&num_bytes), "{num_bytes} bytes by {statement}");
+        assert_eq!(num_versions, 0, "{statement}");
+        assert_eq!(rows(&session(), &of_living).await, rows(&session(), &of_whole).await);
+    }
+    // Of edited texts, only the assembled version knows the words.
+    let insert = Edit::InsertText { doc_id: 3, offset_bytes: 0, text: b"one more ".to_vec() };
+    edit(&store, CommitKind::Edit, vec![insert]);
+    let sum = format!("SELECT sum(words) FROM documents('{}')", living.display());
+    assert_eq!(work(&session(), &sum).await.1, 1);
+}
+
 /// Documents that are read alone are the same as in a version made of all edits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn few_documents_are_as_among_all() {

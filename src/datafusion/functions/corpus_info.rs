@@ -147,6 +147,10 @@ fn facts(scan: &Scan, totals: &Totals) -> Vec<(&'static str, String)> {
         ("word_counts_section_bytes", stored(&footers, SectionKind::WordCounts).to_string()),
         ("grammar_section_bytes", stored(&footers, SectionKind::Grammar).to_string()),
         ("documents_section_bytes", stored(&footers, SectionKind::Documents).to_string()),
+        (
+            "document_lengths_section_bytes",
+            stored(&footers, SectionKind::DocumentLengths).to_string(),
+        ),
         ("columns_section_bytes", stored(&footers, SectionKind::Columns).to_string()),
         ("tokenizer", tokenizer(scan, &footers)),
         ("unicode_version", distinct(&footers, unicode_version)),

@@ -4,8 +4,9 @@
 //! | --- | --- |
 //! | ids and user columns | nothing of the corpus |
 //! | of a living corpus, paths too | path sections of its files, or of those with ids that pass |
+//! | paths and lengths, and no edit changed a text | their sections of files, or of those with ids that pass |
 //! | of a living corpus, lengths or texts of few documents | their files and edits |
-//! | anything else, or a version that is assembled already | the corpus |
+//! | anything else, or a corpus that is loaded already | the corpus |
 //!
 //! A version is assembled with all its edits, for all statements that follow. A statement that
 //! changes one row need not wait for that. The documents that a query reads are known before only
@@ -24,7 +25,7 @@ use super::few_documents::FewDocuments;
 use super::strings::{int64, views};
 use crate::errors::{datafusion_error, task_error};
 use crate::scan::{Execution, Scan};
-use crate::source::LoadedCorpus;
+use crate::source::{FactTable, LoadedCorpus};
 use crate::store::{LivingView, PathTable};
 use tadoc::read::{
     DocumentDecoder, ExtractQuery, document_len_bytes, document_num_words, extract_into,
@@ -49,6 +50,8 @@ pub(super) enum DocumentSource {
     Ids,
     /// Only paths of the corpus are used.
     Named(PathTable),
+    /// Only paths and lengths of documents are used.
+    Facts(FactTable),
     Made(Arc<LoadedCorpus>, DocumentDecoder),
     /// Few documents, and the bytes of texts that were appended and not yet taken.
     Few(FewDocuments, Vec<u8>),
@@ -64,6 +67,13 @@ impl DocumentSource {
         let scan = &run.scan;
         if !(PATH..USER).any(|position| scan.uses(position)) {
             return Ok((Self::Ids, None));
+        }
+        let uses_lengths = scan.uses(BYTES) || scan.uses(WORDS);
+        if are_facts_enough(scan)
+            && (uses_lengths || scan.living().is_none())
+            && run.cache.loaded(&scan.source).is_none()
+        {
+            return Self::from_facts(run, user).await;
         }
         if let Some(view) = scan.living()
             && may_be_few(scan)
@@ -90,6 +100,24 @@ impl DocumentSource {
         let loaded = run.load().await?;
         let decoder = DocumentDecoder::new(loaded.corpus.clone(), max_output_bytes(scan));
         Ok(Self::Made(loaded, decoder))
+    }
+
+    /// Opens the source of paths and lengths. If the filters need no more than ids and user columns,
+    /// only the files with documents that pass are read, and the ids of these documents are returned.
+    async fn from_facts(run: &Execution, user: &UserColumns) -> Result<(Self, Option<Vec<u64>>)> {
+        let scan = &run.scan;
+        let tells = |position: &usize| *position == DOC_ID || *position >= USER;
+        if !scan.is_filtered() || !scan.stages().all(|stage| stage.columns.iter().all(tells)) {
+            return Ok((Self::Facts(run.load_facts(None).await?), None));
+        }
+        let range = range_of(run);
+        let num_docs = scan.num_docs_of(range.clone());
+        let picking = Picking { scan: Arc::clone(scan), paths: None, user: Arc::clone(user) };
+        let pick = move || picking.passing(range);
+        let ids = tokio::task::spawn_blocking(pick).await.map_err(task_error)??;
+        run.counter("documents_pruned_by_columns").add(num_docs - ids.len());
+        let places = scan.source.files_with(&ids);
+        Ok((Self::Facts(run.load_facts(Some(&places)).await?), Some(ids)))
     }
 
     /// Opens the source of the documents that pass the filters, and returns their ids. Returns
@@ -132,7 +160,7 @@ impl DocumentSource {
     pub(super) fn corpus(&self) -> Option<&Corpus> {
         match self {
             Self::Made(loaded, _) => Some(&loaded.corpus),
-            Self::Ids | Self::Named(_) | Self::Few(..) => None,
+            Self::Ids | Self::Named(_) | Self::Facts(_) | Self::Few(..) => None,
         }
     }
 
@@ -141,7 +169,7 @@ impl DocumentSource {
         match self {
             Self::Few(few, _) => few.memory_bytes(),
             Self::Named(paths) => paths.memory_bytes(),
-            Self::Ids | Self::Made(..) => 0,
+            Self::Ids | Self::Facts(_) | Self::Made(..) => 0,
         }
     }
 
@@ -150,6 +178,7 @@ impl DocumentSource {
         match self {
             Self::Made(loaded, _) => document_len_bytes(&loaded.corpus, id),
             Self::Few(few, _) => few.len_bytes(id),
+            Self::Facts(facts) => return Ok(facts.length(id)?.len_bytes),
             Self::Ids | Self::Named(_) => {
                 return internal_err!("the length of document {id} was not asked for");
             }
@@ -162,7 +191,7 @@ impl DocumentSource {
         match self {
             Self::Made(_, decoder) => decoder.append_document(id),
             Self::Few(few, output) => few.append_passage(&whole(id), output),
-            Self::Ids | Self::Named(_) => {
+            Self::Ids | Self::Named(_) | Self::Facts(_) => {
                 return internal_err!("the text of document {id} was not asked for");
             }
         }
@@ -179,7 +208,7 @@ impl DocumentSource {
                 extract_into(corpus, doc_id, byte_offset, byte_len, limit, &mut passage)
             }
             Self::Few(few, _) => few.append_passage(query, &mut passage),
-            Self::Ids | Self::Named(_) => {
+            Self::Ids | Self::Named(_) | Self::Facts(_) => {
                 return internal_err!("the text of document {} was not asked for", query.doc_id);
             }
         }
@@ -192,7 +221,7 @@ impl DocumentSource {
         match self {
             Self::Made(_, decoder) => decoder.bytes().len(),
             Self::Few(_, output) => output.len(),
-            Self::Ids | Self::Named(_) => 0,
+            Self::Ids | Self::Named(_) | Self::Facts(_) => 0,
         }
     }
 
@@ -201,7 +230,7 @@ impl DocumentSource {
         match self {
             Self::Made(_, decoder) => decoder.take(),
             Self::Few(_, output) => std::mem::take(output),
-            Self::Ids | Self::Named(_) => Vec::new(),
+            Self::Ids | Self::Named(_) | Self::Facts(_) => Vec::new(),
         }
     }
 
@@ -218,10 +247,15 @@ impl DocumentSource {
                 Ok(views(ids.iter().map(|&id| path_of(&loaded.corpus, id))))
             }
             (PATH, Self::Few(few, _)) => Ok(views(ids.iter().map(|&id| few.path(id)))),
+            (PATH, Self::Facts(facts)) => Ok(views(ids.iter().map(|&id| facts.path(id)))),
             (PATH, Self::Named(paths)) => Ok(views(ids.iter().map(|&id| paths.get(id)))),
             (BYTES, _) => {
                 let lens = ids.iter().map(|&id| self.len_bytes(id)).collect::<Result<Vec<_>>>();
                 int64(lens?.into_iter())
+            }
+            (WORDS, Self::Facts(facts)) => {
+                let numbers = ids.iter().map(|&id| Ok(facts.length(id)?.num_words));
+                int64(numbers.collect::<Result<Vec<_>>>()?.into_iter())
             }
             (WORDS, Self::Made(loaded, _)) => {
                 let numbers = ids.iter().map(|&id| document_num_words(&loaded.corpus, id));
@@ -257,6 +291,12 @@ fn rows_of(array: &ArrayRef, ids: &[u64]) -> Result<ArrayRef> {
 /// Returns the largest number of bytes of text at once. A view addresses 2^31 - 1 bytes.
 fn max_output_bytes(scan: &Scan) -> u64 {
     scan.options.max_output_bytes.min(i32::MAX as u64)
+}
+
+/// Returns true if the query uses no text, and its files contain all that it uses beside their
+/// grammars.
+pub(super) fn are_facts_enough(scan: &Scan) -> bool {
+    !scan.uses(TEXT) && !scan.uses(CONTENT) && scan.source.has_document_facts()
 }
 
 /// Returns true if the query uses lengths or texts of documents.

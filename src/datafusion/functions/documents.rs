@@ -26,7 +26,9 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::doc_rows::{passing_documents, range_of};
-use super::document_source::{CONTENT, DOC_ID, DocumentSource, TEXT, USER, UserColumns};
+use super::document_source::{
+    CONTENT, DOC_ID, DocumentSource, TEXT, USER, UserColumns, are_facts_enough,
+};
 use super::strings::{Texts, int64};
 use crate::errors::task_error;
 use crate::scan::batch_rows::batch_bytes;
@@ -112,8 +114,8 @@ impl TableFunction for Documents {
         if needs_decoding(scan) { scan.document_bytes() } else { 0 }
     }
 
-    fn uses(&self, _scan: &Scan) -> Uses {
-        Uses::Text
+    fn uses(&self, scan: &Scan) -> Uses {
+        if are_facts_enough(scan) { Uses::Facts } else { Uses::Text }
     }
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {

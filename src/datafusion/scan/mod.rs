@@ -45,7 +45,7 @@ use crate::scan::output::Output;
 use crate::source::location::SourceFile;
 use crate::source::memory::Uses;
 use crate::source::open_file::RowSource;
-use crate::source::{CorpusCache, LoadContext, LoadedCorpus, OpenFile, Source};
+use crate::source::{CorpusCache, FactTable, LoadContext, LoadedCorpus, OpenFile, Source};
 use crate::store::LivingView;
 use tadoc::query::TextPattern;
 
@@ -314,6 +314,13 @@ impl Execution {
         let time = self.time("time_loading");
         let _timer = time.timer();
         self.cache.load_words(&self.load_context(), &self.scan.source).await
+    }
+
+    /// Loads the paths and lengths of documents of the files at `places`, or of all files.
+    pub(crate) async fn load_facts(&self, places: Option<&[usize]>) -> Result<FactTable> {
+        let time = self.time("time_loading");
+        let _timer = time.timer();
+        self.cache.load_facts(&self.load_context(), &self.scan.source, places).await
     }
 
     /// Runs CPU-bound work on a blocking thread.

@@ -6,6 +6,7 @@
 //!           commit ──▶ segments of a living corpus           what its edits changed, once
 //! corpora   list of versions ──▶ Corpus, vocabulary, word views
 //! words     files and corpora with words and counts only     a tenth of a file
+//! facts     files with paths and lengths of documents only   a hundredth of a file
 //! ```
 //!
 //! A file version consists of URL, length and e-tag (or modification time), so a replaced file is
@@ -35,7 +36,7 @@ use tadoc::format::{FileFooter, OpenLimits};
 
 const MAX_FOOTERS: usize = 4096;
 const MAX_CORPORA: usize = 16;
-/// Number of footers, or of sections of paths, that are read in parallel.
+/// Number of footers, or of sections about documents, that are read in parallel.
 pub(super) const FILES_AT_ONCE: usize = 16;
 
 /// Cache of the open corpora of one registration; see the module's description.

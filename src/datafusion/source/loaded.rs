@@ -15,13 +15,15 @@ use crate::options::TadocOptions;
 use crate::placement::{DeviceSession, KnownTasks};
 use crate::source::memory::Uses;
 use tadoc::analytics::{Fold, TermVectors, Vocabulary, document_counts};
-use tadoc::segment::{Corpus, Segment};
+use tadoc::segment::{Corpus, DocumentFacts, Segment};
 use tadoc::text::TokenizerProfile;
 
 /// Segments of one file and the memory they hold.
 #[derive(Debug)]
 pub(crate) struct LoadedFile {
     pub(crate) segments: Vec<Arc<Segment>>,
+    /// Facts about the documents, if only these are loaded. There are no segments then.
+    pub(super) facts: DocumentFacts,
     pub(super) reservation: MemoryReservation,
     /// Devices that may hold copies of the segments.
     pub(super) devices: Arc<DeviceSession>,
@@ -42,7 +44,19 @@ impl LoadedFile {
         shared: Vec<Arc<LoadedFile>>,
     ) -> Self {
         let places_bytes = Mutex::new(usize::MAX);
-        Self { segments, reservation, devices, places_bytes, _shared: shared }
+        let facts = DocumentFacts::default();
+        Self { segments, facts, reservation, devices, places_bytes, _shared: shared }
+    }
+
+    /// Creates a file of which only the `facts` about its documents are loaded. `reservation` holds
+    /// their memory.
+    pub(super) fn from_facts(
+        facts: DocumentFacts,
+        reservation: MemoryReservation,
+        devices: Arc<DeviceSession>,
+    ) -> Self {
+        let (segments, places_bytes) = (Vec::new(), Mutex::default());
+        Self { segments, facts, reservation, devices, places_bytes, _shared: Vec::new() }
     }
 
     /// Returns the file as a corpus with the tokenizer `profile`.

@@ -18,11 +18,11 @@ use crate::source::location::{read_range, store_of};
 use crate::source::memory::{MemoryWhenUsed, Uses, estimate_bytes, positions_memory, text_memory};
 use crate::source::open_file::OpenFile;
 use crate::source::sections::Sections;
-use crate::source::{CorpusCache, Source};
+use crate::source::{CorpusCache, FactTable, Source};
 use crate::store::{LivingView, explain_missing, make_version};
 use crate::throughput::calibration::num_cores;
-use tadoc::format::{read_paths, read_segment, read_words};
-use tadoc::segment::{Corpus, Paths, Segment};
+use tadoc::format::{read_document_facts, read_paths, read_segment, read_words};
+use tadoc::segment::{Corpus, DocumentFacts, Paths, Segment, SegmentFacts};
 
 impl CorpusCache {
     /// Returns the corpus of `source`. Loads it if necessary.
@@ -45,6 +45,32 @@ impl CorpusCache {
         let are_enough = source.has_word_counts() && self.loaded(source).is_none();
         let sections = if are_enough { Sections::Words } else { Sections::All };
         self.load_sections(context, source, sections).await
+    }
+
+    /// Returns the facts about documents of `source`, which [has
+    /// them](Source::has_document_facts). If `places` is given (ascending), only the files at these
+    /// places are read.
+    pub(crate) async fn load_facts(
+        &self,
+        context: &LoadContext,
+        source: &Source,
+        places: Option<&[usize]>,
+    ) -> Result<FactTable> {
+        let is_meant =
+            |place: usize| places.is_none_or(|places| places.binary_search(&place).is_ok());
+        let files = || source.corpora().iter().enumerate();
+        let meant = files().filter(|&(place, _)| is_meant(place)).map(|(_, open)| open);
+        let meant: Vec<&OpenFile> = meant.collect();
+        let keys: Vec<String> = meant.iter().map(|open| Sections::Facts.key(open)).collect();
+        let loaded = self.load_each(context, source, &meant, &keys, Sections::Facts).await?;
+        self.lock().evict(context.memory_limit_bytes(), &keys);
+        let mut loaded = loaded.into_iter();
+        let mut table = FactTable::default();
+        for (place, open) in files() {
+            let facts = if is_meant(place) { loaded.next() } else { None };
+            table.push(open.footer.num_docs(), facts);
+        }
+        Ok(table)
     }
 
     async fn load_sections(
@@ -93,6 +119,7 @@ impl CorpusCache {
         let mut state = self.lock();
         if sections == Sections::All {
             state.forget(&Sections::Words.keys(source));
+            state.forget(&Sections::Facts.keys(source));
         }
         let now = state.tick();
         // Partitions that load at the same time share one corpus, so its vocabulary is made once.
@@ -131,7 +158,13 @@ impl CorpusCache {
         sections: Sections,
     ) -> Result<Vec<Arc<LoadedFile>>> {
         let most_segments = files.iter().map(|open| open.footer.segments.len()).max();
-        let files_at_once = num_cores() / most_segments.unwrap_or_default().max(1);
+        let files_at_once = match sections {
+            // Reading takes longer than decoding.
+            Sections::Facts => FILES_AT_ONCE,
+            Sections::All | Sections::Words => {
+                num_cores() / most_segments.unwrap_or_default().max(1)
+            }
+        };
         // Boxed: the compiler cannot prove that futures of borrowed files are `Send`.
         let load =
             |open: &&'a OpenFile| self.load_shared(context, source, open, keys, sections).boxed();
@@ -190,11 +223,21 @@ impl CorpusCache {
         keep: &[String],
         sections: Sections,
     ) -> Result<Arc<LoadedFile>> {
-        let parallel = num_cores().min(open.footer.segments.len()).max(1);
+        let parallel = match sections {
+            Sections::Facts => FILES_AT_ONCE,
+            Sections::All | Sections::Words => num_cores(),
+        };
+        let parallel = parallel.min(open.footer.segments.len()).max(1);
         let estimate = estimate_bytes(&open.footer, parallel, sections, &context.options)?;
         let consumer = format!("TadocCorpus[{}]", open.file.path);
         let reservation = self.reserve(context, consumer, estimate, keep)?;
         let store = store_of(&context.runtime, &open.file)?;
+        let devices = Arc::clone(&context.devices);
+        if sections == Sections::Facts {
+            let facts = DocumentFacts::new(facts_of(context, store, open, parallel).await?);
+            self.resize(&reservation, facts.memory_bytes(), keep)?;
+            return Ok(Arc::new(LoadedFile::from_facts(facts, reservation, devices)));
+        }
         let segments: Vec<Arc<Segment>> = stream::iter(0..open.footer.segments.len())
             .map(|segment_idx| {
                 load_segment(context, Arc::clone(&store), open, segment_idx, sections)
@@ -210,9 +253,9 @@ impl CorpusCache {
             keep_no_copies();
             self.resize(&reservation, text_memory(&segments), keep)?;
         }
-        let devices = Arc::clone(&context.devices);
         Ok(Arc::new(LoadedFile {
             segments,
+            facts: DocumentFacts::default(),
             reservation,
             devices,
             places_bytes: Mutex::default(),
@@ -311,6 +354,34 @@ async fn load_paths(
     Ok((meta.continues, paths.map_err(datafusion_error)?))
 }
 
+/// Reads the facts about the documents of each segment of `open`, `parallel` segments at a time.
+async fn facts_of(
+    context: &LoadContext,
+    store: Arc<dyn ObjectStore>,
+    open: &OpenFile,
+    parallel: usize,
+) -> Result<Vec<SegmentFacts>> {
+    let facts = stream::iter(0..open.footer.segments.len())
+        .map(|segment_idx| load_segment_facts(context, Arc::clone(&store), open, segment_idx));
+    facts.buffered(parallel).try_collect().await
+}
+
+async fn load_segment_facts(
+    context: &LoadContext,
+    store: Arc<dyn ObjectStore>,
+    open: &OpenFile,
+    segment_idx: usize,
+) -> Result<SegmentFacts> {
+    let range = Sections::Facts.range(&open.footer.segments[segment_idx]);
+    let bytes = read_range(store.as_ref(), &open.file, range).await?;
+    context.bytes_read.add(bytes.len());
+    let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
+    let limits = context.options.open_limits();
+    let read = move || read_document_facts(&path, &footer, segment_idx, &bytes, &limits);
+    let facts = tokio::task::spawn_blocking(read).await.map_err(task_error)?;
+    facts.map_err(datafusion_error)
+}
+
 async fn load_segment(
     context: &LoadContext,
     store: Arc<dyn ObjectStore>,
@@ -323,9 +394,9 @@ async fn load_segment(
     context.bytes_read.add(bytes.len());
     let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
     let limits = context.options.open_limits();
-    let read = move || match sections {
-        Sections::All => read_segment(&path, &footer, segment_idx, &bytes, &limits),
-        Sections::Words => read_words(&path, &footer, segment_idx, &bytes, &limits),
+    let read = move || match sections == Sections::Words {
+        true => read_words(&path, &footer, segment_idx, &bytes, &limits),
+        false => read_segment(&path, &footer, segment_idx, &bytes, &limits),
     };
     let segment = tokio::task::spawn_blocking(read).await.map_err(task_error)?;
     segment.map(Arc::new).map_err(datafusion_error)

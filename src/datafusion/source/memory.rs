@@ -51,6 +51,8 @@ pub(crate) fn estimate_bytes(
 pub(crate) enum Uses {
     /// Words and their counts.
     Words,
+    /// Paths and lengths of documents.
+    Facts,
     /// The grammar, read from the root.
     Text,
     /// Positions of words too, which need the inverse grammar.
@@ -74,6 +76,7 @@ impl MemoryWhenUsed {
         let held_bytes = held.fold(0, u64::saturating_add);
         let decoding = segments.iter().map(|segment| match uses {
             Uses::Words => segment.words_decoding_bytes(),
+            Uses::Facts => 0,
             Uses::Text | Uses::Positions => segment.decoding_bytes(),
         });
         let decoding_bytes = decoding.max().unwrap_or(0);
@@ -105,6 +108,7 @@ fn held_when_used(segment: &SegmentMeta, uses: Uses) -> u64 {
             let decoding_bytes = segment.words_decoding_bytes();
             segment.words_memory_bytes().saturating_sub(decoding_bytes)
         }
+        Uses::Facts => segment.facts_memory_bytes(),
         Uses::Text => decoded().saturating_add(sums_bytes(elements, ids)),
         Uses::Positions => decoded()
             .saturating_add(sums_bytes(elements, ids))

@@ -9,12 +9,13 @@
 //!
 //! Reading order: `location` and `local_files` (files behind a location), `footer` and `open_file`
 //! (files with footers), `sections` and `memory` (parts of a file and the memory they take),
-//! `loaded`, `loading` and `cache` (corpora in memory), `columns` (user columns), `enough` (a
+//! `loaded`, `loading` and `cache` (corpora in memory), `facts` (paths and lengths alone), `columns` (user columns), `enough` (a
 //! sufficient memory limit), `resolver`.
 
 pub(crate) mod cache;
 pub(crate) mod columns;
 mod enough;
+mod facts;
 mod footer;
 pub(crate) mod loaded;
 mod loading;
@@ -27,6 +28,7 @@ mod sections;
 
 pub(crate) use cache::CorpusCache;
 pub use enough::enough_memory;
+pub(crate) use facts::FactTable;
 pub(crate) use loaded::{LoadContext, LoadedCorpus};
 pub(crate) use open_file::OpenFile;
 pub use resolver::{FileAt, Found, Resolver};
@@ -74,6 +76,30 @@ impl Source {
         let mut segments = self.corpora().iter().flat_map(|open| &open.footer.segments);
         segments.all(|segment| segment.words_range().is_some())
             && self.living().is_none_or(|view| view.has_texts_of_files())
+    }
+
+    /// Returns true if all files contain the lengths of their documents and no edit changed them.
+    pub(crate) fn has_document_facts(&self) -> bool {
+        let mut segments = self.corpora().iter().flat_map(|open| &open.footer.segments);
+        segments.all(|segment| segment.facts_range().is_some())
+            && self.living().is_none_or(|view| {
+                let mut parts = view.version.parts.iter();
+                view.has_texts_of_files() && parts.all(|part| part.file_name().is_some())
+            })
+    }
+
+    /// Returns the positions of the files that hold documents of `doc_ids` (ascending), in a source
+    /// that [has facts](Self::has_document_facts).
+    pub(crate) fn files_with(&self, doc_ids: &[u64]) -> Vec<usize> {
+        let mut first_id = 0;
+        let mut holds_any = |open: &OpenFile| {
+            let end = first_id + open.footer.num_docs();
+            let place = doc_ids.partition_point(|&id| id < first_id);
+            first_id = end;
+            doc_ids.get(place).is_some_and(|&id| id < end)
+        };
+        let files = self.corpora().iter().enumerate();
+        files.filter(|(_, open)| holds_any(open)).map(|(place, _)| place).collect()
     }
 
     /// Returns the tokenizer profile.

@@ -1,7 +1,9 @@
-//! Sections of a file that are read: whole segments, or only words and their counts.
+//! Sections of a file that are read: whole segments, only words and their counts, or only facts
+//! about documents.
 //!
-//! Words with their counts are a tenth of a file and suffice to count words. Both choices are
-//! cached under separate keys.
+//! Words with their counts are a tenth of a file and suffice to count words. Paths and lengths of
+//! documents are a hundredth and suffice for rows without texts. Each choice is cached under its own
+//! key.
 
 use std::ops::Range;
 
@@ -13,6 +15,8 @@ pub(crate) enum Sections {
     All,
     /// Words and their counts.
     Words,
+    /// Paths and lengths of documents.
+    Facts,
 }
 
 impl Sections {
@@ -22,6 +26,7 @@ impl Sections {
         match self {
             Self::All => file.key(),
             Self::Words => format!("words of {}", file.key()),
+            Self::Facts => format!("facts of {}", file.key()),
         }
     }
 
@@ -37,6 +42,7 @@ impl Sections {
         match self {
             Self::All => segment.byte_range(),
             Self::Words => segment.words_range().unwrap_or_default(),
+            Self::Facts => segment.facts_range().unwrap_or_default(),
         }
     }
 
@@ -45,6 +51,7 @@ impl Sections {
         match self {
             Self::All => segment.memory_bytes(),
             Self::Words => segment.words_memory_bytes(),
+            Self::Facts => segment.facts_memory_bytes(),
         }
     }
 
@@ -53,6 +60,7 @@ impl Sections {
         match self {
             Self::All => segment.decoding_bytes(),
             Self::Words => segment.words_decoding_bytes(),
+            Self::Facts => 0,
         }
     }
 }

@@ -5,14 +5,14 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use crate::format::header::{HEADER_BYTES, POSTSCRIPT_BYTES};
-use crate::format::layout::ALIGNMENT;
+use crate::format::section::ALIGNMENT;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::format::*;
 use crate::grammar::{Grammar, expand_tokens};
 use crate::ids::DocId;
-use crate::segment::{Corpus, Dag, Paths, PrefixSums, Segment};
+use crate::segment::{Corpus, Dag, DocumentFacts, DocumentLength, Paths, PrefixSums, Segment};
 use crate::text::{Dictionary, TokenizerProfile};
 
 const LIMITS: OpenLimits = OpenLimits { max_footer_bytes: 1 << 20, max_memory_bytes: 64 << 20 };
@@ -91,10 +91,14 @@ fn write_in(
 }
 
 fn small_file() -> Vec<u8> {
+    small_file_in(SegmentLayout::Small)
+}
+
+fn small_file_in(layout: SegmentLayout) -> Vec<u8> {
     // Ids: words 0 to 2, separators 3 and 4, rules 5 (the root), 6 and 7.
     let one = inputs(3, &[vec![6, 0, 7, 7, 4], vec![7, 7, 1], vec![2, 4]], vec![0, 2, 2, 5]);
     let two = inputs(1, &[vec![0, 2]], vec![0, 2]);
-    write(&[one, two], true, Some(b"PAR1 columns PAR1"))
+    write_in(layout, &[one, two], true, Some(b"PAR1 columns PAR1"))
 }
 
 fn open(bytes: &[u8]) -> Result<(FileFooter, Corpus)> {
@@ -119,7 +123,7 @@ fn a_file_says_what_it_holds() {
     let columns = footer.columns.as_ref().unwrap();
     let range = columns.offset as usize..(columns.offset + columns.len) as usize;
     assert_eq!(read_columns("f", columns, &bytes[range]).unwrap(), &b"PAR1 columns PAR1"[..]);
-    assert!(bytes.len() < 1_600, "{}", bytes.len());
+    assert!(bytes.len() < 1_800, "{}", bytes.len());
 }
 
 #[test]
@@ -162,6 +166,48 @@ fn words_are_read_without_the_rest() {
         old.segments[i].sections.retain(|section| section.kind != SectionKind::WordCounts);
         let error = read_words("f", &old, i, part, &LIMITS).unwrap_err().to_string();
         assert!(error.contains("a segment with tied word counts"), "{error}");
+    }
+}
+
+#[test]
+fn document_facts_are_read_without_the_rest() {
+    for layout in [SegmentLayout::Small, SegmentLayout::Fast] {
+        let bytes = small_file_in(layout);
+        let (footer, corpus) = open(&bytes).unwrap();
+        let mut all = Vec::new();
+        for (i, (meta, segment)) in footer.segments.iter().zip(corpus.segments()).enumerate() {
+            let range = meta.facts_range().unwrap();
+            assert!(range.start > meta.byte_range().start && range.end < meta.byte_range().end);
+            let part = &bytes[range.start as usize..range.end as usize];
+            let facts = read_document_facts("f", &footer, i, part, &LIMITS).unwrap();
+            assert_eq!((&facts.paths, facts.continues), (&segment.paths, segment.continues));
+            let lengths = segment.dag.grammar().docs().map(|doc| DocumentLength {
+                len_bytes: segment.doc_len_bytes_or_derive(doc),
+                num_words: segment.doc_len_words_or_derive(doc),
+            });
+            assert_eq!(facts.lengths, lengths.collect::<Vec<_>>());
+            all.push(facts);
+            assert!(read_document_facts("f", &footer, i, &part[1..], &LIMITS).is_err());
+            let limits = OpenLimits { max_memory_bytes: 10, ..LIMITS };
+            assert!(read_document_facts("f", &footer, i, part, &limits).is_err());
+            for kind in [SectionKind::DocumentLengths, SectionKind::Ties] {
+                let mut old = footer.clone();
+                old.segments[i].sections.retain(|section| section.kind != kind);
+                assert_eq!(old.segments[i].facts_range(), None);
+                let error = read_document_facts("f", &old, i, part, &LIMITS).unwrap_err();
+                assert!(error.to_string().contains("tied document lengths"), "{error}");
+            }
+        }
+        let all = DocumentFacts::new(all);
+        assert_eq!(all.num_docs(), corpus.num_docs());
+        for doc_id in 0..corpus.num_docs() {
+            let length = all.length(doc_id).unwrap();
+            let parts = corpus.doc_parts(doc_id);
+            let parts = parts.map(|(i, doc)| corpus.segments()[i].dag.doc_length(doc));
+            let parts: Vec<DocumentLength> = parts.collect();
+            assert_eq!(length.len_bytes, parts.iter().map(|part| part.len_bytes).sum::<u64>());
+            assert_eq!(length.num_words, parts.iter().map(|part| part.num_words).sum::<u64>());
+        }
     }
 }
 
@@ -382,6 +428,11 @@ proptest! {
             prop_assert_eq!(p.dictionary.offsets(), segment.dictionary.offsets());
             prop_assert_eq!(&p.paths, &segment.paths);
             let grammar = segment.dag.grammar();
+            for doc in grammar.docs() {
+                let DocumentLength { len_bytes, num_words } = segment.dag.doc_length(doc);
+                prop_assert_eq!(len_bytes, segment.doc_len_bytes_or_derive(doc));
+                prop_assert_eq!(num_words, segment.doc_len_words_or_derive(doc));
+            }
             prop_assert_eq!(expand_tokens(&p.grammar), expand_tokens(grammar));
             again.push(Inputs { dictionary: dictionary(p.dictionary.num_words()), grammar: grammar.clone(), paths: p.paths.clone() });
         }

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! 0    header      64 bytes: magic, version, required features; zero to the end
-//! 64   sections    of segment 0 (dictionary, word counts, grammar, documents, ties), then of
-//!                  segment 1, …, then of the file (columns, ties); zeros follow each, up to a
-//!                  multiple of 64
+//! 64   sections    of segment 0 (dictionary, word counts, grammar, documents, document lengths,
+//!                  ties), then of segment 1, …, then of the file (columns, ties); zeros follow
+//!                  each, up to a multiple of 64
 //!      footer      list of the sections and their sizes
 //!      postscript  40 bytes, layout never changes
 //!
@@ -47,10 +47,10 @@ use crate::format::cursor::{Cursor, Origin};
 use crate::format::header::{HEADER_BYTES, POSTSCRIPT_BYTES};
 use crate::format::limits::OpenLimits;
 use crate::format::postscript::Postscript;
+use crate::format::section::{SectionKind, SectionMeta};
+use crate::segment::DocumentLength;
 use crate::text::TokenizerProfile;
 
-/// Alignment of sections, so that arrays in them may be used in place.
-pub(super) const ALIGNMENT: u64 = 64;
 /// Codec of columns, which are stored unchanged: Parquet compresses its data.
 pub(super) const COLUMNS_CODEC: u16 = 0;
 pub(super) const TIES_CODEC: u16 = 1;
@@ -103,93 +103,6 @@ impl FromStr for SegmentLayout {
                 Err(Error::InvalidArgument { name: "layout", got: name.into(), allowed })
             }
         }
-    }
-}
-
-/// Content of a section.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum SectionKind {
-    /// Words and separators of a segment.
-    Dictionary,
-    /// Rules of a segment, and the ends of its documents.
-    Grammar,
-    /// Paths of the documents of a segment.
-    Documents,
-    /// One row for each document, as an opaque Parquet file.
-    Columns,
-    /// Number of occurrences of each word of a segment, so that word count needs no grammar. Files
-    /// of earlier versions have no such section.
-    WordCounts,
-    /// List of the sections that were written together. Files of earlier versions have no such
-    /// section.
-    Ties,
-    /// A section of a later version that may be ignored.
-    Unknown(u16),
-}
-
-impl SectionKind {
-    fn from_u16(kind: u16) -> Self {
-        match kind {
-            1 => Self::Dictionary,
-            2 => Self::Grammar,
-            3 => Self::Documents,
-            4 => Self::Columns,
-            5 => Self::WordCounts,
-            6 => Self::Ties,
-            other => Self::Unknown(other),
-        }
-    }
-
-    fn as_u16(self) -> u16 {
-        match self {
-            Self::Dictionary => 1,
-            Self::Grammar => 2,
-            Self::Documents => 3,
-            Self::Columns => 4,
-            Self::WordCounts => 5,
-            Self::Ties => 6,
-            Self::Unknown(kind) => kind,
-        }
-    }
-
-    /// Returns the name for error messages and `corpus_verify`.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Dictionary => "dictionary",
-            Self::Grammar => "grammar",
-            Self::Documents => "documents",
-            Self::Columns => "columns",
-            Self::WordCounts => "word counts",
-            Self::Ties => "ties",
-            Self::Unknown(_) => "unknown",
-        }
-    }
-}
-
-/// Place, codec and checksum of a section.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SectionMeta {
-    /// Content of the section.
-    pub kind: SectionKind,
-    /// Number of the codec. Each kind has its own numbers.
-    pub codec: u16,
-    /// Offset of the section's first byte in the file, a multiple of 64.
-    pub offset: u64,
-    /// Length in bytes, without the zeros behind it.
-    pub len: u64,
-    /// CRC32C of those bytes.
-    pub crc32c: u32,
-}
-
-impl SectionMeta {
-    /// Returns the offset behind the section and its zeros.
-    fn padded_end(&self) -> u64 {
-        align_up(self.offset.saturating_add(self.len))
-    }
-
-    /// Returns the origin of the section's bytes in `file`.
-    pub(super) fn origin<'a>(&self, file: &'a str) -> Origin<'a> {
-        Origin { file, section: self.kind.name(), offset: self.offset }
     }
 }
 
@@ -247,6 +160,17 @@ impl SegmentMeta {
         Some(start..dictionary.padded_end().max(counts.padded_end()))
     }
 
+    /// Returns the range of the file that
+    /// [`read_document_facts`](crate::format::read_document_facts) needs. Returns `None` if the
+    /// segment has no document lengths tied to its grammar, because others must be compared with it.
+    pub fn facts_range(&self) -> Option<Range<u64>> {
+        self.section(SectionKind::Ties).filter(|ties| ties.codec == TIES_CODEC)?;
+        let lengths = self.section(SectionKind::DocumentLengths)?;
+        let documents = self.section(SectionKind::Documents)?;
+        let start = documents.offset.min(lengths.offset);
+        Some(start..documents.padded_end().max(lengths.padded_end()))
+    }
+
     /// Returns the layout of its grammar.
     pub fn layout(&self) -> SegmentLayout {
         match self.section(SectionKind::Grammar) {
@@ -284,6 +208,12 @@ impl SegmentMeta {
         arrays.saturating_add(self.dictionary_bytes).saturating_add(self.words_decoding_bytes())
     }
 
+    /// Returns the peak number of bytes of memory while the facts about its documents are read.
+    pub fn facts_memory_bytes(&self) -> u64 {
+        let lengths_bytes = self.num_docs.saturating_mul(size_of::<DocumentLength>() as u64);
+        self.paths_memory_bytes().saturating_add(lengths_bytes)
+    }
+
     /// Returns the peak number of bytes of memory while the segment is opened.
     pub fn memory_bytes(&self) -> u64 {
         let terminals = u64::from(self.num_words) + u64::from(self.num_separators);
@@ -306,6 +236,7 @@ impl SegmentMeta {
     }
 
     /// Returns the peak number of bytes for paths: offsets and ends while they grow, and the text.
+    /// Lengths of documents are decoded and dropped before and take less: 26 bytes each.
     pub(super) fn paths_memory_bytes(&self) -> u64 {
         self.num_docs.saturating_mul(36).saturating_add(self.paths_bytes.saturating_mul(4))
     }
@@ -644,7 +575,7 @@ fn check_kinds(cursor: &Cursor<'_>, sections: &[SectionMeta]) -> Result<()> {
             return Err(cursor.fault(format!("expected one section {name} a segment, got {num}")));
         }
     }
-    for kind in [SectionKind::WordCounts, SectionKind::Ties] {
+    for kind in [SectionKind::WordCounts, SectionKind::DocumentLengths, SectionKind::Ties] {
         if sections.iter().filter(|section| section.kind == kind).count() > 1 {
             let name = kind.name();
             return Err(cursor.fault(format!("expected at most one section {name} a segment")));
@@ -678,11 +609,6 @@ fn push_segment(out: &mut Vec<u8>, segment: &SegmentMeta) -> Result<()> {
     out.extend(flags.to_le_bytes());
     out.extend((segment.sections.len() as u16).to_le_bytes());
     Ok(())
-}
-
-/// Returns `offset`, rounded up to a place where a section may begin.
-pub(super) fn align_up(offset: u64) -> u64 {
-    offset.checked_next_multiple_of(ALIGNMENT).unwrap_or(u64::MAX)
 }
 
 fn push_short_text(out: &mut Vec<u8>, text: &str) {

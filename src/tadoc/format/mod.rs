@@ -9,7 +9,7 @@
 //! Bytes from outside never cause a panic. Every read uses a [`cursor`], whose errors name the
 //! file, the section and the offset. Sizes are checked before memory is allocated.
 //!
-//! Reading order: `layout` and `postscript` (the parts of a file), [`cursor`] (reads of untrusted
+//! Reading order: `section`, `layout` and `postscript` (the parts of a file), [`cursor`] (reads of untrusted
 //! bytes), `entropy` (coders of symbols and bits), `strings` and `front_coded` (coders of strings), `codecs`
 //! (sections), `writer`, `reader`, `path_text` (paths as text).
 //!
@@ -47,12 +47,14 @@ mod limits;
 mod path_text;
 mod postscript;
 mod reader;
+mod section;
 mod strings;
 mod writer;
 
 pub use header::{check_header, check_version};
-pub use layout::{FileFooter, FooterOutcome, SectionKind, SectionMeta, SegmentLayout, SegmentMeta};
+pub use layout::{FileFooter, FooterOutcome, SegmentLayout, SegmentMeta};
 pub use limits::OpenLimits;
 pub use path_text::{path_bytes, path_text};
-pub use reader::{read_columns, read_paths, read_segment, read_words};
+pub use reader::{read_columns, read_document_facts, read_paths, read_segment, read_words};
+pub use section::{SectionKind, SectionMeta};
 pub use writer::{CorpusWriter, EncodedSegment, SegmentContents};

@@ -21,13 +21,12 @@ use crate::error::{Error, Result};
 use crate::format::codecs;
 use crate::format::cursor::Origin;
 use crate::format::header::{HEADER_BYTES, VERSION_FROM_END, check_header};
-use crate::format::layout::{
-    ALIGNMENT, COLUMNS_CODEC, FileFooter, FooterOutcome, SectionKind, SectionMeta, SegmentMeta,
-};
+use crate::format::layout::{COLUMNS_CODEC, FileFooter, FooterOutcome, SegmentMeta};
 use crate::format::limits::OpenLimits;
+use crate::format::section::{ALIGNMENT, SectionKind, SectionMeta};
 use crate::grammar::Grammar;
 use crate::segment::dag::Totals;
-use crate::segment::{Corpus, Dag, Paths, Segment};
+use crate::segment::{Corpus, Dag, DocumentLength, Paths, Segment, SegmentFacts};
 use crate::text::{Dictionary, TokenizerProfile};
 
 /// Decodes segment `segment_idx` of `file` from `bytes`, which must be exactly its
@@ -64,12 +63,16 @@ pub fn read_segment(
     );
     let (dictionary, grammar) = (dictionary?, grammar?);
     check_words(dictionary_section.origin(file), footer.profile, &dictionary)?;
-    let (documents_at, codec) = (documents_section.origin(file), documents_section.codec);
-    let paths = codecs::documents::decode(documents_at, codec, documents, meta)?;
     // The decoders return only grammars whose rules are all used.
     let (dag, totals) = Dag::from_decoded(grammar, meta.num_words, dictionary.lengths())
         .map_err(|e| grammar_at.fault(0, e.to_string()))?;
     check_totals(grammar_at, meta, totals, &dag)?;
+    if let Some(section) = meta.section(SectionKind::DocumentLengths) {
+        let bytes = section_bytes(file, section, bytes, range.start)?;
+        check_lengths(section.origin(file), &document_lengths(file, section, bytes, meta)?, &dag)?;
+    }
+    let (documents_at, codec) = (documents_section.origin(file), documents_section.codec);
+    let paths = codecs::documents::decode(documents_at, codec, documents, meta)?;
     let segment = Segment::new(dictionary, dag, paths, meta.continues);
     if let Some(section) = meta.section(SectionKind::WordCounts) {
         let bytes = section_bytes(file, section, bytes, range.start)?;
@@ -159,6 +162,65 @@ fn check_word_counts(place: Origin<'_>, counts: &[u64], weights: &[u64]) -> Resu
             Err(place.fault(0, format!("expected word {word} {expected} times, got {got}")))
         }
     }
+}
+
+fn document_lengths(
+    file: &str,
+    section: &SectionMeta,
+    bytes: &[u8],
+    meta: &SegmentMeta,
+) -> Result<Vec<DocumentLength>> {
+    check_codec(file, section, codecs::document_lengths::CODEC)?;
+    codecs::document_lengths::decode(section.origin(file), bytes, meta)
+}
+
+/// Refuses `lengths` that differ from those of the grammar, because results must not depend on the
+/// choice between them.
+fn check_lengths(place: Origin<'_>, lengths: &[DocumentLength], dag: &Dag) -> Result<()> {
+    let mut docs = dag.grammar().docs().zip(lengths);
+    match docs.find(|&(doc, &length)| dag.doc_length(doc) != length) {
+        None => Ok(()),
+        Some((doc, &DocumentLength { len_bytes, num_words })) => {
+            let expected = dag.doc_length(doc);
+            let reason = format!(
+                "expected document {doc} with {} bytes and {} words, got {len_bytes} and {num_words}",
+                expected.len_bytes, expected.num_words
+            );
+            Err(place.fault(0, reason))
+        }
+    }
+}
+
+/// Decodes the paths and lengths of the documents of segment `segment_idx` of `file`: one entry for
+/// each document, including a continued part. `bytes` must be exactly its
+/// [`facts_range`](SegmentMeta::facts_range). `file` is a name for error messages. The rest of the
+/// segment is not checked.
+///
+/// # Errors
+/// Same as [`read_segment`], and [`Error::InvalidArgument`] for a segment without document lengths
+/// that are tied to its grammar.
+pub fn read_document_facts(
+    file: &str,
+    footer: &FileFooter,
+    segment_idx: usize,
+    bytes: &[u8],
+    limits: &OpenLimits,
+) -> Result<SegmentFacts> {
+    let meta = segment_meta(footer, segment_idx)?;
+    let (range, section) =
+        meta.facts_range().zip(meta.section(SectionKind::DocumentLengths)).ok_or_else(|| {
+            let (got, allowed) =
+                (format!("{segment_idx}, without"), "a segment with tied document lengths".into());
+            Error::InvalidArgument { name: "segment_idx", got, allowed }
+        })?;
+    check_range(range.clone(), bytes)?;
+    limits.check_memory(meta.facts_memory_bytes())?;
+    let lengths = section_bytes(file, section, bytes, range.start)?;
+    let lengths = document_lengths(file, section, lengths, meta)?;
+    let section = section_of(file, meta, SectionKind::Documents)?;
+    let paths = section_bytes(file, section, bytes, range.start)?;
+    let paths = codecs::documents::decode(section.origin(file), section.codec, paths, meta)?;
+    Ok(SegmentFacts { paths, lengths, continues: meta.continues })
 }
 
 /// Decodes the paths of segment `segment_idx` of `file`: one for each document, including a

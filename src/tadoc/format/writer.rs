@@ -8,12 +8,11 @@ use std::io::Write;
 
 use crate::error::{Error, Result};
 use crate::format::codecs;
+use crate::format::codecs::document_lengths::document_lengths;
 use crate::format::codecs::grammar::count_tokens;
 use crate::format::header::header;
-use crate::format::layout::{
-    COLUMNS_CODEC, FileFooter, SectionKind, SectionMeta, SegmentLayout, SegmentMeta, TIES_CODEC,
-    align_up,
-};
+use crate::format::layout::{COLUMNS_CODEC, FileFooter, SegmentLayout, SegmentMeta, TIES_CODEC};
+use crate::format::section::{SectionKind, SectionMeta, align_up};
 use crate::grammar::Grammar;
 use crate::segment::{Paths, Segment};
 use crate::text::{Dictionary, TokenizerProfile};
@@ -142,7 +141,7 @@ pub struct EncodedSegment {
     /// Description of the segment, without sections.
     meta: SegmentMeta,
     /// Kind, codec and bytes of each section.
-    sections: [(SectionKind, u16, Vec<u8>); 4],
+    sections: [(SectionKind, u16, Vec<u8>); 5],
 }
 
 impl EncodedSegment {
@@ -166,9 +165,11 @@ impl EncodedSegment {
         let (words_sections, grammar_section) = rayon::join(
             || {
                 let counts = grammar.weights();
+                let lengths = document_lengths(grammar, dictionary);
                 (
                     codecs::dictionary::encode(dictionary, layout),
                     codecs::word_counts::encode(dictionary, &counts),
+                    codecs::document_lengths::encode(&lengths),
                 )
             },
             || match layout {
@@ -181,7 +182,7 @@ impl EncodedSegment {
                 }
             },
         );
-        let (dictionary_section, counts_section) = words_sections;
+        let (dictionary_section, counts_section, lengths_section) = words_sections;
         let (dictionary_codec, dictionary_section) = dictionary_section?;
         let (grammar_codec, grammar_section) = grammar_section;
         let (documents_codec, documents) = codecs::documents::encode(paths, layout)?;
@@ -204,6 +205,7 @@ impl EncodedSegment {
             (SectionKind::WordCounts, codecs::word_counts::CODEC, counts_section),
             (SectionKind::Grammar, grammar_codec, grammar_section),
             (SectionKind::Documents, documents_codec, documents),
+            (SectionKind::DocumentLengths, codecs::document_lengths::CODEC, lengths_section?),
         ];
         Ok(Self { meta, sections })
     }

@@ -25,17 +25,21 @@
 
 mod cache;
 pub(crate) mod dag;
+mod doc_ids;
+mod facts;
 
 pub use dag::{
     Cursor, Dag, DocWords, EdgeWords, Inverse, Measure, Next, Occurrence, PrefixSums, TEXT_SLACK,
     TextRuns,
 };
+pub use facts::{DocumentFacts, DocumentLength, SegmentFacts};
 
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::ids::DocId;
 use crate::segment::cache::SegmentCache;
+use crate::segment::doc_ids::DocIds;
 use crate::text::{Dictionary, TokenizerProfile};
 
 /// One part of a corpus: dictionary, grammar and document table, ready for queries. These never
@@ -124,8 +128,7 @@ impl Paths {
 #[derive(Debug, Clone)]
 pub struct Corpus {
     segments: Vec<Arc<Segment>>,
-    first_doc_ids: Vec<u64>,
-    num_docs: u64,
+    doc_ids: DocIds,
     profile: TokenizerProfile,
 }
 
@@ -133,18 +136,9 @@ impl Corpus {
     /// Joins `segments` of one tokenizer profile in order. Document ids count from 0. A segment
     /// that `continues` begins with the id of the last document before it, if there is one.
     pub fn new(profile: TokenizerProfile, segments: Vec<Arc<Segment>>) -> Self {
-        let mut first_doc_ids = Vec::with_capacity(segments.len());
-        let mut num_docs = 0u64;
-        for segment in &segments {
-            let docs_here = segment.dag.grammar().num_docs() as u64;
-            // A segment without documents gets the id of the last document too. A later segment may
-            // continue that document, and first ids must not fall, because they are searched.
-            let is_at_last = num_docs > 0 && (segment.continues || docs_here == 0);
-            let first = num_docs - u64::from(is_at_last);
-            first_doc_ids.push(first);
-            num_docs = num_docs.max(first + docs_here);
-        }
-        Self { segments, first_doc_ids, num_docs, profile }
+        let num_docs = |segment: &Arc<Segment>| segment.dag.grammar().num_docs() as u64;
+        let doc_ids = DocIds::new(segments.iter().map(|s| (s.continues, num_docs(s))));
+        Self { segments, doc_ids, profile }
     }
 
     /// Returns the segments in order.
@@ -154,18 +148,18 @@ impl Corpus {
 
     /// Returns the id of the first document (or continued part) of segment `segment_idx`.
     pub fn first_doc_id(&self, segment_idx: usize) -> u64 {
-        self.first_doc_ids[segment_idx]
+        self.doc_ids.first_of(segment_idx)
     }
 
     /// Returns the id in the corpus of document `doc` of segment `segment_idx`.
     #[inline]
     pub fn doc_id(&self, segment_idx: usize, doc: DocId) -> u64 {
-        self.first_doc_ids[segment_idx] + u64::from(doc)
+        self.doc_ids.first_of(segment_idx) + u64::from(doc)
     }
 
     /// Returns the number of documents.
     pub fn num_docs(&self) -> u64 {
-        self.num_docs
+        self.doc_ids.num_docs()
     }
 
     /// Checks that document `doc_id` exists.
@@ -173,10 +167,10 @@ impl Corpus {
     /// # Errors
     /// [`Error::OutOfRange`] if it does not.
     pub fn check_doc_id(&self, doc_id: u64) -> Result<()> {
-        if doc_id < self.num_docs {
+        if doc_id < self.num_docs() {
             return Ok(());
         }
-        Err(Error::OutOfRange { what: "doc_id", got: doc_id, len: self.num_docs })
+        Err(Error::OutOfRange { what: "doc_id", got: doc_id, len: self.num_docs() })
     }
 
     /// Returns the profile by which the text was tokenized.
@@ -187,7 +181,7 @@ impl Corpus {
     /// Returns the id in segment `segment_idx` of document `doc_id`, if a part of it lies there.
     #[inline]
     pub fn doc_in(&self, segment_idx: usize, doc_id: u64) -> Option<DocId> {
-        let index = doc_id.checked_sub(self.first_doc_ids[segment_idx])? as usize;
+        let index = self.doc_ids.index_in(segment_idx, doc_id)?;
         let num_docs = self.segments[segment_idx].dag.grammar().num_docs();
         (index < num_docs).then(|| DocId::from_index(index))
     }
@@ -196,9 +190,8 @@ impl Corpus {
     /// There are several parts if the document was cut at a block border, and none if the id does
     /// not exist.
     pub fn doc_parts(&self, doc_id: u64) -> impl Iterator<Item = (usize, DocId)> + '_ {
-        let last = self.first_doc_ids.partition_point(|&first| first <= doc_id);
-        let begins = self.first_doc_ids[..last].partition_point(|&first| first < doc_id);
-        (begins.saturating_sub(1)..last)
+        self.doc_ids
+            .segments_with(doc_id)
             .filter_map(move |segment_idx| Some((segment_idx, self.doc_in(segment_idx, doc_id)?)))
     }
 }

@@ -319,7 +319,7 @@ fn reseal_kinds(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
         // Adds a section of a kind that this build may not know, to a segment or to the file.
         let mut extra: Vec<Section> = other.sections_mut().into_iter().map(|s| s.clone()).collect();
         extra.truncate(1);
-        extra.iter_mut().for_each(|section| section.kind = [random.below(8) as u8, 0]);
+        extra.iter_mut().for_each(|section| section.kind = [random.below(9) as u8, 0]);
         let at = random.below(anatomy.segments.len() + 1);
         match anatomy.segments.get_mut(at) {
             Some(segment) => segment.sections.extend(extra),

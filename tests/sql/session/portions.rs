@@ -55,7 +55,7 @@ const QUERIES: [&str; 38] = [
     "SELECT * FROM documents('@')",
     "SELECT doc_id, path FROM documents('@') WHERE doc_id % 7 = 3 AND text LIKE '%foxes 1%'",
     "SELECT count(*) FROM documents('@') WHERE text LIKE '%299 quick%'",
-    "SELECT doc_id, bytes FROM documents('@') WHERE doc_id IN (3, 150, 298) ORDER BY doc_id DESC",
+    "SELECT doc_id, bytes, length(text) FROM documents('@') WHERE doc_id IN (3, 150, 298) ORDER BY 1 DESC",
     "SELECT * FROM documents('@') LIMIT 3",
     "SELECT * FROM search('@', '\"brown foxes\"')",
     "SELECT * FROM search('@', 'caf\u{e9}', doc_id => 297)",

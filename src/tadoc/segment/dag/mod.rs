@@ -41,6 +41,7 @@ pub use text_runs::{Cursor, Next, TEXT_SLACK, TextRuns};
 use crate::error::{Error, Result};
 use crate::grammar::Grammar;
 use crate::ids::{DocId, RuleId};
+use crate::segment::facts::DocumentLength;
 
 const BEGINS_WITH_WORD: u64 = 1 << 62;
 const ENDS_WITH_WORD: u64 = 1 << 63;
@@ -200,6 +201,19 @@ impl Dag {
     pub fn doc_range(&self, doc: DocId) -> std::ops::Range<usize> {
         let offsets = &self.grammar.doc_offsets;
         offsets[doc.index()] as usize..offsets[doc.index() + 1] as usize
+    }
+
+    /// Returns the length of document `doc`. It needs time proportional to its elements in the root.
+    pub fn doc_length(&self, doc: DocId) -> DocumentLength {
+        let range = self.doc_range(doc);
+        let mut length = DocumentLength::default();
+        for position in range.clone() {
+            let element = self.grammar.symbols[position];
+            let blank = position > range.start && self.has_blank_between(position);
+            length.len_bytes += self.len_bytes(element) + u64::from(blank);
+            length.num_words += self.len_words(element);
+        }
+        length
     }
 
     /// Returns the bytes of the element's expansion, including implied blanks inside it. For the
@@ -376,6 +390,9 @@ mod tests {
         assert_eq!((dag.len_bytes(5), dag.len_words(5)), (3, 2));
         assert!(dag.begins_with_word(5) && dag.ends_with_word(5));
         assert!(!dag.begins_with_word(2) && !dag.ends_with_word(3));
+        let lengths = dag.grammar().docs().map(|doc| dag.doc_length(doc));
+        let lengths: Vec<_> = lengths.map(|doc| (doc.len_bytes, doc.num_words)).collect();
+        assert_eq!(lengths, [(4, 2), (8, 4), (3, 2)]);
         assert_eq!(dag.grammar().weights(), [4, 4, 2, 1, 1, 2]);
         let of_b: Vec<_> = Inverse::new(dag.grammar())
             .of(1)

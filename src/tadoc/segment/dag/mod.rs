@@ -205,13 +205,13 @@ impl Dag {
 
     /// Returns the length of document `doc`. It needs time proportional to its elements in the root.
     pub fn doc_length(&self, doc: DocId) -> DocumentLength {
-        let range = self.doc_range(doc);
         let mut length = DocumentLength::default();
-        for position in range.clone() {
-            let element = self.grammar.symbols[position];
-            let blank = position > range.start && self.has_blank_between(position);
+        let mut after_word = false;
+        for &element in &self.grammar.symbols[self.doc_range(doc)] {
+            let blank = after_word && self.begins_with_word(element);
             length.len_bytes += self.len_bytes(element) + u64::from(blank);
             length.num_words += self.len_words(element);
+            after_word = self.ends_with_word(element);
         }
         length
     }

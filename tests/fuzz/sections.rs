@@ -195,8 +195,8 @@ fn check_rewritten(file: &[u8], footer: &FileFooter, corpus: &Corpus) {
         return;
     }
     let mut writer = CorpusWriter::new(Vec::new(), corpus.profile(), "fuzz").unwrap();
-    for segment in corpus.segments() {
-        Draft::from_segment(segment).write(&mut writer).unwrap();
+    for (segment, meta) in corpus.segments().iter().zip(&footer.segments) {
+        Draft::from_segment(segment).write(&mut writer, meta.layout()).unwrap();
     }
     let (again, _) = writer.finish(None).unwrap();
     let (again_footer, again_corpus) = Corpus::from_bytes("again", &again, &LIMITS).unwrap();

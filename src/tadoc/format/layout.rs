@@ -39,7 +39,6 @@
 //! version changes only with the layout of header or footer.
 
 use std::ops::Range;
-use std::str::FromStr;
 
 use crate::error::{Error, Result};
 use crate::format::codecs;
@@ -47,6 +46,7 @@ use crate::format::cursor::{Cursor, Origin};
 use crate::format::header::{HEADER_BYTES, POSTSCRIPT_BYTES};
 use crate::format::limits::OpenLimits;
 use crate::format::postscript::Postscript;
+use crate::format::segment_layout::SegmentLayout;
 use crate::text::TokenizerProfile;
 
 /// Alignment of sections, so that arrays in them may be used in place.
@@ -57,54 +57,6 @@ pub(super) const TIES_CODEC: u16 = 1;
 const SEGMENT_BYTES: u64 = 68;
 const SECTION_BYTES: u64 = 24;
 const FLAG_CONTINUES: u16 = 1;
-
-/// Choice of the codecs of a segment.
-///
-/// | layout | size | opening |
-/// | --- | --- | --- |
-/// | small | smallest | about 100 ns for each element of the grammar |
-/// | fast | 1.1 to 1.4 times as large | about a fifth of that |
-///
-/// Every reader reads both, and one file may have segments of both.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum SegmentLayout {
-    /// Adaptive codes, which are the smallest.
-    #[default]
-    Small,
-    /// Static codes, which are decoded fast.
-    Fast,
-}
-
-impl SegmentLayout {
-    /// Returns the name in options and messages.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Small => "small",
-            Self::Fast => "fast",
-        }
-    }
-}
-
-impl std::fmt::Display for SegmentLayout {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for SegmentLayout {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "small" => Ok(Self::Small),
-            "fast" => Ok(Self::Fast),
-            _ => {
-                let allowed = "small or fast".into();
-                Err(Error::InvalidArgument { name: "layout", got: name.into(), allowed })
-            }
-        }
-    }
-}
 
 /// Content of a section.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

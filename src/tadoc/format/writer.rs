@@ -11,9 +11,9 @@ use crate::format::codecs;
 use crate::format::codecs::grammar::count_tokens;
 use crate::format::header::header;
 use crate::format::layout::{
-    COLUMNS_CODEC, FileFooter, SectionKind, SectionMeta, SegmentLayout, SegmentMeta, TIES_CODEC,
-    align_up,
+    COLUMNS_CODEC, FileFooter, SectionKind, SectionMeta, SegmentMeta, TIES_CODEC, align_up,
 };
+use crate::format::segment_layout::SegmentLayout;
 use crate::grammar::Grammar;
 use crate::segment::Paths;
 use crate::text::{Dictionary, TokenizerProfile};

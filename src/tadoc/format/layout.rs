@@ -199,6 +199,21 @@ impl SegmentMeta {
         Some(start..dictionary.padded_end().max(counts.padded_end()))
     }
 
+    /// Returns the range of the file that [`read_dictionary`](crate::format::read_dictionary) needs.
+    /// It is empty if there is no such section.
+    pub fn dictionary_range(&self) -> Range<u64> {
+        let section = self.section(SectionKind::Dictionary);
+        section.map_or(0..0, |section| section.offset..section.padded_end())
+    }
+
+    /// Returns the range of the file that [`read_segment_with`](crate::format::read_segment_with)
+    /// needs: everything behind the dictionary, or everything if the dictionary is not first.
+    pub fn rest_range(&self) -> Range<u64> {
+        let (all, dictionary) = (self.byte_range(), self.dictionary_range());
+        let start = if dictionary.start == all.start { dictionary.end } else { all.start };
+        start.min(all.end)..all.end
+    }
+
     /// Returns the layout of its grammar.
     pub fn layout(&self) -> SegmentLayout {
         match self.section(SectionKind::Grammar) {

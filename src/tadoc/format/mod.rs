@@ -55,6 +55,8 @@ pub use header::{check_header, check_version};
 pub use layout::{FileFooter, FooterOutcome, SectionKind, SectionMeta, SegmentMeta};
 pub use limits::OpenLimits;
 pub use path_text::{path_bytes, path_text};
-pub use reader::{read_columns, read_paths, read_segment, read_words};
+pub use reader::{
+    read_columns, read_dictionary, read_paths, read_segment, read_segment_with, read_words,
+};
 pub use segment_layout::SegmentLayout;
 pub use writer::{CorpusWriter, EncodedSegment, SegmentContents};

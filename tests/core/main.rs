@@ -17,3 +17,4 @@ mod phrase_oracle;
 mod query_oracle;
 mod round_trip;
 mod sequence_oracle;
+mod skipping_oracle;

@@ -261,6 +261,28 @@ async fn files_are_read_once_and_versions_made_once() {
 }
 
 #[tokio::test]
+async fn files_are_skipped_as_long_as_no_text_is_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let living = dir.path().join("living");
+    let store = create(&living);
+    for (path, text) in [("a", "red green"), ("b", "green blue")] {
+        let part = write_part(&store, &[(path, text.as_bytes())], None);
+        commit(&store, &Change::append(CommitKind::Append, &[part]));
+    }
+    let search = format!("SELECT * FROM search('{}', 'blue')", living.display());
+    let skipped_and_rows = async || {
+        let ctx = session();
+        let plan = ctx.sql(&search).await.unwrap().create_physical_plan().await.unwrap();
+        let rows = collect(Arc::clone(&plan), ctx.task_ctx()).await.unwrap();
+        (metric(&plan, "segments_skipped"), rows.iter().map(RecordBatch::num_rows).sum::<usize>())
+    };
+    assert_eq!(skipped_and_rows().await, (1, 1));
+    let text = b" blue".to_vec();
+    edit(&store, CommitKind::Edit, vec![Edit::AppendText { doc_id: 0, text }]);
+    assert_eq!(skipped_and_rows().await, (0, 2));
+}
+
+#[tokio::test]
 async fn little_is_read_for_ids_paths_and_few_documents() {
     let dir = tempfile::tempdir().unwrap();
     let (_, path) = notes(dir.path());

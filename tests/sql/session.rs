@@ -8,6 +8,7 @@ mod every_function;
 mod long_rows;
 mod portions;
 mod races;
+mod skipping;
 mod threads;
 mod word_counts;
 

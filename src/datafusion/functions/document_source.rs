@@ -6,6 +6,7 @@
 //! | of a living corpus, paths too | path sections of its files, or of those with ids that pass |
 //! | paths and lengths, and no edit changed a text | their sections of files, or of those with ids that pass |
 //! | of a living corpus, lengths or texts of few documents | their files and edits |
+//! | texts that are filtered on | dictionaries, and the segments whose words the filters demand |
 //! | anything else, or a corpus that is loaded already | the corpus |
 //!
 //! A version is assembled with all its edits, for all statements that follow. A statement that
@@ -25,7 +26,7 @@ use super::few_documents::FewDocuments;
 use super::strings::{int64, views};
 use crate::errors::{datafusion_error, task_error};
 use crate::scan::{Execution, Scan};
-use crate::source::{FactTable, LoadedCorpus};
+use crate::source::{FactTable, LoadedCorpus, Sought};
 use crate::store::{LivingView, PathTable};
 use tadoc::read::{
     DocumentDecoder, ExtractQuery, document_len_bytes, document_num_words, extract_into,
@@ -82,7 +83,10 @@ impl DocumentSource {
         {
             return Ok(few);
         }
-        let loaded = run.load().await?;
+        let loaded = match scan.demands.is_empty() {
+            true => run.load().await?,
+            false => run.load_sought(Sought::Texts(scan.demands.clone())).await?,
+        };
         let decoder = DocumentDecoder::new(loaded.corpus.clone(), max_output_bytes(scan));
         Ok((Self::Made(loaded, decoder), None))
     }

@@ -14,7 +14,8 @@ use futures::future::BoxFuture;
 
 use super::doc_rows::{DOC_ID, paths};
 use super::searching::{
-    NumHits, QueryText, finished, num_search_partitions, searched_documents, searched_segments,
+    NumHits, QueryText, finished, load_searched, num_search_partitions, searched_documents,
+    searched_segments,
 };
 use super::sequence_rows::length;
 use super::strings::int64;
@@ -114,7 +115,7 @@ impl TableFunction for Kwic {
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
-            let loaded = run.load().await?;
+            let loaded = load_searched(&run, &self.query).await?;
             run.blocking(move |run| self.send_contexts(run, &loaded)).await
         }
         .boxed()

@@ -16,7 +16,8 @@ use futures::future::BoxFuture;
 
 use super::doc_rows::{self, check_doc_id, path_of};
 use super::searching::{
-    NumHits, QueryText, finished, num_search_partitions, searched_documents, searched_segments,
+    NumHits, QueryText, finished, load_searched, num_search_partitions, searched_documents,
+    searched_segments,
 };
 use super::strings::int64;
 use crate::errors::datafusion_error;
@@ -130,7 +131,7 @@ impl TableFunction for Search {
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
-            let loaded = run.load().await?;
+            let loaded = load_searched(&run, &self.query).await?;
             run.blocking(move |run| self.send_hits(run, &loaded)).await
         }
         .boxed()

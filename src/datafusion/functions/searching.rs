@@ -11,6 +11,7 @@ use super::doc_rows::{num_partitions, selected_documents};
 use super::strings::{fold_of, shown_fold};
 use crate::errors::datafusion_error;
 use crate::scan::{Execution, Scan};
+use crate::source::{LoadedCorpus, Sought};
 use tadoc::analytics::Fold;
 use tadoc::query::{Query, QueryLimits, check_num_hits};
 use tadoc::segment::Corpus;
@@ -39,6 +40,12 @@ impl QueryText {
         let query = ("query", self.text.clone());
         [query].into_iter().chain(shown_fold(self.fold)).collect()
     }
+}
+
+/// Returns the corpus, with the segments that `query` needs.
+pub(super) async fn load_searched(run: &Execution, query: &QueryText) -> Result<Arc<LoadedCorpus>> {
+    let query = query.parse(&run.scan).map_err(datafusion_error)?;
+    run.load_sought(Sought::Query(query)).await
 }
 
 /// Returns the documents that a search covers, ascending: those that pass the filters on `doc_id`.

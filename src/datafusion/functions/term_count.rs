@@ -12,7 +12,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::doc_rows::{DOC_ID, paths};
-use super::searching::{QueryText, finished, searched_documents};
+use super::searching::{QueryText, finished, load_searched, searched_documents};
 use super::strings::int64;
 use crate::errors::datafusion_error;
 use crate::scan::function::{Definition, Merge, TableFunction};
@@ -81,7 +81,7 @@ impl TableFunction for TermCount {
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
-            let loaded = run.load().await?;
+            let loaded = load_searched(&run, &self.query).await?;
             run.blocking(move |run| self.send_counts(run, &loaded)).await
         }
         .boxed()

@@ -45,7 +45,7 @@ use crate::scan::output::Output;
 use crate::source::location::SourceFile;
 use crate::source::memory::Uses;
 use crate::source::open_file::RowSource;
-use crate::source::{CorpusCache, FactTable, LoadContext, LoadedCorpus, OpenFile, Source};
+use crate::source::{CorpusCache, FactTable, LoadContext, LoadedCorpus, OpenFile, Sought, Source};
 use crate::store::LivingView;
 use tadoc::query::TextPattern;
 
@@ -305,6 +305,21 @@ impl Execution {
         let time = self.time("time_loading");
         let _timer = time.timer();
         let loaded = self.cache.load(&self.load_context(), &self.scan.source).await?;
+        Ok(Arc::clone(self.loaded.get_or_init(|| loaded)))
+    }
+
+    /// Variant of [`load`](Self::load) for functions that only look for `sought`. Segments in which
+    /// it cannot be are absent if the corpus is not in memory.
+    pub(crate) async fn load_sought(&self, sought: Sought) -> Result<Arc<LoadedCorpus>> {
+        let time = self.time("time_loading");
+        let _timer = time.timer();
+        let skipped = self.counter("segments_skipped");
+        let loaded =
+            self.cache.load_sought(&self.load_context(), &self.scan.source, sought).await?;
+        if self.partition == 0 {
+            let segments = loaded.corpus.segments().iter();
+            skipped.add(segments.filter(|segment| segment.is_absent()).count());
+        }
         Ok(Arc::clone(self.loaded.get_or_init(|| loaded)))
     }
 

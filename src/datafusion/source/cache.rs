@@ -3,6 +3,7 @@
 //! ```text
 //! footers   file version ──▶ FileFooter                      one small read, while planning a scan
 //! files     file version ──▶ segments, memory reservation    the whole file, on first execution
+//!                            some segments                   if a statement looks for words
 //!           commit ──▶ segments of a living corpus           what its edits changed, once
 //! corpora   list of versions ──▶ Corpus, vocabulary, word views
 //! words     files and corpora with words and counts only     a tenth of a file
@@ -60,7 +61,37 @@ pub(super) struct Slot {
     pub(super) last_used: u64,
     /// Keys of the files that it shares segments with.
     pub(super) made_of: Vec<String>,
+    /// The whole file.
     pub(super) cell: Arc<OnceCell<Arc<LoadedFile>>>,
+    /// The file with some segments absent, as long as it is not loaded whole.
+    pub(super) part: Option<Arc<LoadedFile>>,
+    /// Held while segments of the part are opened.
+    pub(super) opening: Arc<tokio::sync::Mutex<()>>,
+}
+
+impl Slot {
+    /// Returns the file, whole or with some segments absent.
+    pub(super) fn file(&self) -> Option<&Arc<LoadedFile>> {
+        self.cell.get().or(self.part.as_ref())
+    }
+
+    /// Keeps `file`, of which segments were opened. Returns the whole file if it was loaded
+    /// meanwhile.
+    pub(super) fn keep(&mut self, file: Arc<LoadedFile>) -> Arc<LoadedFile> {
+        if file.unopened.is_empty() {
+            drop(self.cell.set(Arc::clone(&file)));
+        }
+        match self.cell.get() {
+            Some(whole) => {
+                self.part = None;
+                Arc::clone(whole)
+            }
+            None => {
+                self.part = Some(Arc::clone(&file));
+                file
+            }
+        }
+    }
 }
 
 impl CorpusCache {
@@ -171,7 +202,9 @@ impl State {
     /// Drops the least recently used files, except those in `keep`, until at most `limit_bytes` are
     /// held. Also drops the corpora that contain them, and the remains of failed loads.
     pub(super) fn evict(&mut self, limit_bytes: u64, keep: &[String]) {
-        let is_wanted = |slot: &Slot| slot.cell.initialized() || Arc::strong_count(&slot.cell) > 1;
+        let is_under_way =
+            |slot: &Slot| Arc::strong_count(&slot.cell) > 1 || Arc::strong_count(&slot.opening) > 1;
+        let is_wanted = |slot: &Slot| slot.file().is_some() || is_under_way(slot);
         self.files.retain(|_, slot| is_wanted(slot));
         while self.corpora.len() > MAX_CORPORA {
             let oldest = self.corpora.iter().min_by_key(|(_, (used, _))| *used);
@@ -179,7 +212,7 @@ impl State {
             self.corpora.remove(&oldest);
         }
         while self.held_bytes() > limit_bytes {
-            let loaded = self.files.iter().filter(|(_, slot)| slot.cell.initialized());
+            let loaded = self.files.iter().filter(|(_, slot)| slot.file().is_some());
             let oldest =
                 loaded.filter(|(key, _)| !keep.contains(key)).min_by_key(|(_, s)| s.last_used);
             let Some(oldest) = oldest.map(|(key, _)| key.clone()) else { break };
@@ -190,8 +223,9 @@ impl State {
     }
 
     fn held_bytes(&self) -> u64 {
-        let files = self.files.values().filter_map(|slot| slot.cell.get());
-        files.map(|file| file.reservation.size() as u64).sum()
+        let files =
+            self.files.values().flat_map(|slot| slot.cell.get().into_iter().chain(&slot.part));
+        files.map(|file| file.held.reservation.size() as u64).sum()
     }
 }
 

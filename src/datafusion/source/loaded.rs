@@ -1,12 +1,15 @@
 //! Segments in memory: those of one file, and those of a whole corpus with the data that queries
 //! share.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use datafusion::arrow::array::{StringViewArray, make_view};
 use datafusion::arrow::buffer::{Buffer, ScalarBuffer};
 use datafusion::error::Result;
-use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool, MemoryReservation};
+use datafusion::execution::memory_pool::{
+    MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
+};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::metrics::Count;
 
@@ -16,7 +19,7 @@ use crate::placement::{DeviceSession, KnownTasks};
 use crate::source::memory::Uses;
 use tadoc::analytics::{Fold, TermVectors, Vocabulary, document_counts};
 use tadoc::segment::{Corpus, DocumentFacts, Segment};
-use tadoc::text::TokenizerProfile;
+use tadoc::text::{Dictionary, TokenizerProfile};
 
 /// Segments of one file and the memory they hold.
 #[derive(Debug)]
@@ -24,14 +27,29 @@ pub(crate) struct LoadedFile {
     pub(crate) segments: Vec<Arc<Segment>>,
     /// Facts about the documents, if only these are loaded. There are no segments then.
     pub(super) facts: DocumentFacts,
-    pub(super) reservation: MemoryReservation,
+    /// Dictionaries of the segments that are absent, by their places in the file.
+    pub(super) unopened: BTreeMap<usize, Arc<Dictionary>>,
+    /// Memory of the file. It is the same for the file with more of its segments opened.
+    pub(super) held: Arc<HeldMemory>,
     /// Devices that may hold copies of the segments.
     pub(super) devices: Arc<DeviceSession>,
+    /// Files with which segments are shared. Keeps their reservations.
+    pub(super) _shared: Vec<Arc<LoadedFile>>,
+}
+
+/// Memory that the segments of a file hold.
+#[derive(Debug)]
+pub(super) struct HeldMemory {
+    pub(super) reservation: MemoryReservation,
     /// Bytes of the reservation for data that finds the positions of words; 0 until a query needs
     /// it.
     pub(super) places_bytes: Mutex<usize>,
-    /// Files with which segments are shared. Keeps their reservations.
-    pub(super) _shared: Vec<Arc<LoadedFile>>,
+}
+
+impl HeldMemory {
+    pub(super) fn new(reservation: MemoryReservation) -> Self {
+        Self { reservation, places_bytes: Mutex::default() }
+    }
 }
 
 impl LoadedFile {
@@ -43,9 +61,9 @@ impl LoadedFile {
         devices: Arc<DeviceSession>,
         shared: Vec<Arc<LoadedFile>>,
     ) -> Self {
-        let places_bytes = Mutex::new(usize::MAX);
+        let held = Arc::new(HeldMemory { reservation, places_bytes: Mutex::new(usize::MAX) });
         let facts = DocumentFacts::default();
-        Self { segments, facts, reservation, devices, places_bytes, _shared: shared }
+        Self { segments, facts, unopened: BTreeMap::new(), held, devices, _shared: shared }
     }
 
     /// Creates a file of which only the `facts` about its documents are loaded. `reservation` holds
@@ -55,8 +73,9 @@ impl LoadedFile {
         reservation: MemoryReservation,
         devices: Arc<DeviceSession>,
     ) -> Self {
-        let (segments, places_bytes) = (Vec::new(), Mutex::default());
-        Self { segments, facts, reservation, devices, places_bytes, _shared: Vec::new() }
+        let held = Arc::new(HeldMemory::new(reservation));
+        let (segments, unopened) = (Vec::new(), BTreeMap::new());
+        Self { segments, facts, unopened, held, devices, _shared: Vec::new() }
     }
 
     /// Returns the file as a corpus with the tokenizer `profile`.
@@ -67,6 +86,10 @@ impl LoadedFile {
 
 impl Drop for LoadedFile {
     fn drop(&mut self) {
+        if Arc::strong_count(&self.held) > 1 {
+            // The segments belong to the same file with more of them opened.
+            return;
+        }
         let is_shared = |segment: &&Arc<Segment>| {
             let mut shared = self._shared.iter().flat_map(|file| &file.segments);
             shared.any(|other| Arc::ptr_eq(segment, other))
@@ -91,6 +114,24 @@ pub(crate) struct LoadedCorpus {
 }
 
 impl LoadedCorpus {
+    /// Creates the corpus of `files`, from which nothing is derived yet.
+    pub(super) fn new(
+        context: &LoadContext,
+        profile: TokenizerProfile,
+        files: Vec<Arc<LoadedFile>>,
+    ) -> Self {
+        let segments = files.iter().flat_map(|file| file.segments.iter().cloned()).collect();
+        Self {
+            corpus: Corpus::new(profile, segments),
+            vocabularies: Default::default(),
+            words: Default::default(),
+            doc_counts: Default::default(),
+            tasks: KnownTasks::default(),
+            reservation: MemoryConsumer::new("TadocVocabulary").register(context.pool()),
+            _files: files,
+        }
+    }
+
     /// Returns the words of the corpus in byte order. They are merged over segments and folded on
     /// first use.
     pub(crate) fn vocabulary(&self, fold: Fold) -> Result<Arc<Vocabulary>> {

@@ -3,17 +3,17 @@
 //! Each version of a file is loaded once, even if many queries wait for it. Decoding runs on
 //! blocking threads, with at most as many segments in parallel as there are cores.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError};
 
 use datafusion::error::{DataFusionError, Result};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit};
+use datafusion::execution::memory_pool::MemoryLimit;
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use object_store::ObjectStore;
 
 use crate::errors::{datafusion_error, task_error};
-use crate::placement::KnownTasks;
 use crate::source::cache::FILES_AT_ONCE;
-use crate::source::loaded::{LoadContext, LoadedCorpus, LoadedFile};
+use crate::source::loaded::{HeldMemory, LoadContext, LoadedCorpus, LoadedFile};
 use crate::source::location::{read_range, store_of};
 use crate::source::memory::{MemoryWhenUsed, Uses, estimate_bytes, positions_memory, text_memory};
 use crate::source::open_file::OpenFile;
@@ -22,7 +22,7 @@ use crate::source::{CorpusCache, FactTable, Source};
 use crate::store::{LivingView, explain_missing, make_version};
 use crate::throughput::calibration::num_cores;
 use tadoc::format::{read_document_facts, read_paths, read_segment, read_words};
-use tadoc::segment::{Corpus, DocumentFacts, Paths, Segment, SegmentFacts};
+use tadoc::segment::{DocumentFacts, Paths, Segment, SegmentFacts};
 
 impl CorpusCache {
     /// Returns the corpus of `source`. Loads it if necessary.
@@ -106,16 +106,7 @@ impl CorpusCache {
         }
         let held = self.hold(context, &loaded, &keys);
         held.map_err(|error| too_little(context, source, error))?;
-        let segments = loaded.iter().flat_map(|file| file.segments.iter().cloned()).collect();
-        let corpus = Arc::new(LoadedCorpus {
-            corpus: Corpus::new(source.profile(), segments),
-            vocabularies: Default::default(),
-            words: Default::default(),
-            doc_counts: Default::default(),
-            tasks: KnownTasks::default(),
-            reservation: MemoryConsumer::new("TadocVocabulary").register(context.pool()),
-            _files: loaded,
-        });
+        let corpus = Arc::new(LoadedCorpus::new(context, source.profile(), loaded));
         let mut state = self.lock();
         if sections == Sections::All {
             state.forget(&Sections::Words.keys(source));
@@ -157,19 +148,16 @@ impl CorpusCache {
         keys: &'a [String],
         sections: Sections,
     ) -> Result<Vec<Arc<LoadedFile>>> {
-        let most_segments = files.iter().map(|open| open.footer.segments.len()).max();
-        let files_at_once = match sections {
-            // Reading takes longer than decoding.
-            Sections::Facts => FILES_AT_ONCE,
-            Sections::All | Sections::Words => {
-                num_cores() / most_segments.unwrap_or_default().max(1)
-            }
-        };
         // Boxed: the compiler cannot prove that futures of borrowed files are `Send`.
         let load =
             |open: &&'a OpenFile| self.load_shared(context, source, open, keys, sections).boxed();
         let loads: Vec<_> = files.iter().map(load).collect();
-        stream::iter(loads).buffered(files_at_once.max(1)).try_collect().await
+        let files_at_once = match sections {
+            // Reading takes longer than decoding.
+            Sections::Facts => FILES_AT_ONCE,
+            Sections::All | Sections::Words => files_at_once(files.iter().copied()),
+        };
+        stream::iter(loads).buffered(files_at_once).try_collect().await
     }
 
     /// Loads the file `open` of `source`. If several queries need it at the same time, one of them
@@ -223,14 +211,18 @@ impl CorpusCache {
         keep: &[String],
         sections: Sections,
     ) -> Result<Arc<LoadedFile>> {
+        if sections == Sections::All
+            && let Some(slot) = self.lock().files.get_mut(&open.key())
+        {
+            slot.part = None;
+        }
         let parallel = match sections {
             Sections::Facts => FILES_AT_ONCE,
             Sections::All | Sections::Words => num_cores(),
         };
         let parallel = parallel.min(open.footer.segments.len()).max(1);
         let estimate = estimate_bytes(&open.footer, parallel, sections, &context.options)?;
-        let consumer = format!("TadocCorpus[{}]", open.file.path);
-        let reservation = self.reserve(context, consumer, estimate, keep)?;
+        let reservation = self.reserve(context, consumer_of(open), estimate, keep)?;
         let store = store_of(&context.runtime, &open.file)?;
         let devices = Arc::clone(&context.devices);
         if sections == Sections::Facts {
@@ -256,16 +248,16 @@ impl CorpusCache {
         Ok(Arc::new(LoadedFile {
             segments,
             facts: DocumentFacts::default(),
-            reservation,
+            unopened: BTreeMap::new(),
+            held: Arc::new(HeldMemory::new(reservation)),
             devices,
-            places_bytes: Mutex::default(),
             _shared: Vec::new(),
         }))
     }
 
     /// Reserves memory for the data besides the text that a scan derives from `files`. If the
     /// memory does not suffice, everything that is not in `keep` is dropped from the cache.
-    fn hold(
+    pub(super) fn hold(
         &self,
         context: &LoadContext,
         files: &[Arc<LoadedFile>],
@@ -275,11 +267,12 @@ impl CorpusCache {
             return Ok(());
         }
         for file in files {
-            let mut held = file.places_bytes.lock().unwrap_or_else(PoisonError::into_inner);
+            let HeldMemory { reservation, places_bytes } = file.held.as_ref();
+            let mut places_bytes = places_bytes.lock().unwrap_or_else(PoisonError::into_inner);
             let needed = positions_memory(&file.segments);
-            if *held < needed {
-                self.resize(&file.reservation, file.reservation.size() + needed, keep)?;
-                *held = needed;
+            if *places_bytes < needed {
+                self.resize(reservation, reservation.size() + needed - *places_bytes, keep)?;
+                *places_bytes = needed;
             }
         }
         Ok(())
@@ -304,9 +297,24 @@ impl CorpusCache {
     }
 }
 
+/// Returns the number of files that are loaded in parallel.
+pub(super) fn files_at_once<'a>(files: impl Iterator<Item = &'a OpenFile>) -> usize {
+    let most_segments = files.map(|open| open.footer.segments.len()).max();
+    (num_cores() / most_segments.unwrap_or_default().max(1)).max(1)
+}
+
+/// Returns the name of the memory of the segments of `open`.
+pub(super) fn consumer_of(open: &OpenFile) -> String {
+    format!("TadocCorpus[{}]", open.file.path)
+}
+
 /// Explains `error` if it says that the session's memory has no room for the segments of `source`.
 /// The new error says how much memory would suffice.
-fn too_little(context: &LoadContext, source: &Source, error: DataFusionError) -> DataFusionError {
+pub(super) fn too_little(
+    context: &LoadContext,
+    source: &Source,
+    error: DataFusionError,
+) -> DataFusionError {
     let MemoryLimit::Finite(limit) = context.runtime.memory_pool.memory_limit() else {
         return error;
     };

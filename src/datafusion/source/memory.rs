@@ -17,24 +17,17 @@ use tadoc::Error;
 use tadoc::format::{FileFooter, SegmentMeta};
 use tadoc::segment::Segment;
 
-/// Returns the peak memory of loading: the decoded segments, plus the stored bytes and decoding
-/// memory of the segments in flight.
+/// Returns the peak memory of loading a file.
+///
+/// # Errors
+/// [`Error::Capacity`] if it exceeds `tadoc.max_memory_bytes`.
 pub(crate) fn estimate_bytes(
     footer: &FileFooter,
     parallel: usize,
     sections: Sections,
     options: &TadocOptions,
 ) -> Result<usize> {
-    let segments = || footer.segments.iter();
-    let kept = |s: &SegmentMeta| sections.memory_bytes(s) - sections.decoding_bytes(s);
-    let decoded = segments().map(kept).fold(0, u64::saturating_add);
-    let in_flight = |s: &SegmentMeta| {
-        let stored = sections.range(s);
-        sections.decoding_bytes(s).saturating_add(stored.end - stored.start)
-    };
-    let most_in_flight = segments().map(in_flight).max().unwrap_or(0);
-    let parallel = parallel.min(footer.segments.len()) as u64;
-    let needed = decoded.saturating_add(most_in_flight.saturating_mul(parallel));
+    let needed = peak_bytes(footer.segments.iter(), parallel, sections);
     if needed > options.max_memory_bytes {
         return Err(datafusion_error(Error::Capacity {
             what: "opening the corpus",
@@ -44,6 +37,24 @@ pub(crate) fn estimate_bytes(
         }));
     }
     usize::try_from(needed).map_err(|_| DataFusionError::ResourcesExhausted("corpus".into()))
+}
+
+/// Returns the peak memory of loading `segments`: decoded, plus the stored bytes and decoding
+/// memory of the segments in flight.
+pub(super) fn peak_bytes<'a>(
+    segments: impl ExactSizeIterator<Item = &'a SegmentMeta> + Clone,
+    parallel: usize,
+    sections: Sections,
+) -> u64 {
+    let parallel = parallel.min(segments.len()) as u64;
+    let kept = |s: &SegmentMeta| sections.memory_bytes(s) - sections.decoding_bytes(s);
+    let decoded = segments.clone().map(kept).fold(0, u64::saturating_add);
+    let in_flight = |s: &SegmentMeta| {
+        let stored = sections.range(s);
+        sections.decoding_bytes(s).saturating_add(stored.end - stored.start)
+    };
+    let most_in_flight = segments.map(in_flight).max().unwrap_or(0);
+    decoded.saturating_add(most_in_flight.saturating_mul(parallel))
 }
 
 /// Data of segments that a scan uses.

@@ -9,7 +9,8 @@
 //!
 //! Reading order: `location` and `local_files` (files behind a location), `footer` and `open_file`
 //! (files with footers), `sections` and `memory` (parts of a file and the memory they take),
-//! `loaded`, `loading` and `cache` (corpora in memory), `facts` (paths and lengths alone), `columns` (user columns), `enough` (a
+//! `loaded`, `loading`, `skipping` and `cache` (corpora in memory), `facts` (paths and lengths alone),
+//! `columns` (user columns), `enough` (a
 //! sufficient memory limit), `resolver`.
 
 pub(crate) mod cache;
@@ -25,6 +26,7 @@ pub(crate) mod memory;
 pub(crate) mod open_file;
 mod resolver;
 mod sections;
+mod skipping;
 
 pub(crate) use cache::CorpusCache;
 pub use enough::enough_memory;
@@ -32,6 +34,7 @@ pub(crate) use facts::FactTable;
 pub(crate) use loaded::{LoadContext, LoadedCorpus};
 pub(crate) use open_file::OpenFile;
 pub use resolver::{FileAt, Found, Resolver};
+pub(crate) use skipping::Sought;
 
 use std::sync::Arc;
 

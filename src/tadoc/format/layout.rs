@@ -39,7 +39,6 @@
 //! version changes only with the layout of header or footer.
 
 use std::ops::Range;
-use std::str::FromStr;
 
 use crate::error::{Error, Result};
 use crate::format::codecs;
@@ -48,6 +47,7 @@ use crate::format::header::{HEADER_BYTES, POSTSCRIPT_BYTES};
 use crate::format::limits::OpenLimits;
 use crate::format::postscript::Postscript;
 use crate::format::section::{SectionKind, SectionMeta};
+use crate::format::segment_layout::SegmentLayout;
 use crate::segment::DocumentLength;
 use crate::text::TokenizerProfile;
 
@@ -57,54 +57,6 @@ pub(super) const TIES_CODEC: u16 = 1;
 const SEGMENT_BYTES: u64 = 68;
 const SECTION_BYTES: u64 = 24;
 const FLAG_CONTINUES: u16 = 1;
-
-/// Choice of the codecs of a segment.
-///
-/// | layout | size | opening |
-/// | --- | --- | --- |
-/// | small | smallest | about 100 ns for each element of the grammar |
-/// | fast | 1.1 to 1.4 times as large | about a fifth of that |
-///
-/// Every reader reads both, and one file may have segments of both.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum SegmentLayout {
-    /// Adaptive codes, which are the smallest.
-    #[default]
-    Small,
-    /// Static codes, which are decoded fast.
-    Fast,
-}
-
-impl SegmentLayout {
-    /// Returns the name in options and messages.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Small => "small",
-            Self::Fast => "fast",
-        }
-    }
-}
-
-impl std::fmt::Display for SegmentLayout {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
-    }
-}
-
-impl FromStr for SegmentLayout {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        match name {
-            "small" => Ok(Self::Small),
-            "fast" => Ok(Self::Fast),
-            _ => {
-                let allowed = "small or fast".into();
-                Err(Error::InvalidArgument { name: "layout", got: name.into(), allowed })
-            }
-        }
-    }
-}
 
 /// Facts about a segment that are known without decoding it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -169,6 +121,21 @@ impl SegmentMeta {
         let documents = self.section(SectionKind::Documents)?;
         let start = documents.offset.min(lengths.offset);
         Some(start..documents.padded_end().max(lengths.padded_end()))
+    }
+
+    /// Returns the range of the file that [`read_dictionary`](crate::format::read_dictionary) needs.
+    /// It is empty if there is no such section.
+    pub fn dictionary_range(&self) -> Range<u64> {
+        let section = self.section(SectionKind::Dictionary);
+        section.map_or(0..0, |section| section.offset..section.padded_end())
+    }
+
+    /// Returns the range of the file that [`read_segment_with`](crate::format::read_segment_with)
+    /// needs: everything behind the dictionary, or everything if the dictionary is not first.
+    pub fn rest_range(&self) -> Range<u64> {
+        let (all, dictionary) = (self.byte_range(), self.dictionary_range());
+        let start = if dictionary.start == all.start { dictionary.end } else { all.start };
+        start.min(all.end)..all.end
     }
 
     /// Returns the layout of its grammar.

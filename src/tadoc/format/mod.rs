@@ -9,9 +9,10 @@
 //! Bytes from outside never cause a panic. Every read uses a [`cursor`], whose errors name the
 //! file, the section and the offset. Sizes are checked before memory is allocated.
 //!
-//! Reading order: `section`, `layout` and `postscript` (the parts of a file), [`cursor`] (reads of untrusted
-//! bytes), `entropy` (coders of symbols and bits), `strings` and `front_coded` (coders of strings), `codecs`
-//! (sections), `writer`, `reader`, `path_text` (paths as text).
+//! Reading order: `section`, `layout`, `segment_layout` and `postscript` (the parts of a file),
+//! [`cursor`] (reads of untrusted bytes), `entropy` (coders of symbols and bits), `strings` and
+//! `front_coded` (coders of strings), `codecs` (sections), `writer`, `reader`, `path_text` (paths as
+//! text).
 //!
 //! ```
 //! use tadoc::build::{CorpusBuilder, IngestOptions};
@@ -48,13 +49,18 @@ mod path_text;
 mod postscript;
 mod reader;
 mod section;
+mod segment_layout;
 mod strings;
 mod writer;
 
 pub use header::{check_header, check_version};
-pub use layout::{FileFooter, FooterOutcome, SegmentLayout, SegmentMeta};
+pub use layout::{FileFooter, FooterOutcome, SegmentMeta};
 pub use limits::OpenLimits;
 pub use path_text::{path_bytes, path_text};
-pub use reader::{read_columns, read_document_facts, read_paths, read_segment, read_words};
+pub use reader::{
+    read_columns, read_dictionary, read_document_facts, read_paths, read_segment,
+    read_segment_with, read_words,
+};
 pub use section::{SectionKind, SectionMeta};
+pub use segment_layout::SegmentLayout;
 pub use writer::{CorpusWriter, EncodedSegment, SegmentContents};

@@ -42,44 +42,128 @@ pub fn read_segment(
     bytes: &[u8],
     limits: &OpenLimits,
 ) -> Result<Segment> {
-    let meta = segment_meta(footer, segment_idx)?;
-    let range = meta.byte_range();
-    check_range(range.clone(), bytes)?;
-    limits.check_memory(meta.memory_bytes())?;
-    for section in &meta.sections {
-        section_bytes(file, section, bytes, range.start)?;
+    let stored = StoredSegment::new(file, footer, segment_idx, bytes, SegmentMeta::byte_range)?;
+    limits.check_memory(stored.meta.memory_bytes())?;
+    stored.check_sections(|_| true)?;
+    let (dictionary, grammar) = rayon::join(|| stored.dictionary(), || stored.grammar());
+    stored.segment(dictionary?, grammar?)
+}
+
+/// Decodes the dictionary of segment `segment_idx` of `file`. `bytes` must be exactly its
+/// [`dictionary_range`](SegmentMeta::dictionary_range). `file` is a name for error messages. The
+/// rest of the segment is not checked.
+///
+/// # Errors
+/// Same as [`read_segment`].
+pub fn read_dictionary(
+    file: &str,
+    footer: &FileFooter,
+    segment_idx: usize,
+    bytes: &[u8],
+    limits: &OpenLimits,
+) -> Result<Dictionary> {
+    let range = SegmentMeta::dictionary_range;
+    let stored = StoredSegment::new(file, footer, segment_idx, bytes, range)?;
+    limits.check_memory(stored.meta.words_memory_bytes())?;
+    stored.dictionary()
+}
+
+/// Variant of [`read_segment`] for a segment whose dictionary was read before
+/// ([`read_dictionary`]). `bytes` must be exactly its [`rest_range`](SegmentMeta::rest_range).
+///
+/// # Errors
+/// Same as [`read_segment`].
+pub fn read_segment_with(
+    file: &str,
+    footer: &FileFooter,
+    segment_idx: usize,
+    bytes: &[u8],
+    dictionary: Dictionary,
+    limits: &OpenLimits,
+) -> Result<Segment> {
+    let stored = StoredSegment::new(file, footer, segment_idx, bytes, SegmentMeta::rest_range)?;
+    limits.check_memory(stored.meta.memory_bytes())?;
+    stored.check_sections(|kind| kind != SectionKind::Dictionary)?;
+    let grammar = stored.grammar()?;
+    stored.segment(dictionary, grammar)
+}
+
+/// Bytes of a segment, or of some of its sections.
+struct StoredSegment<'a> {
+    file: &'a str,
+    profile: TokenizerProfile,
+    meta: &'a SegmentMeta,
+    bytes: &'a [u8],
+    /// Offset of the bytes in the file.
+    start: u64,
+}
+
+impl<'a> StoredSegment<'a> {
+    /// Takes `bytes`, which must be exactly `range` of segment `segment_idx`.
+    fn new(
+        file: &'a str,
+        footer: &'a FileFooter,
+        segment_idx: usize,
+        bytes: &'a [u8],
+        range: impl Fn(&SegmentMeta) -> Range<u64>,
+    ) -> Result<Self> {
+        let meta = segment_meta(footer, segment_idx)?;
+        let range = range(meta);
+        check_range(range.clone(), bytes)?;
+        Ok(Self { file, profile: footer.profile, meta, bytes, start: range.start })
     }
-    let part = |kind| -> Result<_> {
-        let section = section_of(file, meta, kind)?;
-        Ok((section, section_bytes(file, section, bytes, range.start)?))
-    };
-    let (dictionary_section, dictionary) = part(SectionKind::Dictionary)?;
-    let (grammar_section, grammar) = part(SectionKind::Grammar)?;
-    let (documents_section, documents) = part(SectionKind::Documents)?;
-    let grammar_at = grammar_section.origin(file);
-    let (dictionary, grammar) = rayon::join(
-        || decode_dictionary(file, dictionary_section, dictionary, meta),
-        || decode_grammar(file, grammar_section, grammar, meta),
-    );
-    let (dictionary, grammar) = (dictionary?, grammar?);
-    check_words(dictionary_section.origin(file), footer.profile, &dictionary)?;
-    // The decoders return only grammars whose rules are all used.
-    let (dag, totals) = Dag::from_decoded(grammar, meta.num_words, dictionary.lengths())
-        .map_err(|e| grammar_at.fault(0, e.to_string()))?;
-    check_totals(grammar_at, meta, totals, &dag)?;
-    if let Some(section) = meta.section(SectionKind::DocumentLengths) {
-        let bytes = section_bytes(file, section, bytes, range.start)?;
-        check_lengths(section.origin(file), &document_lengths(file, section, bytes, meta)?, &dag)?;
+
+    /// Checks the bytes of the sections whose kind is `wanted`, known or not.
+    fn check_sections(&self, wanted: impl Fn(SectionKind) -> bool) -> Result<()> {
+        let mut sections = self.meta.sections.iter().filter(|section| wanted(section.kind));
+        sections.try_for_each(|section| {
+            section_bytes(self.file, section, self.bytes, self.start).map(drop)
+        })
     }
-    let (documents_at, codec) = (documents_section.origin(file), documents_section.codec);
-    let paths = codecs::documents::decode(documents_at, codec, documents, meta)?;
-    let segment = Segment::new(dictionary, dag, paths, meta.continues);
-    if let Some(section) = meta.section(SectionKind::WordCounts) {
-        let bytes = section_bytes(file, section, bytes, range.start)?;
-        let counts = word_counts(file, section, bytes, &segment.dictionary, meta)?;
-        check_word_counts(section.origin(file), &counts, segment.weights_or_derive())?;
+
+    fn section(&self, kind: SectionKind) -> Result<(&'a SectionMeta, &'a [u8])> {
+        let section = section_of(self.file, self.meta, kind)?;
+        Ok((section, section_bytes(self.file, section, self.bytes, self.start)?))
     }
-    Ok(segment)
+
+    fn dictionary(&self) -> Result<Dictionary> {
+        let (section, bytes) = self.section(SectionKind::Dictionary)?;
+        let dictionary = decode_dictionary(self.file, section, bytes, self.meta)?;
+        check_words(section.origin(self.file), self.profile, &dictionary)?;
+        Ok(dictionary)
+    }
+
+    fn grammar(&self) -> Result<Grammar> {
+        let (section, bytes) = self.section(SectionKind::Grammar)?;
+        decode_grammar(self.file, section, bytes, self.meta)
+    }
+
+    /// Decodes what is left, and builds the segment.
+    fn segment(&self, dictionary: Dictionary, grammar: Grammar) -> Result<Segment> {
+        let (file, meta) = (self.file, self.meta);
+        let grammar_at = section_of(file, meta, SectionKind::Grammar)?.origin(file);
+        let (section, bytes) = self.section(SectionKind::Documents)?;
+        let paths = codecs::documents::decode(section.origin(file), section.codec, bytes, meta)?;
+        // The decoders return only grammars whose rules are all used.
+        let (dag, totals) = Dag::from_decoded(grammar, meta.num_words, dictionary.lengths())
+            .map_err(|e| grammar_at.fault(0, e.to_string()))?;
+        check_totals(grammar_at, meta, totals, &dag)?;
+        if meta.section(SectionKind::DocumentLengths).is_some() {
+            let (section, bytes) = self.section(SectionKind::DocumentLengths)?;
+            check_lengths(
+                section.origin(file),
+                &document_lengths(file, section, bytes, meta)?,
+                &dag,
+            )?;
+        }
+        let segment = Segment::new(dictionary, dag, paths, meta.continues);
+        if meta.section(SectionKind::WordCounts).is_some() {
+            let (section, bytes) = self.section(SectionKind::WordCounts)?;
+            let counts = word_counts(file, section, bytes, &segment.dictionary, meta)?;
+            check_word_counts(section.origin(file), &counts, segment.weights_or_derive())?;
+        }
+        Ok(segment)
+    }
 }
 
 /// Decodes the words of segment `segment_idx` of `file` and their counts, as a segment of [words

@@ -49,7 +49,10 @@ mod term_count;
 pub use batch::{OffsetLists, WordQuery, count_batch, search_batch};
 pub use kwic::{Context, ContextBatch, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, kwic, kwic_segments};
 pub use language::{Query, QueryLimits, WordPattern};
-pub use matching::{DocSet, TextPattern, candidate_docs, candidate_documents};
+pub use matching::{
+    DocSet, SegmentWords, TextPattern, candidate_docs, candidate_documents, segments_for_query,
+    segments_for_texts,
+};
 pub use options::{DEFAULT_MAX_HITS, SearchOptions};
 pub use search::{
     Hit, check_num_hits, count, count_by_document, search, search_segments, search_with,

@@ -37,6 +37,7 @@ pub use facts::{DocumentFacts, DocumentLength, SegmentFacts};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
+use crate::grammar::Grammar;
 use crate::ids::DocId;
 use crate::segment::cache::SegmentCache;
 use crate::segment::doc_ids::DocIds;
@@ -54,13 +55,34 @@ pub struct Segment {
     pub paths: Paths,
     /// True if the first document continues the last document of the previous segment.
     pub continues: bool,
+    is_absent: bool,
     cache: SegmentCache,
 }
 
 impl Segment {
     /// Creates a segment of parts that belong together. Nothing is derived yet.
     pub fn new(dictionary: Dictionary, dag: Dag, paths: Paths, continues: bool) -> Self {
-        Self { dictionary, dag, paths, continues, cache: SegmentCache::default() }
+        let cache = SegmentCache::default();
+        Self { dictionary, dag, paths, continues, is_absent: false, cache }
+    }
+
+    /// Creates a segment that holds the place of one that is not opened. It has `num_docs` documents
+    /// without words and paths, so the ids of the documents behind them count on. Searches find
+    /// nothing in it.
+    ///
+    /// # Errors
+    /// Same as [`Dag::new`].
+    pub fn absent(num_docs: usize, continues: bool) -> Result<Self> {
+        let (rule_offsets, doc_offsets) = (vec![0, 0], vec![0; num_docs + 1]);
+        let grammar = Grammar { num_terminals: 0, rule_offsets, symbols: Vec::new(), doc_offsets };
+        let dag = Dag::new(grammar, 0, [].into_iter())?;
+        let (dictionary, paths, cache) = Default::default();
+        Ok(Self { dictionary, dag, paths, continues, is_absent: true, cache })
+    }
+
+    /// Returns true if it holds the place of a segment that is [not opened](Self::absent).
+    pub fn is_absent(&self) -> bool {
+        self.is_absent
     }
 
     /// Creates a segment of words and their counts (`counts`, by word id), without documents. It
@@ -73,7 +95,8 @@ impl Segment {
         let mut weights = counts.to_vec();
         weights.resize(dag.num_elements(), 0);
         let cache = SegmentCache::from_weights(weights);
-        Ok(Self { dictionary, dag, paths: Paths::default(), continues: false, cache })
+        let paths = Paths::default();
+        Ok(Self { dictionary, dag, paths, continues: false, is_absent: false, cache })
     }
 }
 

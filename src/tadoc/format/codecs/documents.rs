@@ -16,7 +16,8 @@ use crate::error::{Error, Result};
 use crate::format::cursor::{Cursor, Origin};
 use crate::format::entropy::{Decoder, Encoder, MAX_SYMBOLS_PER_BYTE};
 use crate::format::front_coded::{self, FrontCoded};
-use crate::format::layout::{SegmentLayout, SegmentMeta};
+use crate::format::layout::SegmentMeta;
+use crate::format::segment_layout::SegmentLayout;
 use crate::format::strings::StringModels;
 use crate::segment::Paths;
 

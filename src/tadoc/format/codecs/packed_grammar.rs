@@ -129,7 +129,7 @@ fn group_widths(num_ids: u32) -> Vec<u8> {
     let mut left = num_ids;
     let log2 = num_ids.checked_ilog2().unwrap_or(0) as u8;
     let mut width = MIN_WIDTH.max(log2.saturating_sub(MAX_DOUBLINGS));
-    while u64::from(left) >= 2u64 << width {
+    while left >> width >= 2 {
         widths.extend([width, width]);
         left -= 2 << width;
         width += 1;

@@ -87,13 +87,24 @@ impl TextPattern {
         fragments.retain(|fragment| !fragment.is_empty());
         Self::from_fragments(fragments)
     }
+
+    /// Returns true if a text of the words and separators of `dictionary` may match.
+    pub(in crate::query) fn may_match(
+        &self,
+        profile: TokenizerProfile,
+        dictionary: &Dictionary,
+    ) -> bool {
+        let mut runs = runs_of(profile, self).into_iter();
+        !runs_are_tokens(profile, dictionary) || runs.all(|run| !run.tokens(dictionary).is_empty())
+    }
 }
 
 /// Returns the ids of the documents of `corpus` whose text may match `pattern`, in ascending order;
-/// `None` if no document can be excluded.
+/// `None` if no document can be excluded. Segments that are absent have no such documents.
 pub fn candidate_documents(corpus: &Corpus, pattern: &TextPattern) -> Option<Vec<u64>> {
     let mut ids: Vec<u64> = Vec::new();
-    for (segment_idx, segment) in corpus.segments().iter().enumerate() {
+    let segments = corpus.segments().iter().enumerate();
+    for (segment_idx, segment) in segments.filter(|(_, segment)| !segment.is_absent()) {
         let is_cut = doc_cut_after(corpus, segment_idx).is_some();
         let docs = candidates(segment, corpus.profile(), pattern, is_cut)
             .unwrap_or_else(|| DocSet::all(segment.dag.grammar().num_docs()));
@@ -130,14 +141,17 @@ fn candidates(
         let sums = segment.prefix_sums_or_derive();
         docs.extend(grammar.docs().filter(|&doc| sums.doc_len_bytes(doc) == len));
     }
-    let runs_are_tokens = profile != TokenizerProfile::Uax29
-        && segment.dictionary.max_token_len() < MIN_SPLIT_TOKEN_BYTES;
-    if runs_are_tokens {
+    if runs_are_tokens(profile, &segment.dictionary) {
         keep_docs_with(&mut docs, segment, &runs_of(profile, pattern));
     }
     docs.extend(grammar.docs().next().filter(|_| segment.continues));
     docs.extend(grammar.docs().next_back().filter(|_| is_last_cut));
     (docs.len() < num_docs).then_some(docs)
+}
+
+/// Returns true if each run of one class of characters is a token.
+fn runs_are_tokens(profile: TokenizerProfile, dictionary: &Dictionary) -> bool {
+    profile != TokenizerProfile::Uax29 && dictionary.max_token_len() < MIN_SPLIT_TOKEN_BYTES
 }
 
 /// Intersects `docs` with the documents of each run, cheapest first. Stops when listing the

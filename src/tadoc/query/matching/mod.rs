@@ -13,7 +13,7 @@
 //! `rule_numbers` (counts only), `climb` (rare words), `scan` (small documents), `kept_count`
 //! (segments that keep the words of documents), `way` (the choice between these), `cut` (documents that were cut at a block border),
 //! `neighbours` (tokens around an occurrence), `candidates` (documents that a predicate on the text
-//! has to read).
+//! has to read), `needed` (segments that a question has to open).
 
 pub(in crate::query) mod candidates;
 pub(in crate::query) mod climb;
@@ -23,6 +23,7 @@ pub(in crate::query) mod doc_counts;
 pub(in crate::query) mod doc_set;
 pub(in crate::query) mod kept_count;
 pub(in crate::query) mod match_paths;
+pub(in crate::query) mod needed;
 pub(in crate::query) mod neighbours;
 pub(in crate::query) mod occurrences;
 pub(in crate::query) mod phrase;
@@ -35,6 +36,7 @@ pub(in crate::query) mod word_set;
 
 pub use candidates::{TextPattern, candidate_docs, candidate_documents};
 pub use doc_set::DocSet;
+pub use needed::{SegmentWords, segments_for_query, segments_for_texts};
 
 pub(crate) use climb::climb;
 pub(crate) use kept_count::kept_count;

@@ -1,0 +1,320 @@
+//! Skipping: files of which only the segments with sought words are opened.
+//!
+//! ```text
+//! dictionaries of all segments ─▶ needed segments ─▶ the rest of these
+//! ```
+//!
+//! A statement that looks for words needs the segments that have them. All others are
+//! [absent](Segment::absent). The cache keeps the file with its dictionaries, so the next statement
+//! reads only the segments that it needs and no statement before. A file whose last segment was
+//! opened in this way is a whole file like others. A statement that needs whole files loads the
+//! other files anew.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, PoisonError};
+
+use bytes::Bytes;
+use datafusion::error::Result;
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
+use object_store::ObjectStore;
+
+use crate::errors::{datafusion_error, task_error};
+use crate::source::cache::FILES_AT_ONCE;
+use crate::source::loaded::{HeldMemory, LoadContext, LoadedCorpus, LoadedFile};
+use crate::source::loading::{consumer_of, files_at_once, too_little};
+use crate::source::location::{read_range, store_of};
+use crate::source::memory::{estimate_bytes, peak_bytes, text_memory};
+use crate::source::open_file::OpenFile;
+use crate::source::sections::Sections;
+use crate::source::{CorpusCache, Source};
+use crate::store::explain_missing;
+use crate::throughput::calibration::num_cores;
+use tadoc::format::{FileFooter, SegmentMeta, read_dictionary, read_segment_with};
+use tadoc::query::{Query, SegmentWords, TextPattern, segments_for_query, segments_for_texts};
+use tadoc::segment::{DocumentFacts, Segment};
+use tadoc::text::Dictionary;
+
+/// Length of a file that is read with one request, because another request takes longer than to
+/// read all of it.
+const SMALL_FILE_BYTES: u64 = 256 << 10;
+
+/// Words or texts that a statement looks for.
+#[derive(Debug)]
+pub(crate) enum Sought {
+    /// Occurrences of a query.
+    Query(Query),
+    /// Documents whose text matches, for each entry, one of its patterns.
+    Texts(Vec<Vec<TextPattern>>),
+}
+
+impl Sought {
+    /// Returns the places of the absent segments of `file` that are needed.
+    fn missing(&self, footer: &FileFooter, file: &LoadedFile) -> Vec<usize> {
+        let segments = footer.segments.iter().zip(&file.segments).enumerate();
+        let words = segments.map(|(place, (meta, segment))| SegmentWords {
+            dictionary: file.unopened.get(&place).map_or(&segment.dictionary, Arc::as_ref),
+            num_docs: meta.num_docs,
+            continues: meta.continues,
+        });
+        let words: Vec<_> = words.collect();
+        let is_needed = match self {
+            Self::Query(query) => segments_for_query(query, &words),
+            Self::Texts(demands) => segments_for_texts(demands, footer.profile, &words),
+        };
+        file.unopened.keys().copied().filter(|&place| is_needed[place]).collect()
+    }
+}
+
+impl CorpusCache {
+    /// Variant of [`CorpusCache::load`] for statements that only look for `sought`. Segments in
+    /// which it cannot be are absent, if the corpus is not loaded yet.
+    pub(crate) async fn load_sought(
+        &self,
+        context: &LoadContext,
+        source: &Source,
+        sought: Sought,
+    ) -> Result<Arc<LoadedCorpus>> {
+        let is_of_files = source.living().is_none_or(|view| view.has_texts_of_files());
+        if !is_of_files || self.loaded(source).is_some() {
+            return self.load(context, source).await;
+        }
+        let (keys, sought) = (Sections::All.keys(source), Arc::new(sought));
+        // Boxed: the compiler cannot prove that futures of borrowed files are `Send`.
+        let load = |open| self.load_part(context, source, open, &keys, &sought).boxed();
+        let loads: Vec<_> = source.corpora().iter().map(load).collect();
+        let loads = stream::iter(loads).buffered(files_at_once(source.corpora().iter()));
+        let explain = |error| too_little(context, source, error);
+        let files: Vec<Arc<LoadedFile>> = loads.try_collect().await.map_err(explain)?;
+        if files.iter().all(|file| file.unopened.is_empty()) {
+            return self.load(context, source).await;
+        }
+        self.hold(context, &files, &keys).map_err(explain)?;
+        self.lock().evict(context.memory_limit_bytes(), &keys);
+        Ok(Arc::new(LoadedCorpus::new(context, source.profile(), files)))
+    }
+
+    /// Returns the file `open` of `source` with at least the segments that are needed. If several
+    /// statements open segments of it at the same time, they do so one after the other.
+    async fn load_part(
+        &self,
+        context: &LoadContext,
+        source: &Source,
+        open: &OpenFile,
+        keep: &[String],
+        sought: &Arc<Sought>,
+    ) -> Result<Arc<LoadedFile>> {
+        let key = open.key();
+        let opening = Arc::clone(&self.lock().slot(&key).opening);
+        let _turn = opening.lock().await;
+        let known = self.lock().slot(&key).file().cloned();
+        if let Some(file) = &known
+            && file.unopened.is_empty()
+        {
+            return Ok(Arc::clone(file));
+        }
+        let file = self.open_part(context, open, known, keep, sought).await;
+        let file = file.map_err(|error| match source.living() {
+            Some(view) => explain_missing(&view.location, error),
+            None => error,
+        })?;
+        Ok(self.lock().slot(&key).keep(file))
+    }
+
+    async fn open_part(
+        &self,
+        context: &LoadContext,
+        open: &OpenFile,
+        known: Option<Arc<LoadedFile>>,
+        keep: &[String],
+        sought: &Arc<Sought>,
+    ) -> Result<Arc<LoadedFile>> {
+        let mut stored = StoredFile::new(context, open)?;
+        let file = match known {
+            Some(file) => file,
+            None => {
+                let reads = self.open_dictionaries(context, open, &mut stored, keep);
+                Arc::new(reads.await?)
+            }
+        };
+        let (searched, footer) = (Arc::clone(&file), Arc::clone(&open.footer));
+        let sought = Arc::clone(sought);
+        let search = move || sought.missing(&footer, &searched);
+        let missing = tokio::task::spawn_blocking(search).await.map_err(task_error)?;
+        match missing.is_empty() {
+            true => Ok(file),
+            false => {
+                Ok(Arc::new(self.open_more(context, open, &stored, &file, missing, keep).await?))
+            }
+        }
+    }
+
+    /// Reads the dictionaries of all segments of `open`. The segments are absent.
+    async fn open_dictionaries(
+        &self,
+        context: &LoadContext,
+        open: &OpenFile,
+        stored: &mut StoredFile<'_>,
+        keep: &[String],
+    ) -> Result<LoadedFile> {
+        let segments = &open.footer.segments;
+        let parallel = num_cores().min(segments.len()).max(1);
+        // A file that is too large to be opened is refused at once.
+        estimate_bytes(&open.footer, parallel, Sections::All, &context.options)?;
+        let of_dictionary = |meta: &SegmentMeta| meta.dictionary_range();
+        let stored_bytes: u64 = segments.iter().map(|meta| len(&of_dictionary(meta))).sum();
+        let peak = peak_bytes(segments.iter(), parallel, Sections::Words);
+        let peak = peak + stored_bytes.max(SMALL_FILE_BYTES) + 4 * open.footer.num_docs();
+        let reservation = self.reserve(context, consumer_of(open), peak as usize, keep)?;
+        stored.read_if_small().await?;
+        let reads = segments.iter().map(|meta| stored.read(of_dictionary(meta)).boxed());
+        let reads: Vec<_> = reads.collect();
+        let reads: Vec<Bytes> = stream::iter(reads).buffered(FILES_AT_ONCE).try_collect().await?;
+        let decode = |(place, bytes)| open_dictionary(context, open, place, bytes);
+        let dictionaries: Vec<Arc<Dictionary>> = stream::iter(reads.into_iter().enumerate())
+            .map(decode)
+            .buffered(parallel)
+            .try_collect()
+            .await?;
+        let absent = |meta: &SegmentMeta| {
+            let segment = Segment::absent(meta.num_docs as usize, meta.continues)?;
+            segment.keep_no_copies();
+            Ok(Arc::new(segment))
+        };
+        let absent = segments.iter().map(absent);
+        let file = LoadedFile {
+            segments: absent.collect::<tadoc::Result<_>>().map_err(datafusion_error)?,
+            facts: DocumentFacts::default(),
+            unopened: dictionaries.into_iter().enumerate().collect(),
+            held: Arc::new(HeldMemory::new(reservation)),
+            devices: Arc::clone(&context.devices),
+            _shared: Vec::new(),
+        };
+        let held_bytes = memory(&file.segments, &file.unopened);
+        self.resize(&file.held.reservation, held_bytes, keep)?;
+        Ok(file)
+    }
+
+    /// Opens the segments of `file` at the places `missing`.
+    async fn open_more(
+        &self,
+        context: &LoadContext,
+        open: &OpenFile,
+        stored: &StoredFile<'_>,
+        file: &LoadedFile,
+        missing: Vec<usize>,
+        keep: &[String],
+    ) -> Result<LoadedFile> {
+        let parallel = num_cores().min(missing.len());
+        let metas = missing.iter().map(|&place| &open.footer.segments[place]);
+        let peak = peak_bytes(metas, parallel, Sections::All);
+        let HeldMemory { reservation, places_bytes } = file.held.as_ref();
+        let opening = reservation.new_empty();
+        self.resize(&opening, peak as usize, keep)?;
+        let (mut segments, mut unopened) = (file.segments.clone(), file.unopened.clone());
+        let load = |&place: &usize| {
+            let dictionary = file.unopened.get(&place).map(|all| Dictionary::clone(all));
+            open_segment(context, open, stored, place, dictionary.unwrap_or_default()).boxed()
+        };
+        let loads: Vec<_> = missing.iter().map(load).collect();
+        let opened: Vec<Segment> = stream::iter(loads).buffered(parallel).try_collect().await?;
+        for (place, segment) in missing.into_iter().zip(opened) {
+            unopened.remove(&place);
+            segments[place] = Arc::new(segment);
+        }
+        let keep_no_copies = || segments.iter().for_each(|segment| segment.keep_no_copies());
+        if open.portion.is_some() {
+            keep_no_copies();
+        }
+        let places_bytes = places_bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let needed = || memory(&segments, &unopened) + *places_bytes;
+        opening.free();
+        if self.resize(reservation, needed(), keep).is_err() {
+            keep_no_copies();
+            self.resize(reservation, needed(), keep)?;
+        }
+        let (held, devices) = (Arc::clone(&file.held), Arc::clone(&context.devices));
+        drop(places_bytes);
+        let facts = DocumentFacts::default();
+        Ok(LoadedFile { segments, facts, unopened, held, devices, _shared: Vec::new() })
+    }
+}
+
+/// Returns the bytes of the segments and of the dictionaries of those that are absent.
+fn memory(segments: &[Arc<Segment>], unopened: &BTreeMap<usize, Arc<Dictionary>>) -> usize {
+    let dictionaries = unopened.values().map(|dictionary| dictionary.memory_bytes());
+    text_memory(segments) + dictionaries.sum::<usize>()
+}
+
+fn len(range: &Range<u64>) -> u64 {
+    range.end.saturating_sub(range.start)
+}
+
+/// The stored bytes of a file, in ranges that are read when they are needed.
+struct StoredFile<'a> {
+    context: &'a LoadContext,
+    store: Arc<dyn ObjectStore>,
+    open: &'a OpenFile,
+    /// All segments, if the file is small and they were read.
+    all: Option<(Range<u64>, Bytes)>,
+}
+
+impl<'a> StoredFile<'a> {
+    fn new(context: &'a LoadContext, open: &'a OpenFile) -> Result<Self> {
+        let store = store_of(&context.runtime, &open.file)?;
+        Ok(Self { context, store, open, all: None })
+    }
+
+    /// Reads all segments if they are small.
+    async fn read_if_small(&mut self) -> Result<()> {
+        let ranges = || self.open.footer.segments.iter().map(SegmentMeta::byte_range);
+        let (start, end) = (ranges().map(|r| r.start).min(), ranges().map(|r| r.end).max());
+        let all = start.unwrap_or_default()..end.unwrap_or_default();
+        if len(&all) <= SMALL_FILE_BYTES {
+            let bytes = self.read(all.clone()).await?;
+            self.all = Some((all, bytes));
+        }
+        Ok(())
+    }
+
+    async fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        let within = self.all.as_ref().and_then(|(all, bytes)| {
+            let from = range.start.checked_sub(all.start)? as usize;
+            let to = from + len(&range) as usize;
+            (to <= bytes.len()).then(|| bytes.slice(from..to))
+        });
+        if let Some(bytes) = within {
+            return Ok(bytes);
+        }
+        let bytes = read_range(self.store.as_ref(), &self.open.file, range).await?;
+        self.context.bytes_read.add(bytes.len());
+        Ok(bytes)
+    }
+}
+
+async fn open_dictionary(
+    context: &LoadContext,
+    open: &OpenFile,
+    place: usize,
+    bytes: Bytes,
+) -> Result<Arc<Dictionary>> {
+    let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
+    let limits = context.options.open_limits();
+    let read = move || read_dictionary(&path, &footer, place, &bytes, &limits);
+    let dictionary = tokio::task::spawn_blocking(read).await.map_err(task_error)?;
+    dictionary.map(Arc::new).map_err(datafusion_error)
+}
+
+async fn open_segment(
+    context: &LoadContext,
+    open: &OpenFile,
+    stored: &StoredFile<'_>,
+    place: usize,
+    dictionary: Dictionary,
+) -> Result<Segment> {
+    let bytes = stored.read(open.footer.segments[place].rest_range()).await?;
+    let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
+    let limits = context.options.open_limits();
+    let read = move || read_segment_with(&path, &footer, place, &bytes, dictionary, &limits);
+    tokio::task::spawn_blocking(read).await.map_err(task_error)?.map_err(datafusion_error)
+}

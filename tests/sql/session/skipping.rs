@@ -1,0 +1,132 @@
+//! Tests of statements that look for words: segments without these words are not opened, and the
+//! rows are those of a corpus that is loaded whole.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use datafusion::physical_plan::{ExecutionPlan, collect};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use tadoc::build::IngestOptions;
+use testkit::random::Random;
+
+use super::{session_with, table};
+use crate::fixtures;
+
+/// Queries of `@`, and the number of segments that each skips in a new session.
+const QUERIES: [(&str, usize); 16] = [
+    ("SELECT * FROM search('@', 'only3')", 3),
+    ("SELECT * FROM search('@', 'ONLY3', fold => true)", 3),
+    ("SELECT * FROM search('@', 'only?')", 0),
+    ("SELECT * FROM search('@', '\"w1 only2\"')", 3),
+    ("SELECT * FROM search('@', 'only1 only2')", 4),
+    ("SELECT * FROM search('@', 'absent')", 4),
+    ("SELECT * FROM search('@', 'only0', doc_id => 0)", 3),
+    ("SELECT count(*) FROM search('@', 'w1')", 0),
+    ("SELECT * FROM term_count('@', 'only0')", 3),
+    ("SELECT * FROM term_count('@', '/only[12]/')", 2),
+    ("SELECT * FROM kwic('@', 'only2', width => 3)", 3),
+    ("SELECT doc_id, path, bytes, words FROM documents('@') WHERE text LIKE '%only1%'", 3),
+    ("SELECT path FROM documents('@') WHERE text LIKE '%only1%' OR text LIKE '%nly3%'", 2),
+    ("SELECT path FROM documents('@') WHERE text LIKE '%absent%'", 4),
+    ("SELECT path FROM documents('@') WHERE text NOT LIKE '%only1%'", 0),
+    ("SELECT path FROM documents('@') WHERE contains(text, 'only2') AND path LIKE '%2.txt'", 3),
+];
+
+/// Writes four documents, each a segment, of words in random order. Each has one word of its own.
+fn write(path: &Path, words_per_doc: usize) -> String {
+    let (mut random, num_words) = (Random(7), (words_per_doc / 10).min(500));
+    let mut text = |doc: usize| {
+        let mut words: Vec<String> =
+            (0..words_per_doc).map(|_| format!("w{}", random.below(num_words))).collect();
+        words[words_per_doc / 2 - 1] = "w1".to_owned();
+        words[words_per_doc / 2] = format!("only{doc}");
+        words.join(" ")
+    };
+    let documents: Vec<(String, String)> =
+        (0..4).map(|doc| (format!("{doc}.txt"), text(doc))).collect();
+    let borrowed: Vec<(&str, &[u8])> =
+        documents.iter().map(|(path, text)| (path.as_str(), text.as_bytes())).collect();
+    let len_bytes = documents.iter().map(|(_, text)| text.len()).max().unwrap();
+    // Two documents exceed a block, and none is cut.
+    let options = IngestOptions { block_bytes: len_bytes, ..IngestOptions::default() };
+    fixtures::write_corpus(path, options, &borrowed);
+    path.display().to_string()
+}
+
+/// Returns the counter `name` of `plan`; 0 if there is none.
+fn metric(plan: &Arc<dyn ExecutionPlan>, name: &str) -> usize {
+    let own = plan.metrics().and_then(|metrics| metrics.sum_by_name(name));
+    let own = own.map_or(0, |value| value.as_usize());
+    own + plan.children().into_iter().map(|child| metric(child, name)).sum::<usize>()
+}
+
+/// Runs `sql` and returns the counter `name`.
+async fn counter(ctx: &SessionContext, sql: &str, name: &str) -> usize {
+    let plan = ctx.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
+    collect(Arc::clone(&plan), ctx.task_ctx()).await.unwrap();
+    metric(&plan, name)
+}
+
+/// Returns the rows of `sql`. Those of several partitions come in any order.
+async fn sorted(ctx: &SessionContext, sql: &str) -> Vec<String> {
+    let mut lines: Vec<String> = table(ctx, sql).await.lines().map(str::to_owned).collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[tokio::test]
+async fn segments_without_the_words_are_skipped() {
+    let dir = tempfile::tempdir().unwrap();
+    for (name, words_per_doc) in [("small.tadoc", 40), ("large.tadoc", 100_000)] {
+        let path = write(&dir.path().join(name), words_per_doc);
+        let loaded = fixtures::session();
+        table(&loaded, &format!("SELECT count(*) FROM term_vector('{path}')")).await;
+        let one_after_another = fixtures::session();
+        for (query, num_skipped) in QUERIES {
+            let query = query.replace('@', &path);
+            let skipped = counter(&fixtures::session(), &query, "segments_skipped").await;
+            assert_eq!(skipped, num_skipped, "{query}");
+            let expected = sorted(&loaded, &query).await;
+            assert_eq!(sorted(&fixtures::session(), &query).await, expected, "{query}");
+            let one_partition = session_with(SessionConfig::new().with_target_partitions(1));
+            assert_eq!(sorted(&one_partition, &query).await, expected, "{query}");
+            assert_eq!(sorted(&one_after_another, &query).await, expected, "{query}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn opened_segments_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write(&dir.path().join("large.tadoc"), 100_000);
+    let file_len = fs::metadata(&path).unwrap().len() as usize;
+    assert!(file_len > 300 << 10, "{file_len}");
+    let search = |word: &str| format!("SELECT * FROM search('{path}', '{word}')");
+    let ctx = fixtures::session();
+    let read = async |sql: String| counter(&ctx, &sql, "bytes_read").await;
+    let of_dictionaries = read(search("absent")).await;
+    assert!((1..file_len / 8).contains(&of_dictionaries), "{of_dictionaries}");
+    let of_one = read(search("only1")).await;
+    assert!((file_len / 5..file_len / 3).contains(&of_one), "{of_one} of {file_len}");
+    assert_eq!(read(search("only1")).await, 0);
+    let of_rest = read(search("only?")).await;
+    assert!((2 * of_one..4 * of_one).contains(&of_rest), "{of_rest} after {of_one}");
+    // The file is whole now.
+    assert_eq!(read(format!("SELECT * FROM term_vector('{path}')")).await, 0);
+}
+
+#[tokio::test]
+async fn a_file_of_which_a_part_is_open_is_loaded_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write(&dir.path().join("small.tadoc"), 40);
+    let (ctx, other) = (fixtures::session(), fixtures::session());
+    let count = format!("SELECT word, count FROM word_count('{path}') ORDER BY word");
+    let vectors = format!("SELECT * FROM term_vector('{path}') ORDER BY doc_id, word");
+    let search = format!("SELECT * FROM search('{path}', 'only2')");
+    table(&ctx, &search).await;
+    for query in [&count, &vectors, &search] {
+        assert_eq!(sorted(&ctx, query).await, sorted(&other, query).await, "{query}");
+    }
+    assert_eq!(counter(&ctx, &search, "segments_skipped").await, 0);
+}

@@ -76,6 +76,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads the next `len` bytes.
+    #[inline]
     pub fn take(&mut self, len: usize) -> Result<&'a [u8]> {
         if len > self.remaining() {
             let left = self.remaining();
@@ -124,6 +125,15 @@ impl<'a> Cursor<'a> {
     /// Reads a LEB128 integer.
     #[inline]
     pub fn varint(&mut self) -> Result<u64> {
+        if let Some(&byte @ ..0x80) = self.bytes.get(self.position) {
+            self.position += 1;
+            return Ok(byte.into());
+        }
+        self.long_varint()
+    }
+
+    /// Reads a LEB128 integer, in general of several bytes.
+    fn long_varint(&mut self) -> Result<u64> {
         let mut value = 0u64;
         for shift in (0..64).step_by(7) {
             let byte = self.u8()?;

@@ -258,27 +258,33 @@ fn add_rules(grammar: &Grammar, sums: &mut Vec<Sums>) -> Result<Totals> {
     for rule_id in grammar.rule_ids().rev() {
         let rule = grammar.rule(rule_id);
         let mut all = Sums { num_steps: rule.len() as u64, ..Sums::default() };
-        let (mut edge_before, mut is_too_large) = (0, false);
+        let (mut edge_before, mut num_blanks) = (0, 0);
+        let (mut are_bytes_too_many, mut are_tokens_too_many) = (false, false);
+        // Bits of all sums of words on the way. Each number has at most 62 bits, so the first sum that
+        // has more has 63, and the bits show it, even if later sums wrap.
+        let mut word_bits = 0;
         for &element in rule {
             let Sums { lens, num_tokens, num_steps } = sums[element as usize];
             let edge = lens.words_and_edge;
-            let blank = edge_before >> 63 & edge >> 62 & 1;
+            num_blanks += edge_before >> 63 & edge >> 62 & 1;
             let (bytes, wraps) = all.lens.bytes.overflowing_add(lens.bytes);
-            let (bytes, wraps_too) = bytes.overflowing_add(blank);
-            is_too_large |= wraps | wraps_too;
             all.lens.bytes = bytes;
-            all.lens.words_and_edge += edge & WORDS;
-            is_too_large |= all.lens.words_and_edge > WORDS;
+            are_bytes_too_many |= wraps;
+            all.lens.words_and_edge = all.lens.words_and_edge.wrapping_add(edge & WORDS);
+            word_bits |= all.lens.words_and_edge;
             // A rule without bytes is refused below, so tokens exceed 2^64 only in the root.
             let (num_tokens, wraps) = all.num_tokens.overflowing_add(num_tokens);
             all.num_tokens = num_tokens;
-            if wraps {
-                totals.num_tokens = None;
-            }
+            are_tokens_too_many |= wraps;
             all.num_steps = all.num_steps.saturating_add(num_steps);
             edge_before = edge;
         }
-        if is_too_large {
+        let (bytes, wraps) = all.lens.bytes.overflowing_add(num_blanks);
+        all.lens.bytes = bytes;
+        if are_tokens_too_many {
+            totals.num_tokens = None;
+        }
+        if are_bytes_too_many || wraps || word_bits > WORDS {
             return Err(too_long(rule_id));
         }
         // Empty separators never touch, so no builder makes a rule of them alone. Without such
@@ -412,6 +418,33 @@ mod tests {
         let mut bomb: Vec<Vec<u32>> = (0..64).map(|r| vec![r + 2, r + 2]).collect();
         bomb.push(vec![0]);
         assert!(fault(bomb, &[0, 2]).contains("past 2^64"));
+    }
+
+    #[test]
+    fn lengths_are_exact_up_to_the_limits() {
+        // Rule k of 1 to `times` is twice the next one, the last is twice the terminal `doubled`.
+        let root_bytes = |lens: &[u32], num_words, doubled, times: u32, root: &[u32]| {
+            let num_terminals = lens.len() as u32;
+            let mut rules = vec![root.to_vec()];
+            rules.extend((1..times).map(|k| vec![num_terminals + k + 1; 2]));
+            rules.push(vec![doubled; 2]);
+            let grammar = grammar_of(rules, &[0, root.len() as u32], num_terminals);
+            let dag = Dag::new(grammar, num_words, lens.iter().copied());
+            dag.ok().map(|dag| dag.len_bytes(num_terminals))
+        };
+        // Separators of 2^32 - 1 bytes and of 1 byte, rule 3 of 2^64 - 2^32 bytes.
+        let of_separators = |root| root_bytes(&[u32::MAX, 1], 0, 0, 32, root);
+        assert_eq!(of_separators(&[3, 0]), Some(u64::MAX));
+        assert_eq!([of_separators(&[3, 0, 1]), of_separators(&[1, 3, 0])], [None, None]);
+        // The blank between two words is one too many.
+        let of_words = |root| root_bytes(&[(1 << 31) - 1, 1 << 31, u32::MAX], 2, 2, 32, root);
+        assert_eq!(of_words(&[4, 0, 0]), Some(u64::MAX));
+        assert_eq!([of_words(&[4, 0, 1]), of_words(&[0, 1, 4])], [None, None]);
+        // 2^62 - 1 words, one more, and 2^64 words without bytes in 2^64 - 1 bytes.
+        let all: Vec<u32> = [0].into_iter().chain(2..63).collect();
+        assert_eq!(root_bytes(&[1], 1, 0, 61, &all), Some((1 << 63) - 3));
+        assert_eq!(root_bytes(&[1], 1, 0, 62, &[2]), None);
+        assert_eq!(root_bytes(&[0], 1, 0, 61, &[2; 8]), None);
     }
 
     #[test]

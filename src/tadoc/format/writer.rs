@@ -18,6 +18,9 @@ use crate::grammar::Grammar;
 use crate::segment::{Paths, Segment};
 use crate::text::{Dictionary, TokenizerProfile};
 
+/// Length of document lengths that are always written.
+const MAX_LENGTHS_BYTES: usize = 1024;
+
 /// Writer of the header, segments and footer of one file.
 #[derive(Debug)]
 pub struct CorpusWriter<W: Write> {
@@ -142,7 +145,7 @@ pub struct EncodedSegment {
     /// Description of the segment, without sections.
     meta: SegmentMeta,
     /// Kind, codec and bytes of each section.
-    sections: [(SectionKind, u16, Vec<u8>); 5],
+    sections: Vec<(SectionKind, u16, Vec<u8>)>,
 }
 
 impl EncodedSegment {
@@ -201,15 +204,30 @@ impl EncodedSegment {
             num_elements: grammar.symbols.len() as u64,
             sections: Vec::new(),
         };
-        let sections = [
+        let mut sections = vec![
             (SectionKind::Dictionary, dictionary_codec, dictionary_section),
             (SectionKind::WordCounts, codecs::word_counts::CODEC, counts_section),
             (SectionKind::Grammar, grammar_codec, grammar_section),
             (SectionKind::Documents, documents_codec, documents),
-            (SectionKind::DocumentLengths, codecs::document_lengths::CODEC, lengths_section?),
         ];
+        let lengths_section = lengths_section?;
+        if is_worth_its_bytes(&lengths_section, &sections, layout) {
+            let codec = codecs::document_lengths::CODEC;
+            sections.push((SectionKind::DocumentLengths, codec, lengths_section));
+        }
         Ok(Self { meta, sections })
     }
+}
+
+/// Returns true if document lengths are written. The small layout goes without if they were a larger
+/// part of the segment: where each line is a document, they would take a tenth of a file.
+fn is_worth_its_bytes(
+    lengths: &[u8],
+    others: &[(SectionKind, u16, Vec<u8>)],
+    layout: SegmentLayout,
+) -> bool {
+    let len_bytes: usize = others.iter().map(|(_, _, bytes)| bytes.len()).sum();
+    layout == SegmentLayout::Fast || lengths.len() <= MAX_LENGTHS_BYTES.max(len_bytes / 64)
 }
 
 fn check_equal(name: &'static str, got: u64, expected: u64) -> Result<()> {

@@ -11,6 +11,7 @@ mod analytics_oracle;
 mod batch_oracle;
 mod document_oracle;
 mod edit_oracle;
+mod fixtures;
 mod fold_oracle;
 mod naive_oracle;
 mod phrase_oracle;

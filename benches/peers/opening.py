@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""Measures statements of one process each, on files in both layouts, beside zstd and a search through its output.
+
+Claims it supports: "a cold statement pays for what it touches" and the sizes of both layouts.
+
+    python3 benches/peers/opening.py --tadoc target/debug/tadoc FOLDER [FOLDER ...]
+
+Method. The documents of a folder become a file in each layout, and one concatenated file for `zstd -3 --long=27`. Each
+command runs --runs times in turn with the others, and the shortest run counts: wall time and processor time of the whole
+process, and its largest resident memory. The page cache is warm. The peer of all searches is `zstd -dc --long=27 | rg -c`,
+or `grep -c` where rg is missing. The words are taken from the corpus: a rare one occurs once or little more, a phrase is
+three words in a row from the middle of a document. Answers of both layouts are compared.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import time
+
+from documents import concatenate, read_documents, stage
+
+
+def measured(command):
+    """Runs a command and returns its output, wall seconds, processor seconds and largest memory in MB."""
+    started = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    output = process.stdout.read()
+    _, status, usage = os.wait4(process.pid, 0)
+    wall = time.perf_counter() - started
+    if status != 0:
+        raise SystemExit(f"exit status {status}: {command}")
+    return output, wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000
+
+
+def sample(folder):
+    """Returns the path of a document in the middle, a rare word, and a phrase of three words."""
+    documents = [(path, data) for path, data in read_documents(folder) if len(data) > 200]
+    path, data = documents[len(documents) // 2]
+    words = re.findall(rb"[a-z]{4,}", data)
+    rare = max(words, key=len).decode()
+    found = re.search(rb"[A-Za-z]+ [A-Za-z]+ [A-Za-z]+", data[len(data) // 2 :]) or re.search(rb"\w+ \w+", data)
+    return path, rare, found.group().decode()
+
+
+def statements(path, rare, phrase):
+    """Yields a name and SQL with {f} for the file."""
+    name = os.path.basename(path).replace("'", "''")
+    yield "search, phrase", f"SELECT count(*) FROM search('{{f}}', '\"{phrase}\"')"
+    yield "term_count, rare word", f"SELECT count(*) FROM term_count('{{f}}', '{rare}')"
+    yield "search, no such word", "SELECT count(*) FROM search('{f}', 'xqzzyvk')"
+    yield "documents by path", f"SELECT count(*), sum(bytes), sum(words) FROM documents('{{f}}') WHERE path LIKE '%{name}'"
+    yield "extract 80 bytes", "SELECT extract_text('{f}', 0, 16, 80)"
+    yield "word_count", "SELECT count(*), sum(count) FROM word_count('{f}')"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tadoc", default="target/debug/tadoc")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("folders", nargs="+")
+    arguments = parser.parse_args()
+    grep = ["rg", "-c"] if shutil.which("rg") else ["grep", "-c", "-a", "-F"]
+    print(f"peer: zstd -dc --long=27 | {grep[0]}; shortest of {arguments.runs}; {os.cpu_count()} cores\n")
+    for folder in arguments.folders:
+        with tempfile.TemporaryDirectory() as temp:
+            compare(arguments, folder, temp, grep)
+
+
+def compare(arguments, folder, temp, grep):
+    text, packed = os.path.join(temp, "text"), os.path.join(temp, "text.zst")
+    _, num_bytes = concatenate(folder, text)
+    subprocess.run(["zstd", "-q", "-3", "--long=27", "-T1", text, "-o", packed], check=True)
+    files = {layout: os.path.join(temp, layout + ".tadoc") for layout in ("small", "fast")}
+    documents = stage(folder, temp)
+    for layout, file in files.items():
+        subprocess.run([arguments.tadoc, "ingest", documents, "-o", file, "--layout", layout, "--quiet"], check=True)
+    sizes = {name: os.path.getsize(file) for name, file in files.items()}
+    of_zstd = {name: size / os.path.getsize(packed) for name, size in sizes.items()}
+    print(f"**{os.path.basename(os.path.abspath(folder))}**, {num_bytes / 1e6:.0f} MB of text; "
+          f"file / zstd: small {of_zstd['small']:.2f}, fast {of_zstd['fast']:.2f}\n")
+    print("| statement | small / peer | fast / peer | fast / small | processor time, fast / small | memory small, fast, MB |")
+    print("| --- | ---: | ---: | ---: | ---: | ---: |")
+    path, rare, phrase = sample(folder)
+    for name, sql in statements(path, rare, phrase):
+        needle = phrase if "phrase" in name else rare if "rare" in name else "xqzzyvk"
+        pipe = " ".join(grep) + f" '{needle}'"
+        commands = {layout: [arguments.tadoc, "sql", "--quiet", "--format", "csv", "-c", sql.format(f=file)]
+                    for layout, file in files.items()}
+        commands["peer"] = ["sh", "-c", f"zstd -dcq --long=27 {packed} | {pipe} || true"]
+        best, answers = {}, {}
+        for _ in range(arguments.runs):
+            for who, command in commands.items():
+                answers[who], *numbers = measured(command)
+                best[who] = min(best.get(who, numbers), numbers)
+        if answers["small"] != answers["fast"]:
+            raise SystemExit(f"answers differ: {sql}: {answers}")
+        (small, small_cpu, small_mb), (fast, fast_cpu, fast_mb), (peer, _, _) = (
+            best["small"], best["fast"], best["peer"])
+        print(f"| {name} | {small / peer:.2f} | {fast / peer:.2f} | {fast / small:.2f} | {fast_cpu / small_cpu:.2f} | "
+              f"{small_mb:.0f}, {fast_mb:.0f} |")
+    print()
+
+
+if __name__ == "__main__":
+    main()

@@ -10,7 +10,7 @@ use tadoc::build::BuilderKind;
 use tadoc::format::{FileFooter, OpenLimits, read_dictionary, read_segment, read_segment_with};
 use tadoc::query::{
     Hit, Query, SearchOptions, SegmentWords, TextPattern, candidate_documents, count_by_document,
-    kwic, search, segments_for_query, segments_for_texts,
+    kwic, search, segments_for_document, segments_for_query, segments_for_texts,
 };
 use tadoc::read::extract;
 use tadoc::segment::Segment;
@@ -153,6 +153,15 @@ proptest! {
             let found = with_fragment(&opened.some(&is_needed), fragment);
             prop_assert_eq!(found, with_fragment(all, fragment), "{}", fragment);
         }
+        for id in 0..all.num_docs() {
+            let is_needed = segments_for_document(Some(id), &opened.words());
+            let some = opened.some(&is_needed);
+            let text = extract(all, id, 0, u64::MAX).unwrap();
+            prop_assert_eq!(extract(&some, id, 0, u64::MAX).unwrap(), text);
+            let num_parts = all.doc_parts(id).count();
+            prop_assert_eq!(is_needed.iter().filter(|&&is_needed| is_needed).count(), num_parts);
+        }
+        prop_assert!(!segments_for_document(None, &opened.words()).contains(&true));
     }
 }
 

@@ -101,7 +101,7 @@ impl DocumentSource {
             let few = FewDocuments::read(run, view, &[id], max_output_bytes(scan)).await?;
             return Ok(Self::Few(few, Vec::new()));
         }
-        let loaded = run.load().await?;
+        let loaded = run.load_sought(Sought::Document(id)).await?;
         let decoder = DocumentDecoder::new(loaded.corpus.clone(), max_output_bytes(scan));
         Ok(Self::Made(loaded, decoder))
     }

@@ -31,7 +31,9 @@ use crate::source::{CorpusCache, Source};
 use crate::store::explain_missing;
 use crate::throughput::calibration::num_cores;
 use tadoc::format::{FileFooter, SegmentMeta, read_dictionary, read_segment_with};
-use tadoc::query::{Query, SegmentWords, TextPattern, segments_for_query, segments_for_texts};
+use tadoc::query::{
+    Query, SegmentWords, TextPattern, segments_for_document, segments_for_query, segments_for_texts,
+};
 use tadoc::segment::{DocumentFacts, Segment};
 use tadoc::text::Dictionary;
 
@@ -46,11 +48,14 @@ pub(crate) enum Sought {
     Query(Query),
     /// Documents whose text matches, for each entry, one of its patterns.
     Texts(Vec<Vec<TextPattern>>),
+    /// The text of one document, by its id in the source.
+    Document(u64),
 }
 
 impl Sought {
-    /// Returns the places of the absent segments of `file` that are needed.
-    fn missing(&self, footer: &FileFooter, file: &LoadedFile) -> Vec<usize> {
+    /// Returns the places of the absent segments of `file` that are needed. Its first document has the
+    /// id `first_doc_id`.
+    fn missing(&self, footer: &FileFooter, file: &LoadedFile, first_doc_id: u64) -> Vec<usize> {
         let segments = footer.segments.iter().zip(&file.segments).enumerate();
         let words = segments.map(|(place, (meta, segment))| SegmentWords {
             dictionary: file.unopened.get(&place).map_or(&segment.dictionary, Arc::as_ref),
@@ -61,6 +66,7 @@ impl Sought {
         let is_needed = match self {
             Self::Query(query) => segments_for_query(query, &words),
             Self::Texts(demands) => segments_for_texts(demands, footer.profile, &words),
+            Self::Document(id) => segments_for_document(id.checked_sub(first_doc_id), &words),
         };
         file.unopened.keys().copied().filter(|&place| is_needed[place]).collect()
     }
@@ -81,8 +87,13 @@ impl CorpusCache {
         }
         let (keys, sought) = (Sections::All.keys(source), Arc::new(sought));
         // Boxed: the compiler cannot prove that futures of borrowed files are `Send`.
-        let load = |open| self.load_part(context, source, open, &keys, &sought).boxed();
-        let loads: Vec<_> = source.corpora().iter().map(load).collect();
+        let mut first_doc_id = 0;
+        let loads = source.corpora().iter().map(|open| {
+            let first = first_doc_id;
+            first_doc_id += open.footer.num_docs();
+            self.load_part(context, source, open, first, &keys, &sought).boxed()
+        });
+        let loads: Vec<_> = loads.collect();
         let loads = stream::iter(loads).buffered(files_at_once(source.corpora().iter()));
         let explain = |error| too_little(context, source, error);
         let files: Vec<Arc<LoadedFile>> = loads.try_collect().await.map_err(explain)?;
@@ -101,6 +112,7 @@ impl CorpusCache {
         context: &LoadContext,
         source: &Source,
         open: &OpenFile,
+        first_doc_id: u64,
         keep: &[String],
         sought: &Arc<Sought>,
     ) -> Result<Arc<LoadedFile>> {
@@ -113,7 +125,7 @@ impl CorpusCache {
         {
             return Ok(Arc::clone(file));
         }
-        let file = self.open_part(context, open, known, keep, sought).await;
+        let file = self.open_part(context, open, first_doc_id, known, keep, sought).await;
         let file = file.map_err(|error| match source.living() {
             Some(view) => explain_missing(&view.location, error),
             None => error,
@@ -125,6 +137,7 @@ impl CorpusCache {
         &self,
         context: &LoadContext,
         open: &OpenFile,
+        first_doc_id: u64,
         known: Option<Arc<LoadedFile>>,
         keep: &[String],
         sought: &Arc<Sought>,
@@ -139,7 +152,7 @@ impl CorpusCache {
         };
         let (searched, footer) = (Arc::clone(&file), Arc::clone(&open.footer));
         let sought = Arc::clone(sought);
-        let search = move || sought.missing(&footer, &searched);
+        let search = move || sought.missing(&footer, &searched, first_doc_id);
         let missing = tokio::task::spawn_blocking(search).await.map_err(task_error)?;
         match missing.is_empty() {
             true => Ok(file),

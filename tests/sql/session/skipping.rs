@@ -14,7 +14,7 @@ use super::{session_with, table};
 use crate::fixtures;
 
 /// Queries of `@`, and the number of segments that each skips in a new session.
-const QUERIES: [(&str, usize); 16] = [
+const QUERIES: [(&str, usize); 18] = [
     ("SELECT * FROM search('@', 'only3')", 3),
     ("SELECT * FROM search('@', 'ONLY3', fold => true)", 3),
     ("SELECT * FROM search('@', 'only?')", 0),
@@ -25,6 +25,8 @@ const QUERIES: [(&str, usize); 16] = [
     ("SELECT count(*) FROM search('@', 'w1')", 0),
     ("SELECT * FROM term_count('@', 'only0')", 3),
     ("SELECT * FROM term_count('@', '/only[12]/')", 2),
+    ("SELECT text FROM extract('@', 2, 10, 30)", 3),
+    ("SELECT * FROM extract('@', 0, 0, 1000000)", 3),
     ("SELECT * FROM kwic('@', 'only2', width => 3)", 3),
     ("SELECT doc_id, path, bytes, words FROM documents('@') WHERE text LIKE '%only1%'", 3),
     ("SELECT path FROM documents('@') WHERE text LIKE '%only1%' OR text LIKE '%nly3%'", 2),

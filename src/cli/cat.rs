@@ -5,14 +5,17 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
+use tadoc::Corpus;
 use tadoc::edits::LivingCorpus;
-use tadoc::format::path_text;
+use tadoc::format::{OpenLimits, path_text, read_paths, read_segment};
+use tadoc::segment::Segment;
 
 use crate::failure::{Failure, Outcome};
 use crate::living::Living;
-use crate::resolver::{BlockingResolver, Corpora};
+use crate::resolver::{BlockingResolver, Corpora, CorpusFile, StoredFile};
 
 /// Maximum bytes that are read at once. Longer documents are written in several steps.
 const PIECE_BYTES: u64 = 64 << 20;
@@ -57,14 +60,16 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
     let resolver = BlockingResolver::new()?;
-    let corpus = match resolver.corpora(&arguments.corpus, arguments.version)? {
+    let (corpus, named) = match resolver.corpora(&arguments.corpus, arguments.version)? {
         Corpora::Living(store) => {
             let living = Living { store, resolver };
-            living.corpus(&living.version(arguments.version)?)?
+            all_of(living.corpus(&living.version(arguments.version)?)?, arguments)?
         }
-        Corpora::Files(files) => LivingCorpus::new(resolver.open(files)?),
+        Corpora::Files(files) => match <[StoredFile; 1]>::try_from(files) {
+            Ok([file]) => some_of(&file.open()?, arguments)?,
+            Err(files) => all_of(LivingCorpus::new(resolver.open(files)?), arguments)?,
+        },
     };
-    let named = ids_of(&corpus, &arguments.paths)?;
     let mut out = io::BufWriter::new(io::stdout().lock());
     for doc_ids in &named {
         for &doc_id in doc_ids {
@@ -90,11 +95,53 @@ fn write_document(corpus: &LivingCorpus, doc_id: u64, out: &mut impl Write) -> O
     Ok(())
 }
 
-/// Returns the ids of the documents that each of `names` refers to, in order.
-fn ids_of(corpus: &LivingCorpus, names: &[OsString]) -> Outcome<Vec<Vec<u64>>> {
+/// Returns `corpus`, and the ids of the documents that each path refers to.
+fn all_of(corpus: LivingCorpus, arguments: &Arguments) -> Outcome<(LivingCorpus, Vec<Vec<u64>>)> {
+    let there = (0..corpus.num_docs()).filter(|&doc_id| !corpus.is_dropped(doc_id));
+    let documents: Vec<(u64, &str)> =
+        there.filter_map(|doc_id| Some((doc_id, corpus.path(doc_id)?))).collect();
+    let named = ids_of(&documents, &arguments.paths)?;
+    Ok((corpus, named))
+}
+
+/// Variant of [`all_of`] for a corpus file. Opens only the segments with text that is written. The
+/// others are absent.
+fn some_of(file: &CorpusFile, arguments: &Arguments) -> Outcome<(LivingCorpus, Vec<Vec<u64>>)> {
+    let (name, footer, limits) = (&file.name, &file.footer, OpenLimits::default());
+    let mut paths: Vec<Vec<String>> = Vec::new();
+    for (segment_idx, meta) in footer.segments.iter().enumerate() {
+        let bytes = file.read(meta.paths_range())?;
+        let read = read_paths(name, footer, segment_idx, &bytes, &limits)?;
+        // The first path of a continued document was read with the segment before.
+        let is_new = |doc: &usize| *doc > 0 || !meta.continues;
+        let read = (0..read.len()).filter(is_new).filter_map(|doc| read.get(doc));
+        paths.push(read.map(str::to_owned).collect());
+    }
+    let documents: Vec<(u64, &str)> =
+        (0..).zip(paths.iter().flatten().map(String::as_str)).collect();
+    let named = ids_of(&documents, &arguments.paths)?;
+    let mut is_needed = vec![false; footer.segments.len()];
+    for &doc_id in named.iter().flatten().chain(&arguments.doc_ids) {
+        is_needed[footer.segments_of(doc_id)].fill(true);
+    }
+    let mut segments = Vec::with_capacity(is_needed.len());
+    for (segment_idx, (meta, is_needed)) in footer.segments.iter().zip(is_needed).enumerate() {
+        segments.push(Arc::new(match is_needed {
+            true => {
+                let bytes = file.read(meta.byte_range())?;
+                read_segment(name, footer, segment_idx, &bytes, &limits)?
+            }
+            false => Segment::absent(meta.num_docs as usize, meta.continues)?,
+        }));
+    }
+    Ok((LivingCorpus::new(Corpus::new(footer.profile, segments)), named))
+}
+
+/// Returns the ids of those `documents`, with their paths, that each of `names` refers to, in order.
+fn ids_of(documents: &[(u64, &str)], names: &[OsString]) -> Outcome<Vec<Vec<u64>>> {
     let mut found: HashMap<Cow<'_, str>, Vec<u64>> =
         names.iter().flat_map(|name| paths_of(name)).map(|path| (path, Vec::new())).collect();
-    for (doc_id, path) in document_paths(corpus) {
+    for &(doc_id, path) in documents {
         if let Some(doc_ids) = found.get_mut(path) {
             doc_ids.push(doc_id);
         }
@@ -105,7 +152,7 @@ fn ids_of(corpus: &LivingCorpus, names: &[OsString]) -> Outcome<Vec<Vec<u64>>> {
         doc_ids
             .next()
             .cloned()
-            .ok_or_else(|| unknown_path(corpus, &path_text(name.as_encoded_bytes())))
+            .ok_or_else(|| unknown_path(documents, &path_text(name.as_encoded_bytes())))
     };
     names.iter().map(ids_of).collect()
 }
@@ -117,14 +164,8 @@ fn paths_of(name: &OsStr) -> Vec<Cow<'_, str>> {
     name.to_str().map(Cow::Borrowed).into_iter().chain([of_file]).collect()
 }
 
-/// Returns the id and path of every document that is not dropped.
-fn document_paths(corpus: &LivingCorpus) -> impl Iterator<Item = (u64, &str)> {
-    let there = (0..corpus.num_docs()).filter(|&doc_id| !corpus.is_dropped(doc_id));
-    there.filter_map(|doc_id| Some((doc_id, corpus.path(doc_id)?)))
-}
-
-fn unknown_path(corpus: &LivingCorpus, path: &str) -> Failure {
-    let nearest = nearest_paths(path, document_paths(corpus).map(|(_, path)| path));
+fn unknown_path(documents: &[(u64, &str)], path: &str) -> Failure {
+    let nearest = nearest_paths(path, documents.iter().map(|&(_, path)| path));
     let hint = match nearest.is_empty() {
         true => "the corpus is empty".to_owned(),
         false => format!("the nearest are {}", nearest.join(", ")),

@@ -10,7 +10,7 @@ use tadoc::build::BuilderKind;
 use tadoc::format::{FileFooter, OpenLimits, read_dictionary, read_segment, read_segment_with};
 use tadoc::query::{
     Hit, Query, SearchOptions, SegmentWords, TextPattern, candidate_documents, count_by_document,
-    kwic, search, segments_for_document, segments_for_query, segments_for_texts,
+    kwic, search, segments_for_query, segments_for_texts,
 };
 use tadoc::read::extract;
 use tadoc::segment::Segment;
@@ -154,14 +154,15 @@ proptest! {
             prop_assert_eq!(found, with_fragment(all, fragment), "{}", fragment);
         }
         for id in 0..all.num_docs() {
-            let is_needed = segments_for_document(Some(id), &opened.words());
+            let places = opened.footer.segments_of(id);
+            let is_needed: Vec<bool> =
+                (0..all.segments().len()).map(|place| places.contains(&place)).collect();
             let some = opened.some(&is_needed);
             let text = extract(all, id, 0, u64::MAX).unwrap();
             prop_assert_eq!(extract(&some, id, 0, u64::MAX).unwrap(), text);
-            let num_parts = all.doc_parts(id).count();
-            prop_assert_eq!(is_needed.iter().filter(|&&is_needed| is_needed).count(), num_parts);
+            prop_assert_eq!(places.len(), all.doc_parts(id).count());
         }
-        prop_assert!(!segments_for_document(None, &opened.words()).contains(&true));
+        prop_assert!(opened.footer.segments_of(all.num_docs()).is_empty());
     }
 }
 

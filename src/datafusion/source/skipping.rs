@@ -31,9 +31,7 @@ use crate::source::{CorpusCache, Source};
 use crate::store::explain_missing;
 use crate::throughput::calibration::num_cores;
 use tadoc::format::{FileFooter, SegmentMeta, read_dictionary, read_segment_with};
-use tadoc::query::{
-    Query, SegmentWords, TextPattern, segments_for_document, segments_for_query, segments_for_texts,
-};
+use tadoc::query::{Query, SegmentWords, TextPattern, segments_for_query, segments_for_texts};
 use tadoc::segment::{DocumentFacts, Segment};
 use tadoc::text::Dictionary;
 
@@ -63,10 +61,14 @@ impl Sought {
             continues: meta.continues,
         });
         let words: Vec<_> = words.collect();
-        let is_needed = match self {
+        let is_needed: Vec<bool> = match self {
             Self::Query(query) => segments_for_query(query, &words),
             Self::Texts(demands) => segments_for_texts(demands, footer.profile, &words),
-            Self::Document(id) => segments_for_document(id.checked_sub(first_doc_id), &words),
+            Self::Document(id) => {
+                let doc = id.checked_sub(first_doc_id);
+                let places = doc.map_or(0..0, |doc| footer.segments_of(doc));
+                (0..words.len()).map(|place| places.contains(&place)).collect()
+            }
         };
         file.unopened.keys().copied().filter(|&place| is_needed[place]).collect()
     }

@@ -287,6 +287,21 @@ impl FileFooter {
         self.sum(|s| s.num_docs).saturating_sub(self.sum(|s| u64::from(s.continues)))
     }
 
+    /// Returns the places of the segments that have a part of document `doc`, counted from the first
+    /// one of the file. The range is empty if there is no such document.
+    pub fn segments_of(&self, doc: u64) -> Range<usize> {
+        let (mut num_docs, mut places) = (0, 0..0);
+        for (place, segment) in self.segments.iter().enumerate() {
+            let first = num_docs - u64::from(segment.continues && num_docs > 0);
+            num_docs = num_docs.max(first + segment.num_docs);
+            if (first..first + segment.num_docs).contains(&doc) {
+                let start = if places.is_empty() { place } else { places.start };
+                places = start..place + 1;
+            }
+        }
+        places
+    }
+
     /// Returns the length of the text in bytes.
     pub fn len_bytes(&self) -> u64 {
         self.sum(|s| s.len_bytes)

@@ -50,8 +50,8 @@ pub use batch::{OffsetLists, WordQuery, count_batch, search_batch};
 pub use kwic::{Context, ContextBatch, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, kwic, kwic_segments};
 pub use language::{Query, QueryLimits, WordPattern};
 pub use matching::{
-    DocSet, SegmentWords, TextPattern, candidate_docs, candidate_documents, segments_for_document,
-    segments_for_query, segments_for_texts,
+    DocSet, SegmentWords, TextPattern, candidate_docs, candidate_documents, segments_for_query,
+    segments_for_texts,
 };
 pub use options::{DEFAULT_MAX_HITS, SearchOptions};
 pub use search::{

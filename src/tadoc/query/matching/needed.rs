@@ -75,18 +75,6 @@ pub fn segments_for_texts(
     needed.collect()
 }
 
-/// Returns true for each of the successive `segments` of a file that has a part of document `doc`,
-/// counted from the first one of the file. `None` is a document of a file before.
-pub fn segments_for_document(doc: Option<u64>, segments: &[SegmentWords<'_>]) -> Vec<bool> {
-    let mut num_docs = 0;
-    let has_part = segments.iter().map(|segment| {
-        let first = num_docs - u64::from(segment.continues && num_docs > 0);
-        num_docs = num_docs.max(first + segment.num_docs);
-        doc.is_some_and(|doc| (first..first + segment.num_docs).contains(&doc))
-    });
-    has_part.collect()
-}
-
 /// Returns true for each segment of `chain` that `matches`, or shares a document with one that does.
 fn with_whole_documents(chain: &[SegmentWords<'_>], matches: &[bool]) -> Vec<bool> {
     let mut is_needed = matches.to_vec();

@@ -26,7 +26,7 @@ const QUERIES: [(&str, usize); 18] = [
     ("SELECT * FROM term_count('@', 'only0')", 3),
     ("SELECT * FROM term_count('@', '/only[12]/')", 2),
     ("SELECT text FROM extract('@', 2, 10, 30)", 3),
-    ("SELECT * FROM extract('@', 0, 0, 1000000)", 3),
+    ("SELECT length(text) FROM extract('@', 0, 0, 1000000)", 3),
     ("SELECT * FROM kwic('@', 'only2', width => 3)", 3),
     ("SELECT doc_id, path, bytes, words FROM documents('@') WHERE text LIKE '%only1%'", 3),
     ("SELECT path FROM documents('@') WHERE text LIKE '%only1%' OR text LIKE '%nly3%'", 2),

@@ -20,7 +20,7 @@ import subprocess
 import tempfile
 import time
 
-from documents import concatenate, read_documents, stage
+from documents import concatenate, document_paths, stage
 
 
 def measured(command):
@@ -36,9 +36,12 @@ def measured(command):
 
 
 def sample(folder):
-    """Returns the path of a document in the middle, a rare word, and a phrase of three words."""
-    documents = [(path, data) for path, data in read_documents(folder) if len(data) > 200]
-    path, data = documents[len(documents) // 2]
+    """Returns the path of a large document in the middle, a rare word, and a phrase of three words."""
+    paths = document_paths(folder)
+    large = (path for path in paths[len(paths) // 2 :] if os.path.getsize(os.path.join(folder, path)) > 1000)
+    path = next(large)
+    with open(os.path.join(folder, path), "rb") as file:
+        data = file.read()
     words = re.findall(rb"[a-z]{4,}", data)
     rare = max(words, key=len).decode()
     found = re.search(rb"[A-Za-z]+ [A-Za-z]+ [A-Za-z]+", data[len(data) // 2 :]) or re.search(rb"\w+ \w+", data)
@@ -52,7 +55,7 @@ def statements(path, rare, phrase):
     yield "term_count, rare word", f"SELECT count(*) FROM term_count('{{f}}', '{rare}')"
     yield "search, no such word", "SELECT count(*) FROM search('{f}', 'xqzzyvk')"
     yield "documents by path", f"SELECT count(*), sum(bytes), sum(words) FROM documents('{{f}}') WHERE path LIKE '%{name}'"
-    yield "extract 80 bytes", "SELECT extract_text('{f}', 0, 16, 80)"
+    yield "extract 80 bytes", "SELECT text FROM extract('{f}', 0, 16, 80)"
     yield "word_count", "SELECT count(*), sum(count) FROM word_count('{f}')"
 
 

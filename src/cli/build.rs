@@ -1,18 +1,19 @@
-//! Makes the binary smaller where the linker can: identical functions are folded, and relocations are packed.
+//! Makes the binary smaller where the linker can: identical functions are folded, relocations are packed.
 //!
 //! The dependencies are built without optimization, and many of their generics become the same code for
-//! different types. Measured on x86-64, `cargo build --bin tadoc`, all of our code at level 3: 188 MB become
-//! 156 MB, in the same time. A small program is linked and started first; where that fails (a linker without these options,
-//! a C library before glibc 2.36, a build for another machine), the binary is linked as usual.
+//! different types. Measured on x86-64, `cargo build --bin tadoc`, all of our code at level 3: 188 MB
+//! become 156 MB, in the same time. A small program is linked and started first. Where that fails (a
+//! linker without these options, a C library before glibc 2.36, a build for another machine), the binary
+//! is linked as usual.
 //!
-//! Folding may give two functions one address. Rust promises no distinct addresses, and no code here compares
-//! them.
+//! Folding may give two functions one address. Rust promises no distinct addresses, and no code here
+//! compares them.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::{env, fs, io};
 
-/// What is asked of the linker, as one argument of the C compiler that calls it.
+/// Options of the linker, as one argument of the C compiler that calls it.
 const LINK_ARG: &str = "-Wl,--icf=all,-z,pack-relative-relocs";
 
 fn main() {
@@ -46,7 +47,7 @@ fn can_link() -> io::Result<bool> {
     Ok(succeeds(&mut rustc) && succeeds(&mut Command::new(program)))
 }
 
-/// Returns if a command ends with 0.
+/// Returns true if a command ends with 0.
 fn succeeds(command: &mut Command) -> bool {
     command
         .stdout(Stdio::null())

@@ -11,7 +11,7 @@ use clap::Args;
 use tadoc::Corpus;
 use tadoc::edits::LivingCorpus;
 use tadoc::format::{OpenLimits, path_text, read_paths, read_segment};
-use tadoc::segment::Segment;
+use tadoc::segment::{Paths, Segment};
 
 use crate::failure::{Failure, Outcome};
 use crate::living::Living;
@@ -108,17 +108,16 @@ fn all_of(corpus: LivingCorpus, arguments: &Arguments) -> Outcome<(LivingCorpus,
 /// others are absent.
 fn some_of(file: &CorpusFile, arguments: &Arguments) -> Outcome<(LivingCorpus, Vec<Vec<u64>>)> {
     let (name, footer, limits) = (&file.name, &file.footer, OpenLimits::default());
-    let mut paths: Vec<Vec<String>> = Vec::new();
+    let mut paths: Vec<Paths> = Vec::with_capacity(footer.segments.len());
     for (segment_idx, meta) in footer.segments.iter().enumerate() {
         let bytes = file.read(meta.paths_range())?;
-        let read = read_paths(name, footer, segment_idx, &bytes, &limits)?;
-        // The first path of a continued document was read with the segment before.
-        let is_new = |doc: &usize| *doc > 0 || !meta.continues;
-        let read = (0..read.len()).filter(is_new).filter_map(|doc| read.get(doc));
-        paths.push(read.map(str::to_owned).collect());
+        paths.push(read_paths(name, footer, segment_idx, &bytes, &limits)?);
     }
-    let documents: Vec<(u64, &str)> =
-        (0..).zip(paths.iter().flatten().map(String::as_str)).collect();
+    let paths = footer.segments.iter().zip(&paths).flat_map(|(meta, paths)| {
+        // The path of a continued document stands in the segment before, too.
+        (usize::from(meta.continues)..paths.len()).filter_map(|doc| paths.get(doc))
+    });
+    let documents: Vec<(u64, &str)> = (0..).zip(paths).collect();
     let named = ids_of(&documents, &arguments.paths)?;
     let mut is_needed = vec![false; footer.segments.len()];
     for &doc_id in named.iter().flatten().chain(&arguments.doc_ids) {

@@ -97,7 +97,7 @@ pub struct Arguments {
     #[arg(long, default_value = "rounds", value_name = "NAME")]
     builder: BuilderKind,
 
-    /// Layout of the file: small, or fast (opens several times as fast, 1.1 to 1.7 times as large)
+    /// Layout of the file: small, or fast (opens faster, 1.1 to 1.7 times as large)
     #[arg(long, default_value = "small", value_name = "NAME")]
     layout: SegmentLayout,
 

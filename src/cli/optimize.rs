@@ -35,7 +35,7 @@ pub struct Arguments {
     #[arg(value_name = "CORPUS")]
     corpus: PathBuf,
 
-    /// Write everything in this layout: small, or fast (opens several times as fast)
+    /// Write everything in this layout: small, or fast (opens faster)
     ///
     /// The grammars of large segments stay as they are, so this takes little time. A corpus file is
     /// replaced by the new one when that is complete.

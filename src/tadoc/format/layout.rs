@@ -49,6 +49,7 @@ use crate::format::postscript::Postscript;
 use crate::format::section::{SectionKind, SectionMeta};
 use crate::format::segment_layout::SegmentLayout;
 use crate::segment::DocumentLength;
+use crate::segment::doc_ids::DocIds;
 use crate::text::TokenizerProfile;
 
 /// Codec of columns, which are stored unchanged: Parquet compresses its data.
@@ -105,22 +106,22 @@ impl SegmentMeta {
     /// `None` if the segment has no word counts tied to its grammar, because others must be
     /// compared with it.
     pub fn words_range(&self) -> Option<Range<u64>> {
-        self.section(SectionKind::Ties).filter(|ties| ties.codec == TIES_CODEC)?;
-        let counts = self.section(SectionKind::WordCounts)?;
-        let dictionary = self.section(SectionKind::Dictionary)?;
-        let start = dictionary.offset.min(counts.offset);
-        Some(start..dictionary.padded_end().max(counts.padded_end()))
+        self.tied_range(SectionKind::Dictionary, SectionKind::WordCounts)
     }
 
     /// Returns the range of the file that
     /// [`read_document_facts`](crate::format::read_document_facts) needs. Returns `None` if the
     /// segment has no document lengths tied to its grammar, because others must be compared with it.
     pub fn facts_range(&self) -> Option<Range<u64>> {
+        self.tied_range(SectionKind::Documents, SectionKind::DocumentLengths)
+    }
+
+    /// Returns the range of two neighbouring sections, or `None` if one is missing or they are not tied
+    /// to the grammar.
+    fn tied_range(&self, one: SectionKind, other: SectionKind) -> Option<Range<u64>> {
         self.section(SectionKind::Ties).filter(|ties| ties.codec == TIES_CODEC)?;
-        let lengths = self.section(SectionKind::DocumentLengths)?;
-        let documents = self.section(SectionKind::Documents)?;
-        let start = documents.offset.min(lengths.offset);
-        Some(start..documents.padded_end().max(lengths.padded_end()))
+        let (one, other) = (self.section(one)?, self.section(other)?);
+        Some(one.offset.min(other.offset)..one.padded_end().max(other.padded_end()))
     }
 
     /// Returns the range of the file that [`read_dictionary`](crate::format::read_dictionary) needs.
@@ -290,16 +291,14 @@ impl FileFooter {
     /// Returns the places of the segments that have a part of document `doc`, counted from the first
     /// one of the file. The range is empty if there is no such document.
     pub fn segments_of(&self, doc: u64) -> Range<usize> {
-        let (mut num_docs, mut places) = (0, 0..0);
-        for (place, segment) in self.segments.iter().enumerate() {
-            let first = num_docs - u64::from(segment.continues && num_docs > 0);
-            num_docs = num_docs.max(first + segment.num_docs);
-            if (first..first + segment.num_docs).contains(&doc) {
-                let start = if places.is_empty() { place } else { places.start };
-                places = start..place + 1;
-            }
-        }
-        places
+        let doc_ids = DocIds::new(self.segments.iter().map(|s| (s.continues, s.num_docs)));
+        let holds = |&place: &usize| {
+            let index = doc_ids.index_in(place, doc).map(|index| index as u64);
+            index.is_some_and(|index| index < self.segments[place].num_docs)
+        };
+        let mut places = doc_ids.segments_with(doc).filter(holds);
+        // No other segment lies between the parts of a document.
+        places.next().map_or(0..0, |first| first..places.next_back().unwrap_or(first) + 1)
     }
 
     /// Returns the length of the text in bytes.

@@ -182,12 +182,7 @@ pub fn read_words(
     limits: &OpenLimits,
 ) -> Result<Segment> {
     let meta = segment_meta(footer, segment_idx)?;
-    let (range, section) =
-        meta.words_range().zip(meta.section(SectionKind::WordCounts)).ok_or_else(|| {
-            let (got, allowed) =
-                (format!("{segment_idx}, without"), "a segment with tied word counts".into());
-            Error::InvalidArgument { name: "segment_idx", got, allowed }
-        })?;
+    let (range, section) = tied(meta, segment_idx, meta.words_range(), SectionKind::WordCounts)?;
     check_range(range.clone(), bytes)?;
     limits.check_memory(meta.words_memory_bytes())?;
     let dictionary_section = section_of(file, meta, SectionKind::Dictionary)?;
@@ -292,11 +287,7 @@ pub fn read_document_facts(
 ) -> Result<SegmentFacts> {
     let meta = segment_meta(footer, segment_idx)?;
     let (range, section) =
-        meta.facts_range().zip(meta.section(SectionKind::DocumentLengths)).ok_or_else(|| {
-            let (got, allowed) =
-                (format!("{segment_idx}, without"), "a segment with tied document lengths".into());
-            Error::InvalidArgument { name: "segment_idx", got, allowed }
-        })?;
+        tied(meta, segment_idx, meta.facts_range(), SectionKind::DocumentLengths)?;
     check_range(range.clone(), bytes)?;
     limits.check_memory(meta.facts_memory_bytes())?;
     let lengths = section_bytes(file, section, bytes, range.start)?;
@@ -326,6 +317,20 @@ pub fn read_paths(
     let section = section_of(file, meta, SectionKind::Documents)?;
     let bytes = section_bytes(file, section, bytes, section.offset)?;
     codecs::documents::decode(section.origin(file), section.codec, bytes, meta)
+}
+
+/// Returns `range` and the section of `kind`, which segment `segment_idx` must have, tied to its grammar.
+fn tied(
+    meta: &SegmentMeta,
+    segment_idx: usize,
+    range: Option<Range<u64>>,
+    kind: SectionKind,
+) -> Result<(Range<u64>, &SectionMeta)> {
+    range.zip(meta.section(kind)).ok_or_else(|| {
+        let (got, allowed) =
+            (format!("{segment_idx}, without"), format!("a segment with tied {}", kind.name()));
+        Error::InvalidArgument { name: "segment_idx", got, allowed }
+    })
 }
 
 fn segment_meta(footer: &FileFooter, segment_idx: usize) -> Result<&SegmentMeta> {

@@ -7,10 +7,10 @@ use crate::error::{Error, Result};
 
 /// Choice of the codecs of a segment.
 ///
-/// | layout | size | opening |
+/// | layout | size | a cold statement that opens a segment (`benches/peers/opening.py`) |
 /// | --- | --- | --- |
-/// | small | smallest | about 100 ns for each element of the grammar |
-/// | fast | 1.1 to 1.4 times as large | about a fifth of that |
+/// | small | smallest | |
+/// | fast | 1.1 to 1.7 times as large | 0.5 to 0.9 of the time |
 ///
 /// Every reader reads both, and one file may have segments of both.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 /// Ids of the documents of consecutive segments, counted from 0.
 #[derive(Debug, Clone, Default)]
-pub(super) struct DocIds {
+pub(crate) struct DocIds {
     /// Id of the first document (or continued part) of each segment.
     firsts: Vec<u64>,
     num_docs: u64,
@@ -14,7 +14,7 @@ impl DocIds {
     /// Numbers the documents of `segments` in order. Each segment has a flag that is true if its
     /// first document continues the last one before it, if there is one, and its number of
     /// documents.
-    pub(super) fn new(segments: impl ExactSizeIterator<Item = (bool, u64)>) -> Self {
+    pub(crate) fn new(segments: impl ExactSizeIterator<Item = (bool, u64)>) -> Self {
         let mut firsts = Vec::with_capacity(segments.len());
         let mut num_docs = 0u64;
         for (continues, docs_here) in segments {
@@ -30,13 +30,13 @@ impl DocIds {
 
     /// Returns the id of the first document (or continued part) of segment `segment_idx`.
     #[inline]
-    pub(super) fn first_of(&self, segment_idx: usize) -> u64 {
+    pub(crate) fn first_of(&self, segment_idx: usize) -> u64 {
         self.firsts[segment_idx]
     }
 
     /// Returns the number of documents.
     #[inline]
-    pub(super) fn num_docs(&self) -> u64 {
+    pub(crate) fn num_docs(&self) -> u64 {
         self.num_docs
     }
 
@@ -44,13 +44,13 @@ impl DocIds {
     /// there. Returns `None` if it lies before. The caller compares the position with the number of
     /// documents there.
     #[inline]
-    pub(super) fn index_in(&self, segment_idx: usize, doc_id: u64) -> Option<usize> {
+    pub(crate) fn index_in(&self, segment_idx: usize, doc_id: u64) -> Option<usize> {
         Some(doc_id.checked_sub(self.firsts[segment_idx])? as usize)
     }
 
     /// Returns the segments that may hold parts of document `doc_id`. Each other segment holds none.
     #[inline]
-    pub(super) fn segments_with(&self, doc_id: u64) -> Range<usize> {
+    pub(crate) fn segments_with(&self, doc_id: u64) -> Range<usize> {
         let last = self.firsts.partition_point(|&first| first <= doc_id);
         let begins = self.firsts[..last].partition_point(|&first| first < doc_id);
         begins.saturating_sub(1)..last

@@ -25,7 +25,7 @@
 
 mod cache;
 pub(crate) mod dag;
-mod doc_ids;
+pub(crate) mod doc_ids;
 mod facts;
 
 pub use dag::{

@@ -145,7 +145,9 @@ impl Dag {
             num_steps: 0,
         }));
         let totals = add_rules(&grammar, &mut sums)?;
-        let lens = sums.iter().map(|sums| sums.lens).collect();
+        // Collected in place, so that both arrays never exist at the same time.
+        let mut lens: Vec<Lens> = sums.into_iter().map(|sums| sums.lens).collect();
+        lens.shrink_to_fit();
         Ok((Self { grammar, num_words, lens }, totals))
     }
 

@@ -161,13 +161,16 @@ pub fn own_sources() -> Vec<Document> {
 
 /// Reads the corpora of the project's machines, each with its name.
 ///
-/// The folder is `TADOC_CORPORA`, or `../shared/corpora`. If it does not exist, the function prints
+/// `TADOC_CORPORA` names the folder. Without it, or if the folder does not exist, the function prints
 /// a note and returns no corpora.
 pub fn real_corpora() -> Vec<(String, Vec<Document>)> {
-    let beside = || root().join("../shared/corpora");
-    let folder = std::env::var_os("TADOC_CORPORA").map_or_else(beside, PathBuf::from);
+    let Some(folder) = std::env::var_os("TADOC_CORPORA") else {
+        println!("skipped: TADOC_CORPORA names no folder of corpora");
+        return Vec::new();
+    };
+    let folder = root().join(folder);
     let Ok(entries) = fs::read_dir(&folder) else {
-        println!("skipped: no corpora at {}; TADOC_CORPORA names another folder", folder.display());
+        println!("skipped: TADOC_CORPORA names {}, which cannot be read", folder.display());
         return Vec::new();
     };
     let mut folders: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();

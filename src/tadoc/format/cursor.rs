@@ -16,7 +16,16 @@
 //! # Ok::<(), tadoc::Error>(())
 //! ```
 
+use std::cell::RefCell;
+
+use zstd::bulk::Decompressor;
+
 use crate::error::{Error, Result};
+
+thread_local! {
+    /// Unpacks the streams of a thread. It clears 95 KB when it is made, more than most streams have.
+    static UNPACKER: RefCell<Decompressor<'static>> = RefCell::default();
+}
 
 /// Origin of some bytes, for error messages.
 #[derive(Debug, Clone, Copy)]
@@ -158,7 +167,8 @@ impl<'a> Cursor<'a> {
                 format!("expected a stream of at most {max_len} bytes, {raw_len} declared");
             return Err(at.fault(reason));
         }
-        let raw = zstd::bulk::decompress(packed, raw_len as usize)
+        let raw = UNPACKER
+            .with_borrow_mut(|unpacker| unpacker.decompress(packed, raw_len as usize))
             .map_err(|e| at.fault(format!("expected a zstd frame: {e}")))?;
         if raw.len() as u64 != raw_len {
             let got = raw.len();

@@ -7,8 +7,12 @@
 //! nothing else, and working threads wait for no other thread.
 
 use std::num::NonZero;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread;
+
+/// Cores of this process. Linux reads the files of the control group for each question, 20 µs.
+static NUM_CORES: LazyLock<usize> =
+    LazyLock::new(|| thread::available_parallelism().map_or(1, NonZero::get));
 
 /// Calls `work` with the number and the items of each chunk of `chunk_len` items. The last chunk
 /// may be shorter. Returns the results in order. It uses all cores, or fewer if threads cannot be
@@ -18,8 +22,7 @@ pub(super) fn map_chunks<T: Send, R: Send>(
     chunk_len: usize,
     work: impl Fn(usize, &mut [T]) -> R + Sync,
 ) -> Vec<R> {
-    let num_cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let num_threads = items.len().div_ceil(chunk_len).min(num_cores);
+    let num_threads = items.len().div_ceil(chunk_len).min(*NUM_CORES);
     let waiting = Mutex::new(items.chunks_mut(chunk_len).enumerate());
     let done = Mutex::new(Vec::new());
     let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();

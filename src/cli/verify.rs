@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use datafusion_tadoc::mask_secrets;
 use tadoc::Error;
-use tadoc::format::{OpenLimits, SectionMeta, check_header, read_columns, read_segment};
+use tadoc::format::{OpenLimits, SectionMeta, check_header, read_columns, verify_segment};
 use tadoc_store::{Part, Version};
 
 use crate::display::{bytes, grouped, plain, plural};
@@ -215,7 +215,7 @@ fn verify_file(file: &CorpusFile, report: &mut Report) {
         report.note(failure);
     }
     for segment_idx in 0..footer.segments.len() {
-        if let Err(failure) = verify_segment(file, segment_idx, report) {
+        if let Err(failure) = report_segment(file, segment_idx, report) {
             report.note(failure);
         }
     }
@@ -231,7 +231,7 @@ fn verify_header(file: &CorpusFile) -> Outcome {
     Ok(check_header(&file.name, &header)?)
 }
 
-fn verify_segment(file: &CorpusFile, segment_idx: usize, report: &mut Report) -> Outcome {
+fn report_segment(file: &CorpusFile, segment_idx: usize, report: &mut Report) -> Outcome {
     let meta = &file.footer.segments[segment_idx];
     let range = meta.byte_range();
     let stored = file.read(range.clone())?;
@@ -245,7 +245,7 @@ fn verify_segment(file: &CorpusFile, segment_idx: usize, report: &mut Report) ->
         is_sound &= is_right;
     }
     let decoded =
-        read_segment(&file.name, &file.footer, segment_idx, &stored, &OpenLimits::default());
+        verify_segment(&file.name, &file.footer, segment_idx, &stored, &OpenLimits::default());
     match decoded {
         Ok(_) if is_sound => Ok(()),
         Ok(_) => {

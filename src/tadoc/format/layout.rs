@@ -189,7 +189,7 @@ impl SegmentMeta {
         [
             // Open rules and the root, closed rules.
             self.num_elements.saturating_mul(8),
-            // Peak while the grammar is decoded, which exceeds the 17 bytes of the DAG: growing
+            // Peak while the grammar is decoded, which exceeds the 8 bytes of the DAG: growing
             // recency 24, prediction 8, unseen 4.
             ids.saturating_mul(36),
             // Offsets, and open rules while they grow.

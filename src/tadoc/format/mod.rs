@@ -59,7 +59,7 @@ pub use limits::OpenLimits;
 pub use path_text::{path_bytes, path_text};
 pub use reader::{
     read_columns, read_dictionary, read_document_facts, read_paths, read_segment,
-    read_segment_with, read_words,
+    read_segment_with, read_words, verify_segment,
 };
 pub use section::{SectionKind, SectionMeta};
 pub use segment_layout::SegmentLayout;

@@ -25,7 +25,6 @@ use crate::format::layout::{COLUMNS_CODEC, FileFooter, FooterOutcome, SegmentMet
 use crate::format::limits::OpenLimits;
 use crate::format::section::{ALIGNMENT, SectionKind, SectionMeta};
 use crate::grammar::Grammar;
-use crate::segment::dag::Totals;
 use crate::segment::{Corpus, Dag, DocumentLength, Paths, Segment, SegmentFacts};
 use crate::text::{Dictionary, TokenizerProfile};
 
@@ -45,8 +44,25 @@ pub fn read_segment(
     let stored = StoredSegment::new(file, footer, segment_idx, bytes, SegmentMeta::byte_range)?;
     limits.check_memory(stored.meta.memory_bytes())?;
     stored.check_sections(|_| true)?;
-    let (dictionary, grammar) = rayon::join(|| stored.dictionary(), || stored.grammar());
-    stored.segment(dictionary?, grammar?)
+    stored.decode()
+}
+
+/// Variant of [`read_segment`] that also compares the numbers that are stored beside the grammar with
+/// those of the grammar: tokens, counts of words, lengths of documents. Statements read either.
+///
+/// # Errors
+/// Same as [`read_segment`].
+pub fn verify_segment(
+    file: &str,
+    footer: &FileFooter,
+    segment_idx: usize,
+    bytes: &[u8],
+    limits: &OpenLimits,
+) -> Result<Segment> {
+    let segment = read_segment(file, footer, segment_idx, bytes, limits)?;
+    let stored = StoredSegment::new(file, footer, segment_idx, bytes, SegmentMeta::byte_range)?;
+    stored.check_numbers(&segment)?;
+    Ok(segment)
 }
 
 /// Decodes the dictionary of segment `segment_idx` of `file`. `bytes` must be exactly its
@@ -138,6 +154,11 @@ impl<'a> StoredSegment<'a> {
         decode_grammar(self.file, section, bytes, self.meta)
     }
 
+    fn decode(&self) -> Result<Segment> {
+        let (dictionary, grammar) = rayon::join(|| self.dictionary(), || self.grammar());
+        self.segment(dictionary?, grammar?)
+    }
+
     /// Decodes what is left, and builds the segment.
     fn segment(&self, dictionary: Dictionary, grammar: Grammar) -> Result<Segment> {
         let (file, meta) = (self.file, self.meta);
@@ -145,24 +166,33 @@ impl<'a> StoredSegment<'a> {
         let (section, bytes) = self.section(SectionKind::Documents)?;
         let paths = codecs::documents::decode(section.origin(file), section.codec, bytes, meta)?;
         // The decoders return only grammars whose rules are all used.
-        let (dag, totals) = Dag::from_decoded(grammar, meta.num_words, dictionary.lengths())
+        let (dag, steep_rule) = Dag::from_decoded(grammar, meta.num_words, dictionary.lengths())
             .map_err(|e| grammar_at.fault(0, e.to_string()))?;
-        check_totals(grammar_at, meta, totals, &dag)?;
+        check_totals(grammar_at, meta, &dag)?;
+        refuse_steep_rule(grammar_at, steep_rule)?;
+        Ok(Segment::new(dictionary, dag, paths, meta.continues))
+    }
+
+    /// Compares the numbers that are stored beside the grammar with those of the grammar.
+    fn check_numbers(&self, segment: &Segment) -> Result<()> {
+        let (file, meta) = (self.file, self.meta);
+        let grammar_at = section_of(file, meta, SectionKind::Grammar)?.origin(file);
+        let weights = segment.weights_or_derive();
+        let terminals = &weights[..segment.dag.num_terminals() as usize];
+        let num_tokens = terminals.iter().try_fold(0u64, |sum, &weight| sum.checked_add(weight));
+        let num_tokens = num_tokens.ok_or_else(|| grammar_at.fault(0, "more than 2^64 tokens"))?;
+        check_total(grammar_at, "tokens", meta.num_tokens, num_tokens)?;
         if meta.section(SectionKind::DocumentLengths).is_some() {
             let (section, bytes) = self.section(SectionKind::DocumentLengths)?;
-            check_lengths(
-                section.origin(file),
-                &document_lengths(file, section, bytes, meta)?,
-                &dag,
-            )?;
+            let lengths = document_lengths(file, section, bytes, meta)?;
+            check_lengths(section.origin(file), &lengths, &segment.dag)?;
         }
-        let segment = Segment::new(dictionary, dag, paths, meta.continues);
         if meta.section(SectionKind::WordCounts).is_some() {
             let (section, bytes) = self.section(SectionKind::WordCounts)?;
             let counts = word_counts(file, section, bytes, &segment.dictionary, meta)?;
-            check_word_counts(section.origin(file), &counts, segment.weights_or_derive())?;
+            check_word_counts(section.origin(file), &counts, weights)?;
         }
-        Ok(segment)
+        Ok(())
     }
 }
 
@@ -393,7 +423,7 @@ impl Corpus {
         let segments = (0..footer.segments.len()).into_par_iter().map(|i| {
             let range = footer.segments[i].byte_range();
             let bytes = &bytes[range.start as usize..range.end as usize];
-            read_segment(file, &footer, i, bytes, limits).map(Arc::new)
+            verify_segment(file, &footer, i, bytes, limits).map(Arc::new)
         });
         let corpus = Self::new(footer.profile, segments.collect::<Result<_>>()?);
         Ok((footer, corpus))
@@ -425,7 +455,7 @@ impl Corpus {
         let segments = (0..footer.segments.len()).into_par_iter().map(|i| {
             let range = footer.segments[i].byte_range();
             let bytes = source.read(range.start, range.end - range.start)?;
-            read_segment(&source.name, &footer, i, &bytes, limits).map(Arc::new)
+            verify_segment(&source.name, &footer, i, &bytes, limits).map(Arc::new)
         });
         let corpus = Self::new(footer.profile, segments.collect::<Result<_>>()?);
         Ok((footer, corpus))
@@ -534,22 +564,23 @@ fn check_words(
 }
 
 /// Compares the totals in the footer with those of the decoded segment.
-///
+fn check_totals(place: Origin<'_>, meta: &SegmentMeta, dag: &Dag) -> Result<()> {
+    check_total(place, "words", meta.num_word_tokens, dag.len_words(dag.num_terminals()))?;
+    check_total(place, "bytes", meta.len_bytes, root_len_bytes(dag))
+}
+
+fn check_total(place: Origin<'_>, what: &str, expected: u64, got: u64) -> Result<()> {
+    match expected == got {
+        true => Ok(()),
+        false => Err(place.fault(0, format!("expected {expected} {what} of text, got {got}"))),
+    }
+}
+
 /// Refuses rules that take many steps and yield almost no text: chains of rules of one element,
 /// runs of the empty separator. With 20,000 of either, a file of 500 bytes made a passage of 20 KB
 /// take 3 seconds.
-fn check_totals(place: Origin<'_>, meta: &SegmentMeta, totals: Totals, dag: &Dag) -> Result<()> {
-    let num_tokens = totals.num_tokens.ok_or_else(|| place.fault(0, "more than 2^64 tokens"))?;
-    for (what, expected, got) in [
-        ("tokens", meta.num_tokens, num_tokens),
-        ("words", meta.num_word_tokens, dag.len_words(dag.num_terminals())),
-        ("bytes", meta.len_bytes, root_len_bytes(dag)),
-    ] {
-        if expected != got {
-            return Err(place.fault(0, format!("expected {expected} {what} of text, got {got}")));
-        }
-    }
-    match totals.steep_rule {
+fn refuse_steep_rule(place: Origin<'_>, steep_rule: Option<(u64, u64)>) -> Result<()> {
+    match steep_rule {
         None => Ok(()),
         Some((num_steps, len_bytes)) => {
             let reason = format!(

@@ -7,9 +7,7 @@
 //!
 //! ```text
 //! element      0 .. num_words .. num_terminals .. num_elements
-//! bytes        of the expansion, including implied blanks inside it
-//! words        of the expansion; above them
-//! edge         bit 62: begins with a word, bit 63: ends with a word
+//! lens         bytes of the expansion, including implied blanks inside it; words; edge class
 //! ```
 //!
 //! A single blank between two words is not stored (spaceless model, de Moura et al., TOIS 2000). If
@@ -26,6 +24,7 @@ mod doc_words;
 mod edge_words;
 mod expansion;
 mod inverse;
+mod lens;
 mod prefix;
 mod root_hints;
 mod text_runs;
@@ -41,58 +40,15 @@ pub use text_runs::{Cursor, Next, TEXT_SLACK, TextRuns};
 use crate::error::{Error, Result};
 use crate::grammar::Grammar;
 use crate::ids::{DocId, RuleId};
+use crate::segment::dag::lens::Lens;
 use crate::segment::facts::DocumentLength;
-
-const BEGINS_WITH_WORD: u64 = 1 << 62;
-const ENDS_WITH_WORD: u64 = 1 << 63;
-/// Bits of the number of words.
-const WORDS: u64 = BEGINS_WITH_WORD - 1;
 
 /// A validated grammar with lengths and edge classes. It never changes.
 #[derive(Debug)]
 pub struct Dag {
     grammar: Grammar,
     num_words: u32,
-    lens: Vec<Lens>,
-}
-
-/// Length of an element's expansion. One load finds all of it.
-#[derive(Debug, Clone, Copy, Default)]
-struct Lens {
-    bytes: u64,
-    /// Number of words, and the edge class in the two highest bits.
-    words_and_edge: u64,
-}
-
-impl Lens {
-    fn of_terminal(len_bytes: u32, is_word: bool) -> Self {
-        let words_and_edge = if is_word { BEGINS_WITH_WORD | ENDS_WITH_WORD | 1 } else { 0 };
-        Self { bytes: len_bytes.into(), words_and_edge }
-    }
-}
-
-/// Totals of a text that a grammar describes, which are known once all rules were visited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Totals {
-    /// Number of tokens, or `None` if it is 2^64 or more.
-    pub num_tokens: Option<u64>,
-    /// A rule other than the root with more than [`MAX_STEPS_PER_BYTE`] elements below it for each
-    /// byte: the number of elements, and the number of bytes.
-    pub steep_rule: Option<(u64, u64)>,
-}
-
-/// Greatest number of elements below a rule, including those of inner rules, for each byte of its
-/// expansion. Rules of two elements or more over tokens of real text take at most 6 steps for each
-/// byte.
-const MAX_STEPS_PER_BYTE: u64 = 64;
-
-/// Sums over the expansion of an element, while the rules are visited.
-#[derive(Debug, Clone, Copy, Default)]
-struct Sums {
     lens: Lens,
-    num_tokens: u64,
-    /// Number of elements below it.
-    num_steps: u64,
 }
 
 impl Dag {
@@ -113,13 +69,14 @@ impl Dag {
         Ok(Self::derive(grammar, num_words, terminal_len_bytes)?.0)
     }
 
-    /// Variant of [`new`](Self::new) for grammars whose rules are all used. Returns the totals of the
-    /// text, too.
+    /// Variant of [`new`](Self::new) for grammars whose rules are all used. Returns also the elements
+    /// and the bytes of a steep rule, if there is one: walks of it take many steps and yield almost no
+    /// text.
     pub(crate) fn from_decoded(
         grammar: Grammar,
         num_words: u32,
         terminal_len_bytes: impl ExactSizeIterator<Item = u32>,
-    ) -> Result<(Self, Totals)> {
+    ) -> Result<(Self, Option<(u64, u64)>)> {
         grammar.validate()?;
         Self::derive(grammar, num_words, terminal_len_bytes)
     }
@@ -129,7 +86,7 @@ impl Dag {
         grammar: Grammar,
         num_words: u32,
         terminal_len_bytes: impl ExactSizeIterator<Item = u32>,
-    ) -> Result<(Self, Totals)> {
+    ) -> Result<(Self, Option<(u64, u64)>)> {
         let num_terminals = grammar.num_terminals as usize;
         if terminal_len_bytes.len() != num_terminals || num_words > grammar.num_terminals {
             return Err(Error::InvalidArgument {
@@ -138,17 +95,8 @@ impl Dag {
                 allowed: format!("{num_terminals} terminals, words first"),
             });
         }
-        let mut sums = Vec::with_capacity(num_terminals + grammar.num_rules());
-        sums.extend((0..).zip(terminal_len_bytes).map(|(id, len_bytes)| Sums {
-            lens: Lens::of_terminal(len_bytes, id < num_words),
-            num_tokens: 1,
-            num_steps: 0,
-        }));
-        let totals = add_rules(&grammar, &mut sums)?;
-        // Collected in place, so that both arrays never exist at the same time.
-        let mut lens: Vec<Lens> = sums.into_iter().map(|sums| sums.lens).collect();
-        lens.shrink_to_fit();
-        Ok((Self { grammar, num_words, lens }, totals))
+        let (lens, steep_rule) = Lens::new(&grammar, num_words, terminal_len_bytes)?;
+        Ok((Self { grammar, num_words, lens }, steep_rule))
     }
 
     /// Creates a graph of words and separators with these lengths, without rules and documents.
@@ -223,93 +171,33 @@ impl Dag {
     /// [`PrefixSums::doc_len_bytes`] for documents.
     #[inline]
     pub fn len_bytes(&self, element: u32) -> u64 {
-        self.lens[element as usize].bytes
+        self.lens.of(element).bytes
     }
 
     /// Returns the number of words in the element's expansion.
     #[inline]
     pub fn len_words(&self, element: u32) -> u64 {
-        self.lens[element as usize].words_and_edge & WORDS
+        self.lens.of(element).words
     }
 
     /// Returns true if the expansion begins with a word.
     #[inline]
     pub fn begins_with_word(&self, element: u32) -> bool {
-        self.lens[element as usize].words_and_edge & BEGINS_WITH_WORD != 0
+        self.lens.begins_with_word(element)
     }
 
     /// Returns true if the expansion ends with a word.
     #[inline]
     pub fn ends_with_word(&self, element: u32) -> bool {
-        self.lens[element as usize].words_and_edge & ENDS_WITH_WORD != 0
+        self.lens.ends_with_word(element)
     }
 
     /// Returns the number of bytes of memory in use.
     pub fn memory_bytes(&self) -> usize {
         let grammar = &self.grammar;
         4 * (grammar.rule_offsets.len() + grammar.symbols.len() + grammar.doc_offsets.len())
-            + size_of::<Lens>() * self.num_elements()
+            + self.lens.memory_bytes()
     }
-}
-
-/// Appends the sums of the rules to `sums`, which has those of the terminals, and returns the totals.
-/// Children come before parents: one backward sweep with one load for each element.
-fn add_rules(grammar: &Grammar, sums: &mut Vec<Sums>) -> Result<Totals> {
-    let mut totals = Totals { num_tokens: Some(0), steep_rule: None };
-    sums.resize(sums.len() + grammar.num_rules(), Sums::default());
-    for rule_id in grammar.rule_ids().rev() {
-        let rule = grammar.rule(rule_id);
-        let mut all = Sums { num_steps: rule.len() as u64, ..Sums::default() };
-        let (mut edge_before, mut num_blanks) = (0, 0);
-        let (mut are_bytes_too_many, mut are_tokens_too_many) = (false, false);
-        // Bits of all sums of words on the way. Each number has at most 62 bits, so the first sum that
-        // has more has 63, and the bits show it, even if later sums wrap.
-        let mut word_bits = 0;
-        for &element in rule {
-            let Sums { lens, num_tokens, num_steps } = sums[element as usize];
-            let edge = lens.words_and_edge;
-            num_blanks += edge_before >> 63 & edge >> 62 & 1;
-            let (bytes, wraps) = all.lens.bytes.overflowing_add(lens.bytes);
-            all.lens.bytes = bytes;
-            are_bytes_too_many |= wraps;
-            all.lens.words_and_edge = all.lens.words_and_edge.wrapping_add(edge & WORDS);
-            word_bits |= all.lens.words_and_edge;
-            // A rule without bytes is refused below, so tokens exceed 2^64 only in the root.
-            let (num_tokens, wraps) = all.num_tokens.overflowing_add(num_tokens);
-            all.num_tokens = num_tokens;
-            are_tokens_too_many |= wraps;
-            all.num_steps = all.num_steps.saturating_add(num_steps);
-            edge_before = edge;
-        }
-        let (bytes, wraps) = all.lens.bytes.overflowing_add(num_blanks);
-        all.lens.bytes = bytes;
-        if are_tokens_too_many {
-            totals.num_tokens = None;
-        }
-        if are_bytes_too_many || wraps || word_bits > WORDS {
-            return Err(too_long(rule_id));
-        }
-        // Empty separators never touch, so no builder makes a rule of them alone. Without such
-        // rules the bytes of an expansion bound every walk over it.
-        if rule_id != RuleId::ROOT && all.lens.bytes == 0 {
-            return Err(Error::InvalidArgument {
-                name: "symbols",
-                got: format!("rule {rule_id}, which expands to nothing"),
-                allowed: "rules that expand to one byte or more".into(),
-            });
-        }
-        if rule_id != RuleId::ROOT
-            && all.num_steps > all.lens.bytes.saturating_mul(MAX_STEPS_PER_BYTE)
-        {
-            totals.steep_rule.get_or_insert((all.num_steps, all.lens.bytes));
-        }
-        let head = rule.first().map_or(0, |&first| sums[first as usize].lens.words_and_edge);
-        all.lens.words_and_edge |= head & BEGINS_WITH_WORD | edge_before & ENDS_WITH_WORD;
-        sums[grammar.element_of(rule_id) as usize] = all;
-    }
-    let root = sums[grammar.num_terminals as usize];
-    totals.num_tokens = totals.num_tokens.map(|_| root.num_tokens);
-    Ok(totals)
 }
 
 /// Checks that every rule except the root is used. As rules refer only forward, every rule is then
@@ -333,14 +221,6 @@ fn check_every_rule_is_used(grammar: &Grammar) -> Result<()> {
     }
 }
 
-fn too_long(rule_id: RuleId) -> Error {
-    Error::InvalidArgument {
-        name: "symbols",
-        got: format!("an expansion of rule {rule_id} past 2^64 bytes or 2^62 words"),
-        allowed: "expansions below 2^64 bytes and 2^62 words".into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -356,7 +236,11 @@ mod tests {
         Dag::new(grammar, num_words, terminal_len_bytes.iter().copied()).unwrap()
     }
 
-    fn grammar_of(rules: Vec<Vec<u32>>, doc_offsets: &[u32], num_terminals: u32) -> Grammar {
+    pub(super) fn grammar_of(
+        rules: Vec<Vec<u32>>,
+        doc_offsets: &[u32],
+        num_terminals: u32,
+    ) -> Grammar {
         let mut rule_offsets = vec![0];
         for rule in &rules {
             rule_offsets.push(rule_offsets.last().unwrap() + rule.len() as u32);

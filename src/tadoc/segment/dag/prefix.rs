@@ -22,7 +22,7 @@ use std::ops::Range;
 use crate::grammar::Grammar;
 use crate::ids::DocId;
 use crate::segment::Dag;
-use crate::segment::dag::WORDS;
+use crate::segment::dag::lens::Len;
 use crate::segment::dag::root_hints::RootHints;
 use crate::segment::dag::threads::map_chunks;
 
@@ -290,9 +290,8 @@ impl PrefixSums {
 fn fill(dag: &Dag, first: usize, blocks: &mut [Block], blanks: &mut [u64]) -> [u64; 2] {
     mark_starts(&dag.grammar, first, blanks);
     let symbols = &dag.grammar.symbols[..];
-    let lens_of = |element: u32| dag.lens[element as usize];
-    let mut edge_before =
-        first.checked_sub(1).map_or(0, |before| lens_of(symbols[before]).words_and_edge);
+    let mut before =
+        first.checked_sub(1).map_or_else(Len::default, |before| dag.lens.of(symbols[before]));
     let mut sums = [0u64; 2];
     for (block, at) in blocks.iter_mut().zip((0..).step_by(BLOCK_LEN)) {
         let elements = &symbols[first + at..];
@@ -302,17 +301,16 @@ fn fill(dag: &Dag, first: usize, blocks: &mut [Block], blanks: &mut [u64]) -> [u
         let mut since = [0u64; 2];
         let mut block_blanks = 0;
         for (i, (slot, &element)) in block.packed.iter_mut().zip(elements).enumerate() {
-            let lens = lens_of(element);
-            let edge = lens.words_and_edge;
-            let blank = edge_before >> 63 & edge >> 62 & !starts >> i & 1;
+            let len = dag.lens.of(element);
+            let blank = len.blank_after(before) & !starts >> i;
             block_blanks |= blank << i;
             match i {
                 0 => sums[0] = sums[0].wrapping_add(blank),
                 _ => since[0] = since[0].wrapping_add(blank),
             }
             *slot = packed(since, blank);
-            since = added(since, [lens.bytes, edge & WORDS]);
-            edge_before = edge;
+            since = added(since, [len.bytes, len.words]);
+            before = len;
         }
         block.packed[elements.len()..].fill(packed(since, 0));
         block.sums = sums;

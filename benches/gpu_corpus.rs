@@ -273,7 +273,7 @@ fn queries(segment: &Segment) -> Vec<PassageQuery> {
     let num_docs = segment.dag.grammar().num_docs();
     let query = |_| {
         let doc = DocId::from_index(random.below(num_docs));
-        let len = segment.doc_len_bytes_or_derive(doc) as usize;
+        let len = segment.doc_length_or_derive(doc).len_bytes as usize;
         let offset = random.below((len + 1).saturating_sub(QUERY_BYTES as usize).max(1)) as u64;
         PassageQuery { doc, offset, len_bytes: QUERY_BYTES }
     };

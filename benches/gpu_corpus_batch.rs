@@ -161,7 +161,7 @@ impl Bench<'_> {
     /// Returns a random document and an offset in it.
     fn place(&self, random: &mut Random) -> (DocId, u64) {
         let doc = DocId::from_index(random.below(self.segment.dag.grammar().num_docs()));
-        let len = self.segment.doc_len_bytes_or_derive(doc) as usize;
+        let len = self.segment.doc_length_or_derive(doc).len_bytes as usize;
         (doc, random.below(len.saturating_sub(QUERY_BYTES as usize).max(1)) as u64)
     }
 

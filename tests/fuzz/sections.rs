@@ -208,8 +208,8 @@ fn check_words(words: &Segment, segment: &Segment) {
 fn check_facts(facts: &SegmentFacts, segment: &Segment) {
     assert_eq!((&facts.paths, facts.continues), (&segment.paths, segment.continues));
     let lengths = segment.dag.grammar().docs().map(|doc| DocumentLength {
-        len_bytes: segment.doc_len_bytes_or_derive(doc),
-        num_words: segment.doc_len_words_or_derive(doc),
+        len_bytes: segment.doc_length_or_derive(doc).len_bytes,
+        num_words: segment.doc_length_or_derive(doc).num_words,
     });
     assert_eq!(facts.lengths, lengths.collect::<Vec<_>>());
 }

@@ -177,11 +177,11 @@ fn the_cpu_has_an_answer_to_each_case() {
         let cpu = corpus_of(&segment);
         for query in queries(&segment, &mut random, 40) {
             let passage = extract(&cpu, query.doc.into(), query.offset, query.len_bytes).unwrap();
-            let left = segment.doc_len_bytes_or_derive(query.doc) - query.offset;
+            let left = segment.doc_length_or_derive(query.doc).len_bytes - query.offset;
             assert_eq!(passage.len() as u64, query.len_bytes.min(left), "{name}");
         }
         let pairs = sequence_counts(&name, &segment, 2);
-        let num_pairs = |doc| segment.doc_len_words_or_derive(doc).saturating_sub(1);
+        let num_pairs = |doc| segment.doc_length_or_derive(doc).num_words.saturating_sub(1);
         let expected = segment.dag.grammar().docs().map(num_pairs).sum::<u64>();
         assert_eq!(pairs.counts().iter().sum::<u64>(), expected, "{name}");
     }
@@ -250,7 +250,7 @@ fn queries(segment: &Segment, random: &mut Random, num_queries: usize) -> Vec<Pa
     let num_docs = segment.dag.grammar().num_docs();
     let query = |at: usize| {
         let doc = DocId::from_index(random.below(num_docs));
-        let len = segment.doc_len_bytes_or_derive(doc);
+        let len = segment.doc_length_or_derive(doc).len_bytes;
         let offset = (random.below(1 << 40) as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15) % (len + 1);
         let (offset, len_bytes) = match at % 8 {
             0 => (0, 300),
@@ -301,7 +301,7 @@ fn passages_that_are_not_there_are_refused() {
     let (one, other) = (built(1, 10), built(2, 10));
     let corpus = upload(&device, &one);
     let reader = corpus.passages().unwrap();
-    let len = one.doc_len_bytes_or_derive(3.into());
+    let len = one.doc_length_or_derive(3.into()).len_bytes;
     let refused = |doc: u32, offset| {
         let query = PassageQuery { doc: doc.into(), offset, len_bytes: 1 };
         matches!(reader.batch(&[query]), Err(GpuError::Mismatch { .. }))

@@ -106,7 +106,10 @@ impl CorpusText {
             dictionary,
             num_root: grammar.root().len(),
             num_symbols: grammar.symbols.len(),
-            doc_lens: grammar.docs().map(|doc| segment.doc_len_bytes_or_derive(doc)).collect(),
+            doc_lens: grammar
+                .docs()
+                .map(|doc| segment.doc_length_or_derive(doc).len_bytes)
+                .collect(),
             grammar: corpus.arrays.clone(),
             corpus: corpus.clone(),
         };

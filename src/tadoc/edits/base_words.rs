@@ -80,7 +80,7 @@ fn climb<const OFFSETS: bool>(
             }
         }
         if parts.peek().is_some() {
-            part_start = part_start.wrapping_add(segment.doc_len_bytes_or_derive(doc));
+            part_start = part_start.wrapping_add(segment.doc_length_or_derive(doc).len_bytes);
         }
     }
     true

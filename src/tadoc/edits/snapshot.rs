@@ -133,7 +133,7 @@ fn parts<'a>(
         return Ok(parts);
     }
     let part_len =
-        |part: &(usize, DocId, _)| base.segments()[part.0].doc_len_bytes_or_derive(part.1);
+        |part: &(usize, DocId, _)| base.segments()[part.0].doc_length_or_derive(part.1).len_bytes;
     let (mut part_idx, mut part_start) = (0, 0);
     for piece in document.pieces() {
         if piece.source == Source::Text {

@@ -182,8 +182,8 @@ fn document_facts_are_read_without_the_rest() {
             let facts = read_document_facts("f", &footer, i, part, &LIMITS).unwrap();
             assert_eq!((&facts.paths, facts.continues), (&segment.paths, segment.continues));
             let lengths = segment.dag.grammar().docs().map(|doc| DocumentLength {
-                len_bytes: segment.doc_len_bytes_or_derive(doc),
-                num_words: segment.doc_len_words_or_derive(doc),
+                len_bytes: segment.doc_length_or_derive(doc).len_bytes,
+                num_words: segment.doc_length_or_derive(doc).num_words,
             });
             assert_eq!(facts.lengths, lengths.collect::<Vec<_>>());
             all.push(facts);
@@ -430,8 +430,8 @@ proptest! {
             let grammar = segment.dag.grammar();
             for doc in grammar.docs() {
                 let DocumentLength { len_bytes, num_words } = segment.dag.doc_length(doc);
-                prop_assert_eq!(len_bytes, segment.doc_len_bytes_or_derive(doc));
-                prop_assert_eq!(num_words, segment.doc_len_words_or_derive(doc));
+                prop_assert_eq!(len_bytes, segment.doc_length_or_derive(doc).len_bytes);
+                prop_assert_eq!(num_words, segment.doc_length_or_derive(doc).num_words);
             }
             prop_assert_eq!(expand_tokens(&p.grammar), expand_tokens(grammar));
             again.push(Inputs { dictionary: dictionary(p.dictionary.num_words()), grammar: grammar.clone(), paths: p.paths.clone() });

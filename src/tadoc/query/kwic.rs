@@ -179,14 +179,11 @@ impl ContextBatch {
         }
         let left = self.bytes.len();
         let matched = left + hit.byte_len as usize;
-        // The blank before the hit is part of the left context.
-        let mut is_first = true;
         while self.bytes.len() < matched
             && let Some(token) = after.next()
         {
-            self.push_blank(token.has_blank && !is_first);
+            self.push_blank(token.has_blank);
             self.bytes.extend_from_slice(token.bytes);
-            is_first = false;
         }
         gather(&mut after, width, tokens);
         for token in tokens.iter() {

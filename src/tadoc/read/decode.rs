@@ -34,7 +34,7 @@ pub(crate) const SHORT_COPY: usize = 16;
 pub fn document_len_bytes(corpus: &Corpus, doc_id: u64) -> Result<u64> {
     corpus.check_doc_id(doc_id)?;
     corpus.doc_parts(doc_id).try_fold(0u64, |sum, (segment_idx, doc)| {
-        let part = corpus.segments()[segment_idx].doc_len_bytes_or_derive(doc);
+        let part = corpus.segments()[segment_idx].doc_length_or_derive(doc).len_bytes;
         sum.checked_add(part).ok_or_else(too_long)
     })
 }
@@ -46,7 +46,7 @@ pub fn document_len_bytes(corpus: &Corpus, doc_id: u64) -> Result<u64> {
 pub fn document_num_words(corpus: &Corpus, doc_id: u64) -> Result<u64> {
     corpus.check_doc_id(doc_id)?;
     corpus.doc_parts(doc_id).try_fold(0u64, |sum, (segment_idx, doc)| {
-        let part = corpus.segments()[segment_idx].doc_len_words_or_derive(doc);
+        let part = corpus.segments()[segment_idx].doc_length_or_derive(doc).num_words;
         sum.checked_add(part).ok_or_else(too_long)
     })
 }

@@ -7,7 +7,8 @@
 //! - Until then, and if the runs would be much larger than the grammar, hints and prefix sums find
 //!   the root element that holds the first byte. From there each rule is entered at the element
 //!   that holds the byte, and elements are expanded forward until enough bytes are written:
-//!   O(output + depth * log rule length).
+//!   O(output + depth * log rule length). The first passages of a segment do without prefix sums: the
+//!   lengths before them in their documents are added up.
 //!
 //! Offsets are bytes of the document, even if it was cut at a block border.
 //!
@@ -221,7 +222,7 @@ fn read_passage(corpus: &Corpus, doc_id: u64, offset: u64, output: &mut [u8], le
             return;
         }
         let segment = &corpus.segments()[segment_idx];
-        let part_len = segment.doc_len_bytes_or_derive(doc);
+        let part_len = segment.doc_length_or_derive(doc).len_bytes;
         if skipped < part_len {
             passage.read(segment, doc, skipped);
         }
@@ -274,29 +275,40 @@ impl Passage<'_> {
 
     /// Appends the same bytes as [`read`](Self::read), from the rules.
     fn read_rules(&mut self, segment: &Segment, doc: DocId, offset: u64) {
-        let (dag, sums) = (&segment.dag, segment.prefix_sums_or_derive());
+        let dag = &segment.dag;
         let (arena, offsets) = (&segment.dictionary.bytes()[..], segment.dictionary.offsets());
         let symbols = &dag.grammar().symbols;
         let (mut stack, mut range) = (Vec::with_capacity(16), dag.doc_range(doc));
-        let (mut position, mut start) = sums.locate_in_document(dag, doc, offset);
+        let sums = segment.prefix_sums_or_derive_if_worth(range.len());
+        let (mut position, mut start) = match sums {
+            Some(sums) => sums.locate_in_document(dag, doc, offset),
+            None => dag.locate_byte(range.clone(), offset),
+        };
         let mut skipped = offset - start;
         // Descend to the token that holds the byte. The blank after an element is written with the
         // next one.
-        while skipped < sums.len_bytes_at(dag, position).0
+        while skipped < dag.len_bytes(symbols[position])
             && let Some(rule_id) = dag.rule_of(symbols[position])
         {
             stack.push(position + 1..range.end);
             range = dag.rule_range(rule_id);
-            (position, start) = sums.locate(dag, Measure::Bytes, range.clone(), skipped);
+            (position, start) = match sums {
+                Some(sums) => sums.locate(dag, Measure::Bytes, range.clone(), skipped),
+                None => dag.locate_byte(range.clone(), skipped),
+            };
             skipped -= start;
         }
-        let (len_bytes, _) = sums.len_bytes_at(dag, position);
-        if skipped < len_bytes {
-            let start = offsets[symbols[position] as usize] as usize + skipped as usize;
-            self.push(&arena[start..], (len_bytes - skipped) as usize);
+        let text = |token: u32| {
+            let [start, end] = [token, token + 1].map(|at| offsets[at as usize] as usize);
+            (&arena[start..], end - start)
+        };
+        if skipped < dag.len_bytes(symbols[position]) {
+            let (text, len) = text(symbols[position]);
+            self.push(&text[skipped as usize..], len - skipped as usize);
         }
         range.start = position + 1;
-        // A blank before a rule is written before the first element of the rule.
+        // Two words in a row have a blank between them.
+        let mut after_word = dag.ends_with_word(symbols[position]);
         while !self.is_full() {
             let Some(position) = range.next() else {
                 match stack.pop() {
@@ -305,19 +317,18 @@ impl Passage<'_> {
                 }
                 continue;
             };
-            let (len_bytes, blank) = sums.len_bytes_at(dag, position);
-            if blank {
-                self.push(b" ", 1);
-            }
-            match dag.rule_of(symbols[position]) {
-                None => {
-                    let start = offsets[symbols[position] as usize] as usize;
-                    self.push(&arena[start..], len_bytes as usize);
+            let element = symbols[position];
+            let Some(rule_id) = dag.rule_of(element) else {
+                let is_word = element < dag.num_words();
+                if after_word && is_word {
+                    self.push(b" ", 1);
                 }
-                Some(rule_id) => {
-                    stack.push(std::mem::replace(&mut range, dag.rule_range(rule_id)));
-                }
-            }
+                after_word = is_word;
+                let (text, len) = text(element);
+                self.push(text, len);
+                continue;
+            };
+            stack.push(std::mem::replace(&mut range, dag.rule_range(rule_id)));
         }
     }
 

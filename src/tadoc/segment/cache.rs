@@ -3,8 +3,11 @@
 //! ```text
 //! array          derived                                      kept
 //! weights        on first use, O(G)                           from then on
-//! inverse        on first use, O(G)                           from then on
-//! prefix sums    on first use, O(G)                           from then on
+//! inverse        on first use, O(G); a few questions are      from then on
+//!                answered by sweeps before
+//! prefix sums    on first use, O(G); lengths of a few         from then on
+//!                documents and starts of passages are added
+//!                up before
 //! edge words     on first use, O(G)                           from then on
 //! text runs      after many passages were read without them   unless they are too large
 //! doc words      after many words were read without them      unless they are too many
@@ -19,12 +22,18 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ids::DocId;
-use crate::segment::Segment;
 use crate::segment::dag::{DocWords, EdgeWords, Inverse, PrefixSums, TextRuns};
+use crate::segment::{DocumentLength, Segment};
 
 /// Number of elements for each passage that is read before text runs are built. Building them takes
 /// about twice the time that they would have saved until then.
 const ELEMENTS_PER_PASSAGE: u64 = 64;
+/// Number of questions that are answered by a sweep before the arrays for searches are derived. They
+/// take about ten times as long as a sweep.
+const MAX_SWEEPS: u64 = 4;
+/// Prefix sums are derived after this part of the elements was added up without them. Adding up takes
+/// as long as deriving.
+const PART_ADDED: u64 = 4;
 /// Words of documents are built after this part of the text's words was read without them. Reading
 /// a word takes as long as building its entry, and such callers usually continue.
 const PART_READ: u64 = 4;
@@ -42,6 +51,10 @@ pub(super) struct SegmentCache {
     num_passages: AtomicU64,
     /// `None` inside if the words of documents must not be built.
     doc_words: OnceLock<Option<DocWords>>,
+    /// Number of questions that were answered by sweeps.
+    num_sweeps: AtomicU64,
+    /// Number of elements that were added up without prefix sums.
+    num_added: AtomicU64,
     /// Number of words that were read and that the words of documents would have saved.
     num_words_read: AtomicU64,
 }
@@ -79,6 +92,14 @@ impl Segment {
         self.cache.inverse.get_or_init(|| Inverse::new(self.dag.grammar()))
     }
 
+    /// Returns true if a question about the places of words should be answered without the inverse
+    /// grammar, because it does not exist and few questions were asked. This call counts as one more
+    /// question.
+    pub fn is_sweep_worth(&self) -> bool {
+        self.cache.inverse.get().is_none()
+            && self.cache.num_sweeps.fetch_add(1, Ordering::Relaxed) < MAX_SWEEPS
+    }
+
     /// Returns the prefix sums of bytes and words over `symbols`. Derived on first use, O(G).
     #[inline]
     pub fn prefix_sums_or_derive(&self) -> &PrefixSums {
@@ -92,16 +113,26 @@ impl Segment {
         self.prefix_sums_or_derive().doc_at(&self.dag, root_position)
     }
 
-    /// Returns the number of bytes of document `doc`. Derives the prefix sums on first use.
+    /// Returns the prefix sums if they exist, or if it pays to derive them now: when a part of the
+    /// segment's elements was added up without them. This call is about `num_added` elements.
     #[inline]
-    pub fn doc_len_bytes_or_derive(&self, doc: DocId) -> u64 {
-        self.prefix_sums_or_derive().doc_len_bytes(doc)
+    pub(crate) fn prefix_sums_or_derive_if_worth(&self, num_added: usize) -> Option<&PrefixSums> {
+        if let Some(sums) = self.cache.prefix_sums.get() {
+            return Some(sums);
+        }
+        let before = self.cache.num_added.fetch_add(num_added as u64, Ordering::Relaxed);
+        let num_elements = self.dag.grammar().symbols.len() as u64;
+        let is_worth = before + num_added as u64 > num_elements / PART_ADDED;
+        is_worth.then(|| self.prefix_sums_or_derive())
     }
 
-    /// Returns the number of words of document `doc`. Derives the prefix sums on first use.
+    /// Returns the length of document `doc`. It is added up until the prefix sums pay.
     #[inline]
-    pub fn doc_len_words_or_derive(&self, doc: DocId) -> u64 {
-        self.prefix_sums_or_derive().doc_len_words(doc)
+    pub fn doc_length_or_derive(&self, doc: DocId) -> DocumentLength {
+        match self.prefix_sums_or_derive_if_worth(self.dag.doc_range(doc).len()) {
+            Some(sums) => sums.doc_length(doc),
+            None => self.dag.doc_length(doc),
+        }
     }
 
     /// Returns the first and last word of each rule. Derived on first use, O(G).

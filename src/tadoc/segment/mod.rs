@@ -28,6 +28,7 @@ pub(crate) mod dag;
 pub(crate) mod doc_ids;
 mod facts;
 
+pub(crate) use dag::Len;
 pub use dag::{
     Cursor, Dag, DocWords, EdgeWords, Inverse, Measure, Next, Occurrence, PrefixSums, TEXT_SLACK,
     TextRuns,

@@ -222,7 +222,8 @@ impl<'a> WordPlan<'a> {
                 let segment = segment_idx as u32;
                 self.parts.push(DocQuery { segment, doc, word, start });
                 if parts.peek().is_some() {
-                    let len = self.corpus.segments()[segment_idx].doc_len_bytes_or_derive(doc);
+                    let len =
+                        self.corpus.segments()[segment_idx].doc_length_or_derive(doc).len_bytes;
                     start = start.checked_add(len).ok_or_else(|| fault(too_long()))?;
                 }
             }
@@ -296,7 +297,7 @@ impl<'a> WordPlan<'a> {
             let (segment, doc, ..) = group[0].0;
             let climb_bytes = group.iter().map(|&(_, share)| share).sum();
             let question = Question::BatchDoc { climb_bytes, keeps_words: false };
-            let doc_bytes = self.segment(segment).doc_len_bytes_or_derive(doc);
+            let doc_bytes = self.segment(segment).doc_length_or_derive(doc).len_bytes;
             if question.way(None, [doc_bytes]) == Way::Scan {
                 self.by_doc.extend(group.iter().map(|&(key, _)| key));
             }

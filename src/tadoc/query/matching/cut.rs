@@ -27,9 +27,9 @@ pub(in crate::query) struct PartStart {
 impl PartStart {
     /// Returns the start of the next part, where this part is document `doc` of `segment`.
     fn after(self, segment: &Segment, doc: DocId) -> Result<Self> {
-        let sums = segment.prefix_sums_or_derive();
-        let bytes = self.bytes.checked_add(sums.doc_len_bytes(doc)).ok_or_else(too_long)?;
-        let words = self.words.checked_add(sums.doc_len_words(doc)).ok_or_else(too_long)?;
+        let length = segment.doc_length_or_derive(doc);
+        let bytes = self.bytes.checked_add(length.len_bytes).ok_or_else(too_long)?;
+        let words = self.words.checked_add(length.num_words).ok_or_else(too_long)?;
         Ok(Self { bytes, words })
     }
 }
@@ -88,7 +88,7 @@ pub(in crate::query) fn matches_across(
     let mut start = PartStart::default();
     for (idx, doc) in corpus.doc_parts(doc_id).skip_while(|&(idx, _)| idx < segment_idx) {
         let segment = &corpus.segments()[idx];
-        let num_words = segment.doc_len_words_or_derive(doc);
+        let num_words = segment.doc_length_or_derive(doc).num_words;
         let taken = if idx == segment_idx {
             // Only the first document of a segment can have earlier parts.
             start = if doc == DocId::FIRST { part_start(corpus, idx)? } else { start };

@@ -10,7 +10,8 @@
 //! Reading order: `resolved` (a query as `word_set`s of each dictionary, found by
 //! `dictionary_search`), `occurrences` (answers for one segment), `phrase` (matches inside rules),
 //! `match_paths` and `rule_set` (from matches to hits, in order), `doc_counts`, `doc_set` and
-//! `rule_numbers` (counts only), `climb` (rare words), `scan` (small documents), `kept_count`
+//! `rule_numbers` (counts only), `climb` (rare words), `scan` (small documents), `sweep` (first
+//! questions of a segment), `kept_count`
 //! (segments that keep the words of documents), `way` (the choice between these), `cut` (documents that were cut at a block border),
 //! `neighbours` (tokens around an occurrence), `candidates` (documents that a predicate on the text
 //! has to read), `needed` (segments that a question has to open).
@@ -31,6 +32,7 @@ pub(in crate::query) mod resolved;
 pub(in crate::query) mod rule_numbers;
 pub(in crate::query) mod rule_set;
 pub(in crate::query) mod scan;
+pub(in crate::query) mod sweep;
 pub(in crate::query) mod way;
 pub(in crate::query) mod word_set;
 

@@ -16,7 +16,8 @@ use std::ops::Range;
 use crate::ids::DocId;
 use crate::segment::{Corpus, Measure, Segment};
 
-/// A token. `has_blank` is true if a blank is implied between it and the token returned before.
+/// A token. `has_blank` is true if a blank is implied between it and the token returned before. The
+/// word at which both walks begin lies before the nearest token to its left.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::query) struct Neighbour<'a> {
     pub bytes: &'a [u8],
@@ -34,6 +35,8 @@ pub(in crate::query) struct Walk<'a> {
     /// Positions that are left on each level of the current part, innermost last.
     levels: Vec<Range<usize>>,
     is_forward: bool,
+    /// True if the token returned before is a word of the same part.
+    is_beside_word: bool,
 }
 
 /// Returns the tokens before the word at byte `offset` of document `doc_id`, nearest first, and the
@@ -45,7 +48,7 @@ pub(in crate::query) fn walks_from(
 ) -> (Walk<'_>, Walk<'_>) {
     let parts: Vec<(usize, DocId)> = corpus.doc_parts(doc_id).collect();
     let len_bytes = |(segment_idx, doc): (usize, DocId)| {
-        corpus.segments()[segment_idx].doc_len_bytes_or_derive(doc)
+        corpus.segments()[segment_idx].doc_length_or_derive(doc).len_bytes
     };
     let mut here = 0;
     while here + 1 < parts.len() && offset >= len_bytes(parts[here]) {
@@ -57,6 +60,8 @@ pub(in crate::query) fn walks_from(
         parts,
         levels: Vec::with_capacity(32),
         is_forward,
+        // The word at `offset` lies behind those before it.
+        is_beside_word: !is_forward,
     };
     let mut before = walk(parts[..parts.len().min(here + 1)].to_vec(), false);
     let mut after = walk(parts[here..].iter().rev().copied().collect(), true);
@@ -82,10 +87,14 @@ fn split_at(
     before: &mut Vec<Range<usize>>,
     after: &mut Vec<Range<usize>>,
 ) {
-    let (dag, sums) = (&segment.dag, segment.prefix_sums_or_derive());
+    let dag = &segment.dag;
     let symbols = &dag.grammar().symbols;
+    let sums = segment.prefix_sums_or_derive_if_worth(range.len());
     while !range.is_empty() {
-        let (position, start) = sums.locate(dag, Measure::Bytes, range.clone(), offset);
+        let (position, start) = match sums {
+            Some(sums) => sums.locate(dag, Measure::Bytes, range.clone(), offset),
+            None => dag.locate_byte(range.clone(), offset),
+        };
         before.push(range.start..position);
         let Some(rule_id) = dag.rule_of(symbols[position]) else {
             return after.push(position..range.end);
@@ -113,6 +122,7 @@ impl<'a> Iterator for Walk<'a> {
                 });
             }
             self.parts.pop();
+            self.is_beside_word = false;
             if let Some(&(segment_idx, doc)) = self.parts.last() {
                 self.levels.push(corpus.segments()[segment_idx].dag.doc_range(doc));
             }
@@ -124,24 +134,23 @@ impl Walk<'_> {
     /// Returns the next token of the current part. The flag is true if a blank lies between it and
     /// the last token.
     fn next_token(&mut self, segment: &Segment) -> Option<(u32, bool)> {
-        let (dag, sums) = (&segment.dag, segment.prefix_sums_or_derive());
+        let dag = &segment.dag;
         let symbols = &dag.grammar().symbols;
-        // A blank beside a rule lies beside the first token that is returned of the rule. There is
-        // no blank at the start of a rule or document, so no blank is returned twice.
-        let mut has_blank = false;
         loop {
             let range = self.levels.last_mut()?;
-            let step = match self.is_forward {
-                true => range.next().map(|position| (position, position)),
-                false => range.next_back().map(|position| (position, position + 1)),
-            };
-            let Some((position, behind_blank)) = step else {
+            let step = if self.is_forward { range.next() } else { range.next_back() };
+            let Some(position) = step else {
                 self.levels.pop();
                 continue;
             };
-            has_blank |= sums.has_blank_before(behind_blank);
-            match dag.rule_of(symbols[position]) {
-                None => return Some((symbols[position], has_blank)),
+            let element = symbols[position];
+            match dag.rule_of(element) {
+                None => {
+                    let is_word = element < dag.num_words();
+                    let has_blank = is_word && self.is_beside_word;
+                    self.is_beside_word = is_word;
+                    return Some((element, has_blank));
+                }
                 Some(rule_id) => self.levels.push(dag.rule_range(rule_id)),
             }
         }

@@ -20,6 +20,7 @@ use crate::query::matching::doc_set::DocSet;
 use crate::query::matching::match_paths::{MatchPathsBuilder, PositionedMatch, Walk};
 use crate::query::matching::phrase::{Match, Phrase, word_span};
 use crate::query::matching::scan::{Found, scan_doc};
+use crate::query::matching::sweep::Sweep;
 use crate::query::matching::way::{Form, Question, Want, Way};
 use crate::query::matching::word_set::WordSet;
 
@@ -42,6 +43,11 @@ impl<'a> Item<'a> {
     /// Returns the number of occurrences in the segment. It is exact; the cost is O(G * words),
     /// whatever the number.
     pub fn count(&self) -> Result<u64> {
+        if let Some(sweep) = self.sweep(None) {
+            let mut count = 0;
+            sweep.for_each(&mut self.canceller.interrupt(), |_, _| count += 1)?;
+            return Ok(count);
+        }
         let weights = self.segment.weights_or_derive();
         if let (Way::Weights, [words]) = (self.way_to_total(), self.words) {
             return Ok(words.weight(self.segment));
@@ -55,6 +61,14 @@ impl<'a> Item<'a> {
     /// Returns the documents of `filter` (all if there is none) with at least one occurrence, and
     /// the number of occurrences in each.
     pub fn count_by_doc(&self, filter: Option<&DocSet>) -> Result<Vec<(DocId, u64)>> {
+        if let Some(sweep) = self.sweep(filter) {
+            let mut counts: Vec<(DocId, u64)> = Vec::new();
+            sweep.for_each(&mut self.canceller.interrupt(), |doc, _| match counts.last_mut() {
+                Some((last, count)) if *last == doc => *count += 1,
+                _ => counts.push((doc, 1)),
+            })?;
+            return Ok(counts);
+        }
         match (self.way(Want::Counts, filter, None), filter) {
             (Way::KeptWords, Some(docs)) => return Ok(self.kept_counts(docs)),
             (Way::Scan, Some(docs)) => return self.scan(docs, |_, _| ()),
@@ -86,6 +100,11 @@ impl<'a> Item<'a> {
     /// offset. Places are gathered here, O(G) at most; occurrences are produced one by one.
     pub fn stream(&self, filter: Option<&Arc<DocSet>>) -> Result<ItemStream> {
         let docs = filter.map(Arc::as_ref);
+        if let Some(sweep) = self.sweep(docs) {
+            let mut found = Vec::new();
+            sweep.for_each(&mut self.canceller.interrupt(), |doc, at| found.push((doc, at)))?;
+            return Ok(ItemStream::Scanned(found.into_iter()));
+        }
         let mut way = self.way(Want::Hits, docs, None);
         if let (Way::KeptWords, Some(docs)) = (way, docs) {
             if self.kept_counts(docs).is_empty() {
@@ -124,6 +143,13 @@ impl<'a> Item<'a> {
         Ok(ItemStream::Walked { walk: paths.walk(filter.cloned()), byte_lens })
     }
 
+    /// Returns the marks of a segment that was asked little, if the item has few places in `filter`
+    /// (all documents if there is none).
+    fn sweep(&self, filter: Option<&DocSet>) -> Option<Sweep<'a>> {
+        let is_worth = self.segment.is_sweep_worth();
+        is_worth.then(|| Sweep::new(self.segment, self.words, filter)).flatten()
+    }
+
     fn rarest_weight(&self) -> u64 {
         self.words.iter().map(|words| words.weight(self.segment)).min().unwrap_or(0)
     }
@@ -155,7 +181,7 @@ impl<'a> Item<'a> {
         let keeps_words = can_use_kept && self.kept_words().is_some();
         let question = Question::Search { want, form, num_positions, num_docs, keeps_words };
         let docs = filter.into_iter().flat_map(DocSet::iter);
-        question.way(after, docs.map(|doc| self.segment.doc_len_bytes_or_derive(doc)))
+        question.way(after, docs.map(|doc| self.segment.doc_length_or_derive(doc).len_bytes))
     }
 
     fn kept_words(&self) -> Option<&'a DocWords> {

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use crate::error::Result;
 use crate::ids::DocId;
-use crate::segment::{DocWords, Segment};
+use crate::segment::{DocWords, Len, Segment};
 
 use crate::interrupt::Interrupt;
 use crate::query::matching::word_set::WordSet;
@@ -113,11 +113,11 @@ fn for_each_token_of(
     mut visit: impl FnMut(Met),
 ) -> Result<()> {
     let doc_words = segment.doc_words_or_derive_if_worth();
-    let (dag, sums) = (&segment.dag, segment.prefix_sums_or_derive());
+    let dag = &segment.dag;
     let symbols = &dag.grammar().symbols;
     let mut range = dag.doc_range(doc);
     let mut stack = Vec::new();
-    let mut byte_offset = 0;
+    let (mut byte_offset, mut before) = (0, Len::default());
     loop {
         let Some(position) = range.next() else {
             match stack.pop() {
@@ -126,24 +126,24 @@ fn for_each_token_of(
             }
             continue;
         };
-        byte_offset += u64::from(sums.has_blank_before(position));
         let element = symbols[position];
-        match dag.rule_of(element) {
-            None => {
-                visit(Met::Token(element, byte_offset));
-                byte_offset += dag.len_bytes(element);
-            }
-            Some(rule_id) if doc_words.is_some_and(|it| it.has_none_of(mask, rule_id)) => {
-                visit(Met::Words(dag.len_words(element)));
-                byte_offset += dag.len_bytes(element);
-            }
+        let is_skipped = match dag.rule_of(element) {
+            None => false,
+            Some(rule_id) if doc_words.is_some_and(|it| it.has_none_of(mask, rule_id)) => true,
             Some(rule_id) => {
+                // A blank before the rule lies before its first token.
                 interrupt.check()?;
                 let outer = std::mem::replace(&mut range, dag.rule_range(rule_id));
                 if !outer.is_empty() {
                     stack.push(outer);
                 }
+                continue;
             }
-        }
+        };
+        let len = dag.len(element);
+        byte_offset += len.blank_after(before);
+        visit(if is_skipped { Met::Words(len.words) } else { Met::Token(element, byte_offset) });
+        byte_offset += len.bytes;
+        before = len;
     }
 }

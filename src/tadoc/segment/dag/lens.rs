@@ -55,8 +55,10 @@ pub(super) struct Lens {
 
 /// Length of an expansion, and its edge class.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Len {
+pub(crate) struct Len {
+    /// Number of bytes, including implied blanks inside it.
     pub bytes: u64,
+    /// Number of words.
     pub words: u64,
     edges: Packed,
 }

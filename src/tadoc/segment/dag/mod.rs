@@ -34,6 +34,7 @@ pub use doc_words::DocWords;
 pub use edge_words::EdgeWords;
 pub(crate) use expansion::{Expansion, MAX_WORDS, RuleTexts, num_words_at};
 pub use inverse::{Inverse, Occurrence};
+pub(crate) use lens::Len;
 pub use prefix::{Measure, PrefixSums};
 pub use text_runs::{Cursor, Next, TEXT_SLACK, TextRuns};
 
@@ -164,6 +165,31 @@ impl Dag {
             after_word = self.ends_with_word(element);
         }
         length
+    }
+
+    /// Returns the length of the element's expansion: [`len_bytes`](Self::len_bytes),
+    /// [`len_words`](Self::len_words) and edge class.
+    #[inline]
+    pub(crate) fn len(&self, element: u32) -> Len {
+        self.lens.of(element)
+    }
+
+    /// Returns the last position in `range` (one rule, or one document of the root) that starts at or
+    /// before byte `offset`, counted from the start of the range, and the start of this position. The
+    /// lengths before it are added up. [`PrefixSums::locate`] returns the same.
+    pub(crate) fn locate_byte(&self, range: std::ops::Range<usize>, offset: u64) -> (usize, u64) {
+        let mut found = (range.start, 0);
+        let (mut end, mut before) = (0, Len::default());
+        for position in range {
+            let len = self.len(self.grammar.symbols[position]);
+            let start = end + len.blank_after(before);
+            if start > offset {
+                break;
+            }
+            found = (position, start);
+            (end, before) = (start + len.bytes, len);
+        }
+        found
     }
 
     /// Returns the bytes of the element's expansion, including implied blanks inside it. For the

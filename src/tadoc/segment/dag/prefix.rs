@@ -21,10 +21,10 @@ use std::ops::Range;
 
 use crate::grammar::Grammar;
 use crate::ids::DocId;
-use crate::segment::Dag;
 use crate::segment::dag::lens::Len;
 use crate::segment::dag::root_hints::RootHints;
 use crate::segment::dag::threads::map_chunks;
+use crate::segment::{Dag, DocumentLength};
 
 /// Number of positions in a block. With 16 bytes of sums and 4 bytes for each position it fills a
 /// cache line.
@@ -155,10 +155,12 @@ impl PrefixSums {
         self.doc_starts[doc.index() + 1][0].wrapping_sub(self.doc_starts[doc.index()][0])
     }
 
-    /// Returns the number of words of document `doc`.
+    /// Returns the length of document `doc`.
     #[inline]
-    pub fn doc_len_words(&self, doc: DocId) -> u64 {
-        self.doc_starts[doc.index() + 1][1].wrapping_sub(self.doc_starts[doc.index()][1])
+    pub fn doc_length(&self, doc: DocId) -> DocumentLength {
+        let [start, end] = [doc.index(), doc.index() + 1].map(|at| self.doc_starts[at]);
+        let [len_bytes, num_words] = [0, 1].map(|column| end[column].wrapping_sub(start[column]));
+        DocumentLength { len_bytes, num_words }
     }
 
     /// Returns the number of bytes of the expansion at `position`, and true if a blank is implied
@@ -476,7 +478,9 @@ mod tests {
             let [bytes, words] = [0, 1].map(|measure| {
                 starts[range.end][measure].wrapping_sub(starts[range.start][measure])
             });
-            assert_eq!((sums.doc_len_bytes(doc), sums.doc_len_words(doc)), (bytes, words));
+            let length = sums.doc_length(doc);
+            assert_eq!((length.len_bytes, length.num_words), (bytes, words));
+            assert_eq!(dag.doc_length(doc), length);
             range.for_each(|position| assert_eq!(sums.doc_at(dag, position), doc));
         }
     }

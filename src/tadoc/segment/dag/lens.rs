@@ -92,7 +92,7 @@ impl Packed {
 
     #[inline]
     fn is_too_large(self) -> bool {
-        self.0 & TOO_LARGE == TOO_LARGE
+        self.bytes() == BYTES
     }
 
     #[inline]
@@ -111,12 +111,12 @@ impl Packed {
 struct RuleSums {
     bytes: u64,
     words: u64,
-    /// Number of elements with bytes, and of others.
-    num_filled: u64,
+    /// Number of blanks between its elements.
+    num_blanks: u64,
+    /// Number of elements without bytes.
     num_empty: u64,
-    /// Sum of the thinness of the elements.
-    thinness: u64,
-    has_large: bool,
+    /// Number of elements whose lengths stand in the table.
+    num_large: u64,
 }
 
 impl Lens {
@@ -161,19 +161,19 @@ impl Lens {
         let mut sums = RuleSums::default();
         let mut before = Packed::default();
         // Neither sum of less than 2^32 numbers of at most 32 bits exceeds 64 bits.
+        let packed = &self.packed[..];
         for &element in rule {
-            let len = self.packed[element as usize];
-            sums.bytes += len.bytes() + len.blank_after(before);
+            let len = packed[element as usize];
+            sums.bytes += len.bytes();
             sums.words += len.words();
-            sums.num_filled += u64::from(len.bytes() != 0);
-            sums.thinness += len.thinness();
-            sums.has_large |= len.is_too_large();
+            sums.num_blanks += len.blank_after(before);
+            sums.num_empty += u64::from(len.bytes() == 0);
+            sums.num_large += u64::from(len.bytes() == BYTES);
             before = len;
         }
-        sums.num_empty = rule.len() as u64 - sums.num_filled;
-        let (bytes, words) = match sums.has_large {
-            false => (sums.bytes, sums.words),
-            true => self.large_sum(rule).ok_or_else(|| too_long(rule_id))?,
+        let (bytes, words) = match sums.num_large {
+            0 => (sums.bytes + sums.num_blanks, sums.words),
+            _ => self.large_sum(rule).ok_or_else(|| too_long(rule_id))?,
         };
         if words >= END_WORDS {
             return Err(too_long(rule_id));
@@ -187,13 +187,16 @@ impl Lens {
                 allowed: "rules that expand to one byte or more".into(),
             });
         }
-        let is_thin = sums.num_filled == 1;
-        let thinness = u64::from(is_thin) * (sums.thinness + 1);
-        let first = rule.first().map_or(0, |&first| self.packed[first as usize].0);
+        let num_filled = rule.len() as u64 - sums.num_empty;
+        let thinness = match num_filled {
+            1 => 1 + rule.iter().map(|&element| packed[element as usize].thinness()).sum::<u64>(),
+            _ => 0,
+        };
+        let first = rule.first().map_or(0, |&first| packed[first as usize].0);
         let edges = first & BEGINS_WITH_WORD | before.0 & ENDS_WITH_WORD;
         let edges = edges | thinness.min(THINNESS) << THINNESS_SHIFT;
         self.set(grammar.element_of(rule_id), bytes, words, edges);
-        Ok(thinness >= THINNESS || sums.num_empty > sums.num_filled + 1)
+        Ok(thinness >= THINNESS || sums.num_empty > num_filled + 1)
     }
 
     /// Returns the bytes and words of `rule`, or `None` if there are too many.

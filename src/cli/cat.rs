@@ -119,10 +119,9 @@ fn some_of(file: &CorpusFile, arguments: &Arguments) -> Outcome<(LivingCorpus, V
     });
     let documents: Vec<(u64, &str)> = (0..).zip(paths).collect();
     let named = ids_of(&documents, &arguments.paths)?;
-    let mut is_needed = vec![false; footer.segments.len()];
-    for &doc_id in named.iter().flatten().chain(&arguments.doc_ids) {
-        is_needed[footer.segments_of(doc_id)].fill(true);
-    }
+    let mut doc_ids = [named.concat(), arguments.doc_ids.clone()].concat();
+    doc_ids.sort_unstable();
+    let is_needed = footer.segments_of(&doc_ids);
     let mut segments = Vec::with_capacity(is_needed.len());
     for (segment_idx, (meta, is_needed)) in footer.segments.iter().zip(is_needed).enumerate() {
         segments.push(Arc::new(match is_needed {

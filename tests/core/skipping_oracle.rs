@@ -154,15 +154,19 @@ proptest! {
             prop_assert_eq!(found, with_fragment(all, fragment), "{}", fragment);
         }
         for id in 0..all.num_docs() {
-            let places = opened.footer.segments_of(id);
-            let is_needed: Vec<bool> =
-                (0..all.segments().len()).map(|place| places.contains(&place)).collect();
+            let is_needed = opened.footer.segments_of(&[id]);
+            let parts: Vec<usize> = all.doc_parts(id).map(|(place, _)| place).collect();
+            prop_assert!((0..is_needed.len()).filter(|&place| is_needed[place]).eq(parts));
             let some = opened.some(&is_needed);
             let text = extract(all, id, 0, u64::MAX).unwrap();
             prop_assert_eq!(extract(&some, id, 0, u64::MAX).unwrap(), text);
-            prop_assert_eq!(places.len(), all.doc_parts(id).count());
         }
-        prop_assert!(opened.footer.segments_of(all.num_docs()).is_empty());
+        prop_assert!(!opened.footer.segments_of(&[all.num_docs()]).contains(&true));
+        let even: Vec<u64> = (0..all.num_docs()).step_by(2).collect();
+        let of_one = even.iter().map(|&id| opened.footer.segments_of(&[id]));
+        let none = vec![false; all.segments().len()];
+        let of_even = of_one.fold(none, |any, one| any.iter().zip(&one).map(|(a, b)| a | b).collect());
+        prop_assert_eq!(opened.footer.segments_of(&even), of_even);
     }
 }
 

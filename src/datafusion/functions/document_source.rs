@@ -7,11 +7,12 @@
 //! | paths and lengths, and no edit changed a text | their sections of files, or of those with ids that pass |
 //! | of a living corpus, lengths or texts of few documents | their files and edits |
 //! | texts that are filtered on | dictionaries, and the segments whose words the filters demand |
+//! | of files, texts of documents that other columns choose | their columns or facts, and the segments with these documents |
 //! | anything else, or a corpus that is loaded already | the corpus |
 //!
 //! A version is assembled with all its edits, for all statements that follow. A statement that
 //! changes one row need not wait for that. The documents that a query reads are known before only
-//! if its filters are on ids, paths and user columns.
+//! if its filters are on ids, paths, lengths and user columns.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -83,12 +84,26 @@ impl DocumentSource {
         {
             return Ok(few);
         }
-        let loaded = match scan.demands.is_empty() {
+        let passing = match tells_before(scan) && run.cache.loaded(&scan.source).is_none() {
+            true => Some(run.shared.passing.get_or_try_init(|| passing(run, user)).await?),
+            false => None,
+        };
+        let loaded = match scan.demands.is_empty() && passing.is_none() {
             true => run.load().await?,
-            false => run.load_sought(Sought::Texts(scan.demands.clone())).await?,
+            false => {
+                let (demands, doc_ids) = (scan.demands.clone(), passing.cloned());
+                run.load_sought(Sought { demands, doc_ids, ..Sought::default() }).await?
+            }
         };
         let decoder = DocumentDecoder::new(loaded.corpus.clone(), max_output_bytes(scan));
-        Ok((Self::Made(loaded, decoder), None))
+        let ids = passing.map(|ids| {
+            let range = range_of(run);
+            let [begin, end] =
+                [range.start, range.end].map(|at| ids.partition_point(|&id| id < at));
+            run.counter("documents_pruned_by_columns").add(scan.num_docs_of(range) - (end - begin));
+            ids[begin..end].to_vec()
+        });
+        Ok((Self::Made(loaded, decoder), ids))
     }
 
     /// Opens the source of document `id`, which exists.
@@ -101,7 +116,8 @@ impl DocumentSource {
             let few = FewDocuments::read(run, view, &[id], max_output_bytes(scan)).await?;
             return Ok(Self::Few(few, Vec::new()));
         }
-        let loaded = run.load_sought(Sought::Document(id)).await?;
+        let loaded =
+            run.load_sought(Sought { doc_ids: Some(vec![id]), ..Sought::default() }).await?;
         let decoder = DocumentDecoder::new(loaded.corpus.clone(), max_output_bytes(scan));
         Ok(Self::Made(loaded, decoder))
     }
@@ -116,7 +132,8 @@ impl DocumentSource {
         }
         let range = range_of(run);
         let num_docs = scan.num_docs_of(range.clone());
-        let picking = Picking { scan: Arc::clone(scan), paths: None, user: Arc::clone(user) };
+        let picking =
+            Picking { scan: Arc::clone(scan), names: Names::None, user: Arc::clone(user) };
         let pick = move || picking.passing(range);
         let ids = tokio::task::spawn_blocking(pick).await.map_err(task_error)??;
         run.counter("documents_pruned_by_columns").add(num_docs - ids.len());
@@ -139,20 +156,21 @@ impl DocumentSource {
         };
         let range = range_of(run);
         let num_docs = scan.num_docs_of(range.clone());
-        let picking = Picking { scan: Arc::clone(scan), paths, user: Arc::clone(user) };
-        let pick = move || picking.passing(range).map(|ids| (ids, picking.paths));
-        let (ids, paths) = tokio::task::spawn_blocking(pick).await.map_err(task_error)??;
+        let names = paths.map_or(Names::None, Names::Paths);
+        let picking = Picking { scan: Arc::clone(scan), names, user: Arc::clone(user) };
+        let pick = move || picking.passing(range).map(|ids| (ids, picking.names));
+        let (ids, names) = tokio::task::spawn_blocking(pick).await.map_err(task_error)??;
         if uses_texts && !FewDocuments::are_few(view, &ids) {
             return Ok(None);
         }
         run.counter("documents_pruned_by_columns").add(num_docs - ids.len());
-        let source = match (paths, uses_texts && !ids.is_empty()) {
+        let source = match (names, uses_texts && !ids.is_empty()) {
             (_, true) => {
                 let few = FewDocuments::read(run, view, &ids, max_output_bytes(scan)).await?;
                 Self::Few(few, Vec::new())
             }
-            (Some(paths), false) => Self::Named(paths),
-            (None, false) => {
+            (Names::Paths(paths), false) => Self::Named(paths),
+            (_, false) => {
                 let places = view.files_with(&ids);
                 Self::Named(PathTable::read(&run.cache, &context, view, Some(&places)).await?)
             }
@@ -251,15 +269,11 @@ impl DocumentSource {
                 Ok(views(ids.iter().map(|&id| path_of(&loaded.corpus, id))))
             }
             (PATH, Self::Few(few, _)) => Ok(views(ids.iter().map(|&id| few.path(id)))),
-            (PATH, Self::Facts(facts)) => Ok(views(ids.iter().map(|&id| facts.path(id)))),
+            (PATH..=WORDS, Self::Facts(facts)) => fact_column(position, ids, facts),
             (PATH, Self::Named(paths)) => Ok(views(ids.iter().map(|&id| paths.get(id)))),
             (BYTES, _) => {
                 let lens = ids.iter().map(|&id| self.len_bytes(id)).collect::<Result<Vec<_>>>();
                 int64(lens?.into_iter())
-            }
-            (WORDS, Self::Facts(facts)) => {
-                let numbers = ids.iter().map(|&id| Ok(facts.length(id)?.num_words));
-                int64(numbers.collect::<Result<Vec<_>>>()?.into_iter())
             }
             (WORDS, Self::Made(loaded, _)) => {
                 let numbers = ids.iter().map(|&id| document_num_words(&loaded.corpus, id));
@@ -319,20 +333,64 @@ fn may_be_few(scan: &Scan) -> bool {
         && stages.all(|stage| stage.columns.iter().all(tells))
 }
 
-/// Choice of documents of a version that is not assembled, by ids, paths and user columns.
+/// Returns true if the filters on columns can be evaluated before the corpus is opened: by ids and user
+/// columns, and by the facts of files that have them. Living corpora have ways of their own.
+fn tells_before(scan: &Scan) -> bool {
+    let tells = |&position: &usize| match position {
+        PATH..=WORDS => scan.source.has_document_facts(),
+        position => position == DOC_ID || position >= USER,
+    };
+    let mut stages = scan.columns_stage.iter().chain(&scan.dynamic_stages).peekable();
+    scan.living().is_none()
+        && stages.peek().is_some()
+        && stages.all(|stage| stage.columns.iter().all(tells))
+}
+
+/// Returns the documents of all partitions that pass the filters on columns.
+async fn passing(run: &Execution, user: &UserColumns) -> Result<Vec<u64>> {
+    let scan = Arc::clone(&run.scan);
+    let is_fact = |position: &usize| (PATH..=WORDS).contains(position);
+    let names = match scan.stages().any(|stage| stage.columns.iter().any(is_fact)) {
+        true => Names::Facts(run.load_facts(None).await?),
+        false => Names::None,
+    };
+    let range = 0..scan.num_doc_ids();
+    let picking = Picking { scan, names, user: Arc::clone(user) };
+    tokio::task::spawn_blocking(move || picking.passing(range)).await.map_err(task_error)?
+}
+
+/// Facts about documents by which they are chosen, beside their ids and user columns.
+enum Names {
+    None,
+    Paths(PathTable),
+    Facts(FactTable),
+}
+
+/// Choice of documents by columns, before the corpus is opened or assembled.
 struct Picking {
     scan: Arc<Scan>,
-    paths: Option<PathTable>,
+    names: Names,
     user: UserColumns,
 }
 
 impl Picking {
     /// Returns the documents of `range` that pass the filters on columns.
     fn passing(&self, range: Range<u64>) -> Result<Vec<u64>> {
-        passing_documents(&self.scan, range, |position, ids| match (position, &self.paths) {
+        passing_documents(&self.scan, range, |position, ids| match (position, &self.names) {
             (DOC_ID, _) => int64(ids.iter().copied()),
-            (PATH, Some(paths)) => Ok(views(ids.iter().map(|&id| paths.get(id)))),
+            (PATH, Names::Paths(paths)) => Ok(views(ids.iter().map(|&id| paths.get(id)))),
+            (PATH..=WORDS, Names::Facts(facts)) => fact_column(position, ids, facts),
             _ => user_column(position, ids, &self.user),
         })
+    }
+}
+
+/// Returns the paths or lengths of the documents `ids`.
+fn fact_column(position: usize, ids: &[u64], facts: &FactTable) -> Result<ArrayRef> {
+    let lengths = || ids.iter().map(|&id| facts.length(id)).collect::<Result<Vec<_>>>();
+    match position {
+        PATH => Ok(views(ids.iter().map(|&id| facts.path(id)))),
+        BYTES => int64(lengths()?.into_iter().map(|length| length.len_bytes)),
+        _ => int64(lengths()?.into_iter().map(|length| length.num_words)),
     }
 }

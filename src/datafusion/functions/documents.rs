@@ -227,7 +227,10 @@ impl Scanner {
         let scan = Arc::clone(&self.run.scan);
         let batch_size = self.run.output.batch_size();
         let is_filtered = passed.is_some();
-        let ids = passed.unwrap_or_else(|| self.ids());
+        let ids = match passed {
+            Some(passed) => self.narrowed(passed),
+            None => self.ids(),
+        };
         for chunk in ids.chunks(batch_size) {
             let kept = match is_filtered {
                 true => chunk.to_vec(),
@@ -246,16 +249,19 @@ impl Scanner {
 
     /// Returns the documents of the partition that can match the demands of all text filters.
     fn ids(&self) -> Vec<u64> {
-        let (scan, range) = (&self.run.scan, range_of(&self.run));
+        self.narrowed(self.run.scan.documents(range_of(&self.run)).collect())
+    }
+
+    /// Returns those of `ids`, which ascend, that can match the demands of all text filters.
+    fn narrowed(&self, mut ids: Vec<u64>) -> Vec<u64> {
         let Some(candidates) = self.source.corpus().and_then(|corpus| self.candidates(corpus))
         else {
-            return scan.documents(range).collect();
+            return ids;
         };
-        let start = candidates.partition_point(|&id| id < range.start);
-        let end = candidates.partition_point(|&id| id < range.end);
-        let pruned = scan.num_docs_of(range) - (end - start);
-        self.run.counter("documents_pruned_by_grammar").add(pruned);
-        candidates[start..end].to_vec()
+        let num_before = ids.len();
+        ids.retain(|id| candidates.binary_search(id).is_ok());
+        self.run.counter("documents_pruned_by_grammar").add(num_before - ids.len());
+        ids
     }
 
     /// Returns the documents of `corpus` that can match the demands of all text filters, or `None`

@@ -115,7 +115,7 @@ impl TableFunction for Kwic {
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
-            let loaded = load_searched(&run, &self.query).await?;
+            let loaded = load_searched(&run, &self.query, None).await?;
             run.blocking(move |run| self.send_contexts(run, &loaded)).await
         }
         .boxed()

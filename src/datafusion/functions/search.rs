@@ -131,7 +131,7 @@ impl TableFunction for Search {
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
-            let loaded = load_searched(&run, &self.query).await?;
+            let loaded = load_searched(&run, &self.query, self.doc_id).await?;
             run.blocking(move |run| self.send_hits(run, &loaded)).await
         }
         .boxed()

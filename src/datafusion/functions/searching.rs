@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::error::Result;
 
-use super::doc_rows::{num_partitions, selected_documents};
-use super::strings::{fold_of, shown_fold};
-use crate::errors::datafusion_error;
+use super::doc_rows::{num_partitions, passing_documents, selected_documents};
+use super::strings::{fold_of, int64, shown_fold};
+use crate::errors::{datafusion_error, task_error};
 use crate::scan::{Execution, Scan};
 use crate::source::{LoadedCorpus, Sought};
 use tadoc::analytics::Fold;
@@ -42,10 +42,25 @@ impl QueryText {
     }
 }
 
-/// Returns the corpus, with the segments that `query` needs.
-pub(super) async fn load_searched(run: &Execution, query: &QueryText) -> Result<Arc<LoadedCorpus>> {
+/// Returns the corpus, with the segments that `query` needs in document `doc_id`, or in all documents
+/// that pass the filters on `doc_id`.
+pub(super) async fn load_searched(
+    run: &Execution,
+    query: &QueryText,
+    doc_id: Option<u64>,
+) -> Result<Arc<LoadedCorpus>> {
     let query = query.parse(&run.scan).map_err(datafusion_error)?;
-    run.load_sought(Sought::Query(query)).await
+    let doc_ids = match doc_id {
+        Some(doc_id) => Some(vec![doc_id]),
+        None if run.scan.is_filtered() && run.cache.loaded(&run.scan.source).is_none() => {
+            let scan = Arc::clone(&run.scan);
+            let ids = 0..scan.num_doc_ids();
+            let pick = move || passing_documents(&scan, ids, |_, ids| int64(ids.iter().copied()));
+            Some(tokio::task::spawn_blocking(pick).await.map_err(task_error)??)
+        }
+        None => None,
+    };
+    run.load_sought(Sought { query: Some(query), doc_ids, ..Sought::default() }).await
 }
 
 /// Returns the documents that a search covers, ascending: those that pass the filters on `doc_id`.

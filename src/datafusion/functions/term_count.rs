@@ -81,7 +81,7 @@ impl TableFunction for TermCount {
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
-            let loaded = load_searched(&run, &self.query).await?;
+            let loaded = load_searched(&run, &self.query, None).await?;
             run.blocking(move |run| self.send_counts(run, &loaded)).await
         }
         .boxed()

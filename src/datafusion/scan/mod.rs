@@ -37,6 +37,8 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, Time};
 
+use tokio::sync::OnceCell;
+
 use crate::errors::task_error;
 use crate::options::TadocOptions;
 use crate::placement::{DeviceSession, Placement};
@@ -236,6 +238,9 @@ impl Scan {
 pub(crate) struct Shared {
     /// Documents that can match the demands. The first partition that needs them computes them.
     pub(crate) candidates: OnceLock<Option<Vec<u64>>>,
+    /// Documents of all partitions that pass the filters on columns, if these are evaluated before
+    /// the corpus is opened.
+    pub(crate) passing: OnceCell<Vec<u64>>,
     prepared: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
 }
 

@@ -39,15 +39,15 @@ use tadoc::text::Dictionary;
 /// read all of it.
 const SMALL_FILE_BYTES: u64 = 256 << 10;
 
-/// Words or texts that a statement looks for.
-#[derive(Debug)]
-pub(crate) enum Sought {
-    /// Occurrences of a query.
-    Query(Query),
-    /// Documents whose text matches, for each entry, one of its patterns.
-    Texts(Vec<Vec<TextPattern>>),
-    /// The text of one document, by its id in the source.
-    Document(u64),
+/// Words, texts or documents that a statement looks for.
+#[derive(Debug, Default)]
+pub(crate) struct Sought {
+    /// A query whose occurrences are looked for.
+    pub(crate) query: Option<Query>,
+    /// Patterns of texts. The text of a document matches, for each entry, one of its patterns.
+    pub(crate) demands: Vec<Vec<TextPattern>>,
+    /// Ids in the source, ascending, of the only documents that are looked at.
+    pub(crate) doc_ids: Option<Vec<u64>>,
 }
 
 impl Sought {
@@ -61,16 +61,17 @@ impl Sought {
             continues: meta.continues,
         });
         let words: Vec<_> = words.collect();
-        let is_needed: Vec<bool> = match self {
-            Self::Query(query) => segments_for_query(query, &words),
-            Self::Texts(demands) => segments_for_texts(demands, footer.profile, &words),
-            Self::Document(id) => {
-                let doc = id.checked_sub(first_doc_id);
-                let places = doc.map_or(0..0, |doc| footer.segments_of(doc));
-                (0..words.len()).map(|place| places.contains(&place)).collect()
-            }
-        };
-        file.unopened.keys().copied().filter(|&place| is_needed[place]).collect()
+        let of_query = self.query.as_ref().map(|query| segments_for_query(query, &words));
+        let of_texts = (!self.demands.is_empty())
+            .then(|| segments_for_texts(&self.demands, footer.profile, &words));
+        let of_docs = self.doc_ids.as_ref().map(|doc_ids| {
+            let begin = doc_ids.partition_point(|&id| id < first_doc_id);
+            let here: Vec<u64> = doc_ids[begin..].iter().map(|id| id - first_doc_id).collect();
+            footer.segments_of(&here)
+        });
+        let needs: Vec<Vec<bool>> = [of_query, of_texts, of_docs].into_iter().flatten().collect();
+        let is_needed = |place: &usize| needs.iter().all(|needed| needed[*place]);
+        file.unopened.keys().copied().filter(is_needed).collect()
     }
 }
 

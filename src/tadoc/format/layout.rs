@@ -186,14 +186,19 @@ impl SegmentMeta {
     pub fn memory_bytes(&self) -> u64 {
         let terminals = u64::from(self.num_words) + u64::from(self.num_separators);
         let ids = terminals + u64::from(self.num_rules);
+        let (of_element, of_id, of_rule) = match self.layout() {
+            // Open rules and the root, closed rules. Peak while the grammar is decoded, which exceeds
+            // the 8 bytes of the DAG: growing recency 24, prediction 8, unseen 4. Offsets, and open
+            // rules while they grow.
+            SegmentLayout::Small => (8, 36, 28),
+            // Elements. Groups and ids in their order, then the DAG. Lengths, offsets, rules that are
+            // not taken.
+            SegmentLayout::Fast => (4, 16, 16),
+        };
         [
-            // Open rules and the root, closed rules.
-            self.num_elements.saturating_mul(8),
-            // Peak while the grammar is decoded, which exceeds the 8 bytes of the DAG: growing
-            // recency 24, prediction 8, unseen 4.
-            ids.saturating_mul(36),
-            // Offsets, and open rules while they grow.
-            u64::from(self.num_rules).saturating_mul(28),
+            self.num_elements.saturating_mul(of_element),
+            ids.saturating_mul(of_id),
+            u64::from(self.num_rules).saturating_mul(of_rule),
             terminals.saturating_mul(4),
             self.dictionary_bytes,
             self.paths_memory_bytes(),
@@ -288,17 +293,16 @@ impl FileFooter {
         self.sum(|s| s.num_docs).saturating_sub(self.sum(|s| u64::from(s.continues)))
     }
 
-    /// Returns the places of the segments that have a part of document `doc`, counted from the first
-    /// one of the file. The range is empty if there is no such document.
-    pub fn segments_of(&self, doc: u64) -> Range<usize> {
-        let doc_ids = DocIds::new(self.segments.iter().map(|s| (s.continues, s.num_docs)));
-        let holds = |&place: &usize| {
-            let index = doc_ids.index_in(place, doc).map(|index| index as u64);
-            index.is_some_and(|index| index < self.segments[place].num_docs)
+    /// Returns, for each segment, true if it has a part of one of the documents `doc_ids`, which ascend
+    /// and count from the first document of the file.
+    pub fn segments_of(&self, doc_ids: &[u64]) -> Vec<bool> {
+        let all = DocIds::new(self.segments.iter().map(|s| (s.continues, s.num_docs)));
+        let has_one = |(segment_idx, meta): (usize, &SegmentMeta)| {
+            let first = all.first_of(segment_idx);
+            let next = doc_ids.partition_point(|&id| id < first);
+            doc_ids.get(next).is_some_and(|&id| id - first < meta.num_docs)
         };
-        let mut places = doc_ids.segments_with(doc).filter(holds);
-        // No other segment lies between the parts of a document.
-        places.next().map_or(0..0, |first| first..places.next_back().unwrap_or(first) + 1)
+        self.segments.iter().enumerate().map(has_one).collect()
     }
 
     /// Returns the length of the text in bytes.

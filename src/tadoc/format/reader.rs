@@ -170,7 +170,12 @@ impl<'a> StoredSegment<'a> {
             .map_err(|e| grammar_at.fault(0, e.to_string()))?;
         check_totals(grammar_at, meta, &dag)?;
         refuse_steep_rule(grammar_at, steep_rule)?;
-        Ok(Segment::new(dictionary, dag, paths, meta.continues))
+        let segment = Segment::new(dictionary, dag, paths, meta.continues);
+        // Sections of a copy with other numbers are found by the ties, where a file has them.
+        if meta.section(SectionKind::Ties).is_none() {
+            self.check_numbers(&segment)?;
+        }
+        Ok(segment)
     }
 
     /// Compares the numbers that are stored beside the grammar with those of the grammar.

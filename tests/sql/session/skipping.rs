@@ -14,7 +14,7 @@ use super::{session_with, table};
 use crate::fixtures;
 
 /// Queries of `@`, and the number of segments that each skips in a new session.
-const QUERIES: [(&str, usize); 18] = [
+const QUERIES: [(&str, usize); 26] = [
     ("SELECT * FROM search('@', 'only3')", 3),
     ("SELECT * FROM search('@', 'ONLY3', fold => true)", 3),
     ("SELECT * FROM search('@', 'only?')", 0),
@@ -33,6 +33,17 @@ const QUERIES: [(&str, usize); 18] = [
     ("SELECT path FROM documents('@') WHERE text LIKE '%absent%'", 4),
     ("SELECT path FROM documents('@') WHERE text NOT LIKE '%only1%'", 0),
     ("SELECT path FROM documents('@') WHERE contains(text, 'only2') AND path LIKE '%2.txt'", 3),
+    ("SELECT right(text, 90) FROM documents('@') WHERE path = '2.txt'", 3),
+    (
+        "SELECT doc_id, right(CAST(content AS VARCHAR), 90) FROM documents('@') WHERE doc_id IN (0, 3)",
+        2,
+    ),
+    ("SELECT doc_id, text FROM documents('@') WHERE bytes < 0 OR words < 0", 4),
+    ("SELECT right(text, 90) FROM documents('@') WHERE doc_id < 2 AND text LIKE '%only1%'", 3),
+    ("SELECT right(text, 90) FROM documents('@') WHERE doc_id < 2 AND text LIKE '%only3%'", 4),
+    ("SELECT length(text) FROM documents('@') WHERE bytes > 0", 0),
+    ("SELECT * FROM search('@', 'w1') WHERE doc_id = 2", 3),
+    ("SELECT * FROM term_count('@', '/only[12]/') WHERE doc_id > 1", 3),
 ];
 
 /// Writes four documents, each a segment, of words in random order. Each has one word of its own.
@@ -131,4 +142,37 @@ async fn a_file_of_which_a_part_is_open_is_loaded_whole() {
         assert_eq!(sorted(&ctx, query).await, sorted(&other, query).await, "{query}");
     }
     assert_eq!(counter(&ctx, &search, "segments_skipped").await, 0);
+}
+
+#[tokio::test]
+async fn user_columns_choose_the_segments() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("events.tadoc").display().to_string();
+    let ctx = fixtures::session();
+    let rows = "SELECT 'event ' || i || ' of host ' || repeat('abc ', 100 + i % 7) AS text, \
+                to_timestamp(i * 60) AS at FROM (SELECT unnest(range(0, 1000)) AS i)";
+    table(&ctx, "SET tadoc.block_bytes = 50000").await;
+    table(&ctx, &format!("COPY ({rows}) TO '{file}' STORED AS TADOC")).await;
+    let open = async || {
+        let ctx = fixtures::session();
+        let create = format!("CREATE EXTERNAL TABLE events STORED AS TADOC LOCATION '{file}'");
+        table(&ctx, &create).await;
+        ctx
+    };
+    let at = |minute: u32| format!("to_timestamp({})", minute * 60);
+    let ranges = [(0, 10), (500, 503), (990, 2000), (2000, 3000)];
+    for (first, end) in ranges {
+        let sql = format!(
+            "SELECT doc_id, left(text, 20) AS text FROM events WHERE at >= {} AND at < {} AND text LIKE 'event%' \
+             ORDER BY doc_id",
+            at(first),
+            at(end)
+        );
+        let skipped = counter(&open().await, &sql, "segments_skipped").await;
+        assert!(skipped >= 5, "{sql}: {skipped}");
+        let rows = table(&open().await, &sql).await;
+        let expected: Vec<u32> = (first..end.min(1000)).collect();
+        assert_eq!(rows.matches("event ").count(), expected.len(), "{sql}");
+        assert!(expected.iter().all(|i| rows.contains(&format!("event {i} of"))), "{sql}");
+    }
 }

@@ -35,10 +35,26 @@ const BARE: &str = r#"(?xi)
 const KEY: &str = r"(?: secret\w* | password | passwd | passphrase | token | credentials? | private_key
     | account_key | api_key | access_key | access_key_id | sas_key | signature | sig )";
 
-static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
-    let patterns = [USER, QUOTED, BARE].map(|pattern| Regex::new(&pattern.replace("KEY", KEY)));
-    patterns.into_iter().flatten().collect()
-});
+/// Parts of the names that [`KEY`] matches; each of its names has one.
+const KEY_PARTS: [&str; 7] = ["secret", "passw", "passphrase", "token", "credential", "key", "sig"];
+
+static OF_USERS: LazyLock<Vec<Regex>> = LazyLock::new(|| compiled(&[USER]));
+static OF_OPTIONS: LazyLock<Vec<Regex>> = LazyLock::new(|| compiled(&[QUOTED, BARE]));
+
+fn compiled(patterns: &[&str]) -> Vec<Regex> {
+    let regexes = patterns.iter().map(|pattern| Regex::new(&pattern.replace("KEY", KEY)));
+    regexes.flatten().collect()
+}
+
+/// Returns the patterns that can match in `text`. A command that needs none does not compile them,
+/// which takes nearly half the time of a small statement (11 ms of 24 for `SELECT 1`).
+fn patterns_for(text: &str) -> impl Iterator<Item = &'static Regex> {
+    // Patterns in any case match the long s as well.
+    let names = text.to_lowercase().replace('ſ', "s");
+    let of_users = text.contains("://").then(|| OF_USERS.iter());
+    let of_options = KEY_PARTS.iter().any(|part| names.contains(part)).then(|| OF_OPTIONS.iter());
+    of_users.into_iter().flatten().chain(of_options.into_iter().flatten())
+}
 
 /// Returns `text` with `***` in place of passwords in URLs and of the values of options with secret
 /// names.
@@ -55,7 +71,7 @@ pub fn mask_secrets(text: &str) -> String {
         let masked = |found: &Captures<'_>| format!("{}{MASK}{}", &found["name"], &found["rest"]);
         pattern.replace_all(&text, masked).into_owned()
     };
-    PATTERNS.iter().fold(text.to_owned(), mask)
+    patterns_for(text).fold(text.to_owned(), mask)
 }
 
 /// Secret values in the statements of a session.
@@ -75,7 +91,7 @@ pub struct Secrets {
 impl Secrets {
     /// Remembers the secrets in the statement `text`.
     pub fn remember(&mut self, text: &str) {
-        for found in PATTERNS.iter().flat_map(|pattern| pattern.captures_iter(text)) {
+        for found in patterns_for(text).flat_map(|pattern| pattern.captures_iter(text)) {
             let value = &found["value"];
             let quote = value.chars().next().filter(|first| matches!(first, '\'' | '"'));
             let value = match quote {
@@ -99,7 +115,40 @@ impl Secrets {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use proptest::sample::select;
+
     use super::*;
+
+    /// Parts of statements, from which names and values of options arise.
+    const PIECES: [&str; 26] = [
+        "'",
+        "\"",
+        "=",
+        ":",
+        " ",
+        ".",
+        "@",
+        "/",
+        "?",
+        "a",
+        "x_",
+        "http://",
+        "SECRET",
+        "ſecret",
+        "pass",
+        "word",
+        "wd",
+        "PHRASE",
+        "Token",
+        "credential",
+        "s",
+        "private_",
+        "access_",
+        "\u{212a}ey",
+        "Sig",
+        "nature",
+    ];
 
     #[test]
     fn secrets_are_masked_however_they_are_written() {
@@ -120,6 +169,21 @@ mod tests {
         for text in texts {
             let masked = mask_secrets(text);
             assert!(masked.contains(MASK) && !masked.contains("CRET"), "{text}: {masked}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn patterns_that_are_not_compiled_would_not_match(
+            pieces in prop::collection::vec(select(PIECES.to_vec()), 0..12),
+        ) {
+            let text = pieces.concat();
+            let all = OF_USERS.iter().chain(OF_OPTIONS.iter());
+            let matching = |pattern: &&Regex| pattern.is_match(&text);
+            let expected: Vec<&str> = all.filter(matching).map(Regex::as_str).collect();
+            let found: Vec<&str> =
+                patterns_for(&text).filter(matching).map(Regex::as_str).collect();
+            prop_assert_eq!(found, expected);
         }
     }
 

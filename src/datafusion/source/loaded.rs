@@ -21,14 +21,17 @@ use tadoc::analytics::{Fold, TermVectors, Vocabulary, document_counts};
 use tadoc::segment::{Corpus, DocumentFacts, Segment};
 use tadoc::text::{Dictionary, TokenizerProfile};
 
+/// Places of absent segments in their file, each with its dictionary if that was read.
+pub(super) type Unopened = BTreeMap<usize, Option<Arc<Dictionary>>>;
+
 /// Segments of one file and the memory they hold.
 #[derive(Debug)]
 pub(crate) struct LoadedFile {
     pub(crate) segments: Vec<Arc<Segment>>,
     /// Facts about the documents, if only these are loaded. There are no segments then.
     pub(super) facts: DocumentFacts,
-    /// Dictionaries of the segments that are absent, by their places in the file.
-    pub(super) unopened: BTreeMap<usize, Arc<Dictionary>>,
+    /// The segments that are absent.
+    pub(super) unopened: Unopened,
     /// Memory of the file. It is the same for the file with more of its segments opened.
     pub(super) held: Arc<HeldMemory>,
     /// Devices that may hold copies of the segments.

@@ -1,12 +1,13 @@
 //! Skipping: files of which only the segments with sought words are opened.
 //!
 //! ```text
-//! dictionaries of all segments ─▶ needed segments ─▶ the rest of these
+//! dictionaries of all segments, for words ─▶ needed segments ─▶ the rest of these
 //! ```
 //!
-//! A statement that looks for words needs the segments that have them. All others are
-//! [absent](Segment::absent). The cache keeps the file with its dictionaries, so the next statement
-//! reads only the segments that it needs and no statement before. A file whose last segment was
+//! A statement that looks for words needs the segments that have them, and one that looks for documents
+//! the segments that hold these. All others are [absent](Segment::absent). The cache keeps the file with
+//! the dictionaries that were read, so the next statement reads only the segments that it needs and no
+//! statement before. A file whose last segment was
 //! opened in this way is a whole file like others. A statement that needs whole files loads the
 //! other files anew.
 
@@ -21,7 +22,7 @@ use object_store::ObjectStore;
 
 use crate::errors::{datafusion_error, task_error};
 use crate::source::cache::FILES_AT_ONCE;
-use crate::source::loaded::{HeldMemory, LoadContext, LoadedCorpus, LoadedFile};
+use crate::source::loaded::{HeldMemory, LoadContext, LoadedCorpus, LoadedFile, Unopened};
 use crate::source::loading::{consumer_of, files_at_once, too_little};
 use crate::source::location::{read_range, store_of};
 use crate::source::memory::{estimate_bytes, peak_bytes, text_memory};
@@ -30,7 +31,7 @@ use crate::source::sections::Sections;
 use crate::source::{CorpusCache, Source};
 use crate::store::explain_missing;
 use crate::throughput::calibration::num_cores;
-use tadoc::format::{FileFooter, SegmentMeta, read_dictionary, read_segment_with};
+use tadoc::format::{FileFooter, SegmentMeta, read_dictionary, read_segment, read_segment_with};
 use tadoc::query::{Query, SegmentWords, TextPattern, segments_for_query, segments_for_texts};
 use tadoc::segment::{DocumentFacts, Segment};
 use tadoc::text::Dictionary;
@@ -51,12 +52,20 @@ pub(crate) struct Sought {
 }
 
 impl Sought {
+    /// Returns true if the needed segments are chosen by their dictionaries.
+    fn is_by_words(&self) -> bool {
+        self.query.is_some() || !self.demands.is_empty()
+    }
+
     /// Returns the places of the absent segments of `file` that are needed. Its first document has the
     /// id `first_doc_id`.
     fn missing(&self, footer: &FileFooter, file: &LoadedFile, first_doc_id: u64) -> Vec<usize> {
         let segments = footer.segments.iter().zip(&file.segments).enumerate();
         let words = segments.map(|(place, (meta, segment))| SegmentWords {
-            dictionary: file.unopened.get(&place).map_or(&segment.dictionary, Arc::as_ref),
+            dictionary: match file.unopened.get(&place) {
+                Some(Some(dictionary)) => dictionary,
+                _ => &segment.dictionary,
+            },
             num_docs: meta.num_docs,
             continues: meta.continues,
         });
@@ -146,13 +155,14 @@ impl CorpusCache {
         sought: &Arc<Sought>,
     ) -> Result<Arc<LoadedFile>> {
         let mut stored = StoredFile::new(context, open)?;
-        let file = match known {
+        let mut file = match known {
             Some(file) => file,
-            None => {
-                let reads = self.open_dictionaries(context, open, &mut stored, keep);
-                Arc::new(reads.await?)
-            }
+            None => Arc::new(self.reserve_file(context, open, keep)?),
         };
+        if sought.is_by_words() && file.unopened.values().any(Option::is_none) {
+            stored.read_if_small().await?;
+            file = Arc::new(self.open_dictionaries(context, open, &stored, &file, keep).await?);
+        }
         let (searched, footer) = (Arc::clone(&file), Arc::clone(&open.footer));
         let sought = Arc::clone(sought);
         let search = move || sought.missing(&footer, &searched, first_doc_id);
@@ -165,50 +175,86 @@ impl CorpusCache {
         }
     }
 
-    /// Reads the dictionaries of all segments of `open`. The segments are absent.
-    async fn open_dictionaries(
+    /// Returns the file `open` with a reservation. All of its segments are absent, and nothing is read.
+    fn reserve_file(
         &self,
         context: &LoadContext,
         open: &OpenFile,
-        stored: &mut StoredFile<'_>,
         keep: &[String],
     ) -> Result<LoadedFile> {
         let segments = &open.footer.segments;
         let parallel = num_cores().min(segments.len()).max(1);
         // A file that is too large to be opened is refused at once.
         estimate_bytes(&open.footer, parallel, Sections::All, &context.options)?;
-        let of_dictionary = |meta: &SegmentMeta| meta.dictionary_range();
-        let stored_bytes: u64 = segments.iter().map(|meta| len(&of_dictionary(meta))).sum();
-        let peak = peak_bytes(segments.iter(), parallel, Sections::Words);
-        let peak = peak + stored_bytes.max(SMALL_FILE_BYTES) + 4 * open.footer.num_docs();
-        let reservation = self.reserve(context, consumer_of(open), peak as usize, keep)?;
-        stored.read_if_small().await?;
-        let reads = segments.iter().map(|meta| stored.read(of_dictionary(meta)).boxed());
-        let reads: Vec<_> = reads.collect();
-        let reads: Vec<Bytes> = stream::iter(reads).buffered(FILES_AT_ONCE).try_collect().await?;
-        let decode = |(place, bytes)| open_dictionary(context, open, place, bytes);
-        let dictionaries: Vec<Arc<Dictionary>> = stream::iter(reads.into_iter().enumerate())
-            .map(decode)
-            .buffered(parallel)
-            .try_collect()
-            .await?;
-        let absent = |meta: &SegmentMeta| {
+        let absent = segments.iter().map(|meta| {
             let segment = Segment::absent(meta.num_docs as usize, meta.continues)?;
             segment.keep_no_copies();
             Ok(Arc::new(segment))
-        };
-        let absent = segments.iter().map(absent);
-        let file = LoadedFile {
-            segments: absent.collect::<tadoc::Result<_>>().map_err(datafusion_error)?,
+        });
+        let absent = absent.collect::<tadoc::Result<Vec<_>>>().map_err(datafusion_error)?;
+        let held_bytes = memory(&absent, &BTreeMap::new());
+        let reservation = self.reserve(context, consumer_of(open), held_bytes, keep)?;
+        Ok(LoadedFile {
+            unopened: (0..absent.len()).map(|place| (place, None)).collect(),
+            segments: absent,
             facts: DocumentFacts::default(),
-            unopened: dictionaries.into_iter().enumerate().collect(),
             held: Arc::new(HeldMemory::new(reservation)),
             devices: Arc::clone(&context.devices),
             _shared: Vec::new(),
-        };
-        let held_bytes = memory(&file.segments, &file.unopened);
-        self.resize(&file.held.reservation, held_bytes, keep)?;
-        Ok(file)
+        })
+    }
+
+    /// Reads the dictionaries of the absent segments of `file` that were not read yet.
+    async fn open_dictionaries(
+        &self,
+        context: &LoadContext,
+        open: &OpenFile,
+        stored: &StoredFile<'_>,
+        file: &LoadedFile,
+        keep: &[String],
+    ) -> Result<LoadedFile> {
+        let unread = file.unopened.iter().filter(|(_, dictionary)| dictionary.is_none());
+        let places: Vec<usize> = unread.map(|(&place, _)| place).collect();
+        let metas = || places.iter().map(|&place| &open.footer.segments[place]);
+        let parallel = num_cores().min(places.len()).max(1);
+        let stored_bytes: u64 = metas().map(|meta| len(&meta.dictionary_range())).sum();
+        let peak = peak_bytes(metas(), parallel, Sections::Words);
+        let peak = peak + stored_bytes.max(SMALL_FILE_BYTES) + 4 * open.footer.num_docs();
+        let opening = file.held.reservation.new_empty();
+        self.resize(&opening, peak as usize, keep)?;
+        let reads = metas().map(|meta| stored.read(meta.dictionary_range()).boxed());
+        let reads: Vec<_> = reads.collect();
+        let reads: Vec<Bytes> = stream::iter(reads).buffered(FILES_AT_ONCE).try_collect().await?;
+        let decode = |(&place, bytes)| open_dictionary(context, open, place, bytes);
+        let decodes: Vec<_> = places.iter().zip(reads).map(decode).collect();
+        let dictionaries: Vec<Arc<Dictionary>> =
+            stream::iter(decodes).buffered(parallel).try_collect().await?;
+        let mut unopened = file.unopened.clone();
+        unopened.extend(places.into_iter().zip(dictionaries.into_iter().map(Some)));
+        opening.free();
+        self.with_segments(context, file, file.segments.clone(), unopened, keep)
+    }
+
+    /// Returns `file` with other segments and dictionaries, whose memory is reserved.
+    fn with_segments(
+        &self,
+        context: &LoadContext,
+        file: &LoadedFile,
+        segments: Vec<Arc<Segment>>,
+        unopened: Unopened,
+        keep: &[String],
+    ) -> Result<LoadedFile> {
+        let HeldMemory { reservation, places_bytes } = file.held.as_ref();
+        let places_bytes = places_bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let needed = || memory(&segments, &unopened) + *places_bytes;
+        if self.resize(reservation, needed(), keep).is_err() {
+            segments.iter().for_each(|segment| segment.keep_no_copies());
+            self.resize(reservation, needed(), keep)?;
+        }
+        let (held, devices) = (Arc::clone(&file.held), Arc::clone(&context.devices));
+        drop(places_bytes);
+        let facts = DocumentFacts::default();
+        Ok(LoadedFile { segments, facts, unopened, held, devices, _shared: Vec::new() })
     }
 
     /// Opens the segments of `file` at the places `missing`.
@@ -224,13 +270,12 @@ impl CorpusCache {
         let parallel = num_cores().min(missing.len());
         let metas = missing.iter().map(|&place| &open.footer.segments[place]);
         let peak = peak_bytes(metas, parallel, Sections::All);
-        let HeldMemory { reservation, places_bytes } = file.held.as_ref();
-        let opening = reservation.new_empty();
+        let opening = file.held.reservation.new_empty();
         self.resize(&opening, peak as usize, keep)?;
         let (mut segments, mut unopened) = (file.segments.clone(), file.unopened.clone());
         let load = |&place: &usize| {
-            let dictionary = file.unopened.get(&place).map(|all| Dictionary::clone(all));
-            open_segment(context, open, stored, place, dictionary.unwrap_or_default()).boxed()
+            let dictionary = file.unopened.get(&place).cloned().flatten();
+            open_segment(context, open, stored, place, dictionary).boxed()
         };
         let loads: Vec<_> = missing.iter().map(load).collect();
         let opened: Vec<Segment> = stream::iter(loads).buffered(parallel).try_collect().await?;
@@ -238,27 +283,17 @@ impl CorpusCache {
             unopened.remove(&place);
             segments[place] = Arc::new(segment);
         }
-        let keep_no_copies = || segments.iter().for_each(|segment| segment.keep_no_copies());
         if open.portion.is_some() {
-            keep_no_copies();
+            segments.iter().for_each(|segment| segment.keep_no_copies());
         }
-        let places_bytes = places_bytes.lock().unwrap_or_else(PoisonError::into_inner);
-        let needed = || memory(&segments, &unopened) + *places_bytes;
         opening.free();
-        if self.resize(reservation, needed(), keep).is_err() {
-            keep_no_copies();
-            self.resize(reservation, needed(), keep)?;
-        }
-        let (held, devices) = (Arc::clone(&file.held), Arc::clone(&context.devices));
-        drop(places_bytes);
-        let facts = DocumentFacts::default();
-        Ok(LoadedFile { segments, facts, unopened, held, devices, _shared: Vec::new() })
+        self.with_segments(context, file, segments, unopened, keep)
     }
 }
 
 /// Returns the bytes of the segments and of the dictionaries of those that are absent.
-fn memory(segments: &[Arc<Segment>], unopened: &BTreeMap<usize, Arc<Dictionary>>) -> usize {
-    let dictionaries = unopened.values().map(|dictionary| dictionary.memory_bytes());
+fn memory(segments: &[Arc<Segment>], unopened: &Unopened) -> usize {
+    let dictionaries = unopened.values().flatten().map(|dictionary| dictionary.memory_bytes());
     text_memory(segments) + dictionaries.sum::<usize>()
 }
 
@@ -326,11 +361,19 @@ async fn open_segment(
     open: &OpenFile,
     stored: &StoredFile<'_>,
     place: usize,
-    dictionary: Dictionary,
+    dictionary: Option<Arc<Dictionary>>,
 ) -> Result<Segment> {
-    let bytes = stored.read(open.footer.segments[place].rest_range()).await?;
+    let meta = &open.footer.segments[place];
+    let range = if dictionary.is_some() { meta.rest_range() } else { meta.byte_range() };
+    let bytes = stored.read(range).await?;
     let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
     let limits = context.options.open_limits();
-    let read = move || read_segment_with(&path, &footer, place, &bytes, dictionary, &limits);
+    let read = move || match dictionary {
+        None => read_segment(&path, &footer, place, &bytes, &limits),
+        Some(dictionary) => {
+            let dictionary = Arc::unwrap_or_clone(dictionary);
+            read_segment_with(&path, &footer, place, &bytes, dictionary, &limits)
+        }
+    };
     tokio::task::spawn_blocking(read).await.map_err(task_error)?.map_err(datafusion_error)
 }

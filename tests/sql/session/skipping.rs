@@ -130,6 +130,29 @@ async fn opened_segments_are_kept() {
 }
 
 #[tokio::test]
+async fn a_document_is_read_without_the_other_dictionaries() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write(&dir.path().join("large.tadoc"), 100_000);
+    let file_len = fs::metadata(&path).unwrap().len() as usize;
+    let ctx = fixtures::session();
+    let read = async |sql: String| counter(&ctx, &sql, "bytes_read").await;
+    let extract = format!("SELECT text FROM extract('{path}', 2, 10, 30)");
+    let of_one = read(extract.clone()).await;
+    assert!((file_len / 5..file_len / 3).contains(&of_one), "{of_one} of {file_len}");
+    assert_eq!(read(extract).await, 0);
+    // Its dictionary was read with it.
+    let of_three = read(format!("SELECT * FROM search('{path}', 'absent')")).await;
+    assert!((1..file_len / 8).contains(&of_three), "{of_three}");
+    let of_all = format!("SELECT * FROM search('{path}', 'absent')");
+    let of_four = counter(&fixtures::session(), &of_all, "bytes_read").await;
+    assert!((of_four / 2..of_four).contains(&of_three), "{of_three} of {of_four}");
+    for word in ["only2", "only3", "absent", "w1"] {
+        let sql = format!("SELECT * FROM search('{path}', '{word}')");
+        assert_eq!(sorted(&ctx, &sql).await, sorted(&fixtures::session(), &sql).await, "{word}");
+    }
+}
+
+#[tokio::test]
 async fn a_file_of_which_a_part_is_open_is_loaded_whole() {
     let dir = tempfile::tempdir().unwrap();
     let path = write(&dir.path().join("small.tadoc"), 40);

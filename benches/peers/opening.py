@@ -3,7 +3,7 @@
 
 Claims it supports: "a cold statement pays for what it touches" and the sizes of both layouts.
 
-    python3 benches/peers/opening.py --tadoc target/debug/tadoc FOLDER [FOLDER ...]
+    python3 benches/peers/opening.py --tadoc target/debug/tadoc [--block-size 16MiB] FOLDER [FOLDER ...]
 
 Method. The documents of a folder become a file in each layout, and one concatenated file for `zstd -3 --long=27`. Each
 command runs --runs times in turn with the others, and the shortest run counts: wall time and processor time of the whole
@@ -55,6 +55,7 @@ def statements(path, rare, phrase):
     yield "term_count, rare word", f"SELECT count(*) FROM term_count('{{f}}', '{rare}')"
     yield "search, no such word", "SELECT count(*) FROM search('{f}', 'xqzzyvk')"
     yield "documents by path", f"SELECT count(*), sum(bytes), sum(words) FROM documents('{{f}}') WHERE path LIKE '%{name}'"
+    yield "text of a document by path", f"SELECT length(text) FROM documents('{{f}}') WHERE path LIKE '%{path}'"
     yield "extract 80 bytes", "SELECT text FROM extract('{f}', 0, 16, 80)"
     yield "word_count", "SELECT count(*), sum(count) FROM word_count('{f}')"
 
@@ -63,6 +64,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tadoc", default="target/debug/tadoc")
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--block-size", default="128MiB", help="text of a segment")
     parser.add_argument("folders", nargs="+")
     arguments = parser.parse_args()
     grep = ["rg", "-c"] if shutil.which("rg") else ["grep", "-c", "-a", "-F"]
@@ -79,7 +81,8 @@ def compare(arguments, folder, temp, grep):
     files = {layout: os.path.join(temp, layout + ".tadoc") for layout in ("small", "fast")}
     documents = stage(folder, temp)
     for layout, file in files.items():
-        subprocess.run([arguments.tadoc, "ingest", documents, "-o", file, "--layout", layout, "--quiet"], check=True)
+        options = ["--layout", layout, "--block-size", arguments.block_size, "--quiet"]
+        subprocess.run([arguments.tadoc, "ingest", documents, "-o", file, *options], check=True)
     sizes = {name: os.path.getsize(file) for name, file in files.items()}
     of_zstd = {name: size / os.path.getsize(packed) for name, size in sizes.items()}
     print(f"**{os.path.basename(os.path.abspath(folder))}**, {num_bytes / 1e6:.0f} MB of text; "

@@ -101,7 +101,8 @@ pub struct Arguments {
     #[arg(long, default_value = "small", value_name = "NAME")]
     layout: SegmentLayout,
 
-    /// Amount of text that is compressed together; memory grows with it
+    /// Amount of text that is compressed together; memory grows with it. A statement decodes a block
+    /// whole: with --layout fast, blocks of 16MiB open several times faster at 1.01 times the size
     #[arg(long, default_value = "128MiB", value_name = "SIZE", value_parser = display::parse_size)]
     block_size: u64,
 

@@ -206,6 +206,9 @@ impl State {
             |slot: &Slot| Arc::strong_count(&slot.cell) > 1 || Arc::strong_count(&slot.opening) > 1;
         let is_wanted = |slot: &Slot| slot.file().is_some() || is_under_way(slot);
         self.files.retain(|_, slot| is_wanted(slot));
+        // A corpus whose files were dropped while it was put together would hold their memory uncounted.
+        let has_file = |key: &String| self.files.get(key).is_some_and(|slot| slot.file().is_some());
+        self.corpora.retain(|keys, _| keys[..] == *keep || keys.iter().all(has_file));
         while self.corpora.len() > MAX_CORPORA {
             let oldest = self.corpora.iter().min_by_key(|(_, (used, _))| *used);
             let Some(oldest) = oldest.map(|(keys, _)| keys.clone()) else { break };

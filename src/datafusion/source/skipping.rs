@@ -52,9 +52,25 @@ pub(crate) struct Sought {
 }
 
 impl Sought {
-    /// Returns true if the needed segments are chosen by their dictionaries.
-    fn is_by_words(&self) -> bool {
-        self.query.is_some() || !self.demands.is_empty()
+    /// Returns, for each segment of a file, true if it has one of the documents, if there is a choice.
+    /// The first document of the file has the id `first_doc_id`.
+    fn segments_of_docs(&self, footer: &FileFooter, first_doc_id: u64) -> Option<Vec<bool>> {
+        let doc_ids = self.doc_ids.as_ref()?;
+        let begin = doc_ids.partition_point(|&id| id < first_doc_id);
+        let here: Vec<u64> = doc_ids[begin..].iter().map(|id| id - first_doc_id).collect();
+        Some(footer.segments_of(&here))
+    }
+
+    /// Returns the places of the absent segments of `file` whose dictionaries tell if they are needed
+    /// and were not read yet.
+    fn unread(&self, footer: &FileFooter, file: &LoadedFile, first_doc_id: u64) -> Vec<usize> {
+        if self.query.is_none() && self.demands.is_empty() {
+            return Vec::new();
+        }
+        let of_docs = self.segments_of_docs(footer, first_doc_id);
+        let has_doc = |place: usize| of_docs.as_ref().is_none_or(|of_docs| of_docs[place]);
+        let unread = file.unopened.iter().filter(|(_, dictionary)| dictionary.is_none());
+        unread.map(|(&place, _)| place).filter(|&place| has_doc(place)).collect()
     }
 
     /// Returns the places of the absent segments of `file` that are needed. Its first document has the
@@ -73,11 +89,7 @@ impl Sought {
         let of_query = self.query.as_ref().map(|query| segments_for_query(query, &words));
         let of_texts = (!self.demands.is_empty())
             .then(|| segments_for_texts(&self.demands, footer.profile, &words));
-        let of_docs = self.doc_ids.as_ref().map(|doc_ids| {
-            let begin = doc_ids.partition_point(|&id| id < first_doc_id);
-            let here: Vec<u64> = doc_ids[begin..].iter().map(|id| id - first_doc_id).collect();
-            footer.segments_of(&here)
-        });
+        let of_docs = self.segments_of_docs(footer, first_doc_id);
         let needs: Vec<Vec<bool>> = [of_query, of_texts, of_docs].into_iter().flatten().collect();
         let is_needed = |place: &usize| needs.iter().all(|needed| needed[*place]);
         file.unopened.keys().copied().filter(is_needed).collect()
@@ -159,9 +171,11 @@ impl CorpusCache {
             Some(file) => file,
             None => Arc::new(self.reserve_file(context, open, keep)?),
         };
-        if sought.is_by_words() && file.unopened.values().any(Option::is_none) {
+        let unread = sought.unread(&open.footer, &file, first_doc_id);
+        if !unread.is_empty() {
             stored.read_if_small().await?;
-            file = Arc::new(self.open_dictionaries(context, open, &stored, &file, keep).await?);
+            let read = self.open_dictionaries(context, open, &stored, &file, unread, keep);
+            file = Arc::new(read.await?);
         }
         let (searched, footer) = (Arc::clone(&file), Arc::clone(&open.footer));
         let sought = Arc::clone(sought);
@@ -204,17 +218,16 @@ impl CorpusCache {
         })
     }
 
-    /// Reads the dictionaries of the absent segments of `file` that were not read yet.
+    /// Reads the dictionaries of the absent segments of `file` at `places`.
     async fn open_dictionaries(
         &self,
         context: &LoadContext,
         open: &OpenFile,
         stored: &StoredFile<'_>,
         file: &LoadedFile,
+        places: Vec<usize>,
         keep: &[String],
     ) -> Result<LoadedFile> {
-        let unread = file.unopened.iter().filter(|(_, dictionary)| dictionary.is_none());
-        let places: Vec<usize> = unread.map(|(&place, _)| place).collect();
         let metas = || places.iter().map(|&place| &open.footer.segments[place]);
         let parallel = num_cores().min(places.len()).max(1);
         let stored_bytes: u64 = metas().map(|meta| len(&meta.dictionary_range())).sum();

@@ -140,6 +140,10 @@ async fn a_document_is_read_without_the_other_dictionaries() {
     let of_one = read(extract.clone()).await;
     assert!((file_len / 5..file_len / 3).contains(&of_one), "{of_one} of {file_len}");
     assert_eq!(read(extract).await, 0);
+    // So is a search in one document.
+    let in_one = format!("SELECT * FROM search('{path}', 'w1', doc_id => 2)");
+    let of_search = counter(&fixtures::session(), &in_one, "bytes_read").await;
+    assert_eq!(of_search, of_one);
     // Its dictionary was read with it.
     let of_three = read(format!("SELECT * FROM search('{path}', 'absent')")).await;
     assert!((1..file_len / 8).contains(&of_three), "{of_three}");

@@ -42,6 +42,8 @@ SELECT path, count FROM term_count('demo.tadoc', 'segment* Rule', fold => true) 
 
 SELECT "left", match, "right" FROM kwic('demo.tadoc', '"grammar of" *', width => 3) LIMIT 3;
 
+SELECT path, score FROM rank('demo.tadoc', 'grammar OR segment', top => 3);
+
 -- One passage, and passages, counts and places for a column of questions
 SELECT text FROM extract('demo.tadoc', 0, 0, 80);
 

@@ -9,7 +9,7 @@ use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-use crate::functions::{CorpusFunction, Home, TadocFunction};
+use crate::functions::{CorpusFunction, Home, TadocFunction, TextFunction};
 use crate::gsst::GsstFormatFactory;
 use crate::options::TadocOptions;
 use crate::parquet_files::{NameParquetFiles, wrap_parquet_format};
@@ -72,7 +72,8 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         let catalogs = self.catalog_list();
         let catalogs = catalogs.get_or_insert_with(|| Arc::<MemoryCatalogProviderList>::default());
         let home = Home { runtime, catalogs: Arc::clone(catalogs), cache: Arc::clone(&cache) };
-        self.scalar_functions().get_or_insert_default().extend(CorpusFunction::all(home));
+        let scalars = self.scalar_functions().get_or_insert_default();
+        scalars.extend(CorpusFunction::all(home).into_iter().chain(TextFunction::all()));
         let config = self.config().get_or_insert_with(SessionConfig::new);
         if config.options().extensions.get::<TadocOptions>().is_none() {
             config.options_mut().extensions.insert(TadocOptions::default());

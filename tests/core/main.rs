@@ -13,6 +13,7 @@ mod document_oracle;
 mod edit_oracle;
 mod fixtures;
 mod fold_oracle;
+mod language_oracle;
 mod naive_oracle;
 mod phrase_oracle;
 mod query_oracle;

@@ -54,7 +54,9 @@ pub(super) static DEFINITION: Definition = Definition {
         ],
         summary: "how fast text arrives with each codec, fastest first in each regime",
     },
-    bind: |arguments, _| Arc::new(IngestionModel::new(arguments.number("link_gb_per_s"))),
+    bind: |arguments, _| {
+        Arc::new(IngestionModel::new(arguments.number("link_gb_per_s").unwrap_or_default()))
+    },
 };
 
 #[derive(Debug)]

@@ -106,7 +106,8 @@ impl TableFunction for Kwic {
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         let hits = format!("at most {}", scan.options.max_hits);
-        vec![("hits", hits), scan.device()]
+        let shown = [("hits", hits), scan.device()];
+        self.query.explain(scan).into_iter().chain(shown).collect()
     }
 
     fn merge(&self, _scan: &Scan) -> Merge {

@@ -22,6 +22,7 @@ mod ingestion_model;
 mod inverted_index;
 mod kwic;
 mod plain_files;
+mod rank;
 mod ranked_inverted_index;
 mod read_lines;
 mod read_text;
@@ -55,10 +56,10 @@ use crate::scan::signature::Signature;
 use crate::source::CorpusCache;
 
 pub(crate) use documents::Documents;
-pub(crate) use scalar::{CorpusFunction, Home};
+pub(crate) use scalar::{CorpusFunction, Home, TextFunction};
 
 /// Definitions of all table functions, in the order of the reference.
-static FUNCTIONS: [&Definition; 21] = [
+static FUNCTIONS: [&Definition; 22] = [
     &documents::DEFINITION,
     &word_count::DEFINITION,
     &word_count::SORTED,
@@ -74,6 +75,7 @@ static FUNCTIONS: [&Definition; 21] = [
     &search::DEFINITION,
     &term_count::DEFINITION,
     &kwic::DEFINITION,
+    &rank::DEFINITION,
     &extract::DEFINITION,
     &corpus_info::DEFINITION,
     &corpus_verify::DEFINITION,

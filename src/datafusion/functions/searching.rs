@@ -35,6 +35,13 @@ impl QueryText {
         Query::parse_within(scan.source.profile(), &self.text, &limits)?.folded(self.fold)
     }
 
+    /// Returns the normal form of a query that is more than a phrase, for EXPLAIN.
+    pub(super) fn explain(&self, scan: &Scan) -> Option<(&'static str, String)> {
+        let query = self.parse(scan).ok()?;
+        let is_plain = query.is_leaf() && query.items().len() == 1;
+        (!is_plain).then(|| ("parsed", query.to_string()))
+    }
+
     /// Returns the arguments for EXPLAIN.
     pub(super) fn shown(&self) -> Vec<(&'static str, String)> {
         let query = ("query", self.text.clone());
@@ -75,10 +82,10 @@ pub(super) fn searched_documents(run: &Execution) -> Result<Option<Vec<u64>>> {
 }
 
 /// Returns the number of partitions that are worth their threads if segments are searched. It is
-/// one if only some documents or rows are asked for. It is also one if `query` has several items,
-/// because each partition would first have to count the documents of all items.
+/// one if only some documents or rows are asked for. It is also one if `query` has several leaves,
+/// because each partition would first have to count the documents of all leaves.
 pub(super) fn num_search_partitions(scan: &Scan, target: usize, query: &Query) -> usize {
-    if scan.is_filtered() || scan.limit.is_some() || query.items().len() > 1 {
+    if scan.is_filtered() || scan.limit.is_some() || !query.is_leaf() {
         return 1;
     }
     let segments = scan.corpora().iter().map(|open| open.footer.segments.len());

@@ -72,7 +72,7 @@ impl TableFunction for TermCount {
     }
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        vec![scan.device()]
+        self.query.explain(scan).into_iter().chain([scan.device()]).collect()
     }
 
     fn merge(&self, _scan: &Scan) -> Merge {

@@ -78,11 +78,11 @@ impl Arguments {
         self.integer(VERSION)
     }
 
-    /// Returns the floating-point number of the argument `name`, or 0 if it was omitted.
-    pub(crate) fn number(&self, name: &str) -> f64 {
+    /// Returns the floating-point number of the argument `name`, if it was given.
+    pub(crate) fn number(&self, name: &str) -> Option<f64> {
         match self.value(name) {
-            Value::Number(number) => *number,
-            _ => 0.0,
+            Value::Number(number) => Some(*number),
+            _ => None,
         }
     }
 
@@ -201,9 +201,12 @@ mod tests {
         let arguments = Arguments::parse(signature, &[lit(2.5)]).unwrap();
         assert_eq!(
             (arguments.number("link_gb_per_s"), arguments.shown_first()),
-            (2.5, "2.5".to_owned())
+            (Some(2.5), "2.5".to_owned())
         );
-        assert_eq!(Arguments::parse(signature, &[lit(7i32)]).unwrap().number("link_gb_per_s"), 7.0);
+        assert_eq!(
+            Arguments::parse(signature, &[lit(7i32)]).unwrap().number("link_gb_per_s"),
+            Some(7.0)
+        );
     }
 
     #[test]

@@ -190,7 +190,7 @@ pub(crate) const GLOB: Argument =
 pub(crate) const QUERY: Argument = required(
     "query",
     ArgumentKind::Text,
-    "words, prefixes (pow*), wildcards (p?wer), /regular expressions/, or phrases of them in double quotes",
+    "words, prefixes (pow*), wildcards (p?wer), edits (word~1), /regular expressions/ and \"phrases\" of them, joined by AND, OR, NOT, NEAR(a b, 5) and parentheses",
 );
 /// Argument for the length of sequences.
 pub(crate) const NUM_WORDS: Argument =

@@ -18,6 +18,7 @@ use crate::options::TadocOptions;
 use crate::placement::{DeviceSession, KnownTasks};
 use crate::source::memory::Uses;
 use tadoc::analytics::{Fold, TermVectors, Vocabulary, document_counts};
+use tadoc::query::{Ranker, Totals};
 use tadoc::segment::{Corpus, DocumentFacts, Segment};
 use tadoc::text::{Dictionary, TokenizerProfile};
 
@@ -109,6 +110,8 @@ pub(crate) struct LoadedCorpus {
     pub(super) vocabularies: [OnceLock<Arc<Vocabulary>>; 2],
     pub(super) words: [OnceLock<StringViewArray>; 2],
     pub(super) doc_counts: [OnceLock<Arc<[u64]>>; 2],
+    /// Lengths of documents and counts of words, with their memory.
+    ranker: OnceLock<(Ranker, MemoryReservation)>,
     /// Rows and times of completed tasks.
     pub(crate) tasks: KnownTasks,
     pub(super) reservation: MemoryReservation,
@@ -129,6 +132,7 @@ impl LoadedCorpus {
             vocabularies: Default::default(),
             words: Default::default(),
             doc_counts: Default::default(),
+            ranker: OnceLock::new(),
             tasks: KnownTasks::default(),
             reservation: MemoryConsumer::new("TadocVocabulary").register(context.pool()),
             _files: files,
@@ -177,6 +181,29 @@ impl LoadedCorpus {
         let counts = document_counts(vectors).map_err(datafusion_error)?;
         self.reservation.try_grow(8 * counts.len())?;
         Ok(Arc::clone(slot.get_or_init(|| counts.into())))
+    }
+
+    /// Returns the answer of `ask` to the ranker of the corpus, whose totals are `totals`.
+    ///
+    /// # Errors
+    /// The errors of `ask` and of [`Ranker::new`].
+    pub(crate) fn with_ranker<T>(
+        &self,
+        totals: Totals,
+        ask: impl FnOnce(&Ranker) -> tadoc::Result<T>,
+    ) -> tadoc::Result<T> {
+        if self.ranker.get().is_none() {
+            let ranker = Ranker::new(&self.corpus, Some(totals))?;
+            self.ranker.get_or_init(|| (ranker, self.reservation.new_empty()));
+        }
+        let Some((ranker, held)) = self.ranker.get() else {
+            return ask(&Ranker::new(&self.corpus, Some(totals))?);
+        };
+        let answer = ask(ranker);
+        if held.try_resize(ranker.memory_bytes()).is_err() {
+            ranker.clear();
+        }
+        answer
     }
 
     /// Returns the vocabulary as an array whose views point into the dictionaries: 16 bytes for

@@ -16,10 +16,11 @@ use std::ops::{ControlFlow, Range};
 use crate::error::{Error, Result};
 use crate::segment::Corpus;
 
+use crate::query::hit::Hit;
 use crate::query::language::query::Query;
 use crate::query::matching::neighbours::{Neighbour, Walk, walks_from};
 use crate::query::options::SearchOptions;
-use crate::query::search::{Hit, search_segments};
+use crate::query::search::search_segments;
 use crate::read::output::{check_output_len, reserve};
 
 /// Default number of words of a context on each side.

@@ -3,8 +3,10 @@
 //! ```text
 //! language   text of a query ─▶ Query (patterns of words)
 //! matching   patterns ─▶ word ids of a segment ─▶ occurrences: climbed to, counted or scanned for
+//! condition  documents that meet AND, OR, NOT       hits   occurrences of each leaf, merged
 //! search     hits            term_count   counts by document        kwic   hits with their context
-//! batch      words in documents, many at once
+//! rank       the best documents by BM25                batch     words in documents, many at once
+//! text_hits  hits in a text that is in no corpus       snippet   its best part, hits marked
 //! ```
 //!
 //! ```
@@ -31,7 +33,8 @@
 //! # }
 //! ```
 //!
-//! Reading order: `language`, `matching`, `options`, `search`, `term_count`, `kwic`, `batch`.
+//! Reading order: `language`, `matching`, `options`, `hit`, `counts`, `windows` (NEAR), `hits`,
+//! `condition`, `search`, `term_count`, `kwic`, `rank`, `batch`, `text_hits`, `snippet`.
 //!
 //! A document that was cut at a block border is searched as one document: offsets and word numbers
 //! count from its start, and phrases match across the cut. All code is iterative, so a hostile
@@ -39,25 +42,36 @@
 //! allocated.
 
 mod batch;
+mod condition;
+mod counts;
+mod hit;
+mod hits;
 mod kwic;
 mod language;
 mod matching;
 mod options;
+mod rank;
 mod search;
+mod snippet;
 mod term_count;
+mod text_hits;
+mod windows;
 
 pub use batch::{OffsetLists, WordQuery, count_batch, search_batch};
+pub use counts::DocumentCount;
+pub use hit::Hit;
 pub use kwic::{Context, ContextBatch, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, kwic, kwic_segments};
-pub use language::{Query, QueryLimits, WordPattern};
+pub use language::{Expression, Leaf, Query, QueryLimits, WordPattern};
 pub use matching::{
     DocSet, SegmentWords, TextPattern, candidate_docs, candidate_documents, segments_for_query,
     segments_for_texts,
 };
 pub use options::{DEFAULT_MAX_HITS, SearchOptions};
-pub use search::{
-    Hit, check_num_hits, count, count_by_document, search, search_segments, search_with,
-};
-pub use term_count::{DocumentCount, term_count};
+pub use rank::{RankOptions, RankedDocument, Ranker, Totals};
+pub use search::{check_num_hits, count, count_by_document, search, search_segments, search_with};
+pub use snippet::{SnippetOptions, highlight, snippet};
+pub use term_count::term_count;
+pub use text_hits::{TextHit, text_hits};
 
 pub(crate) use batch::check_word;
 pub(crate) use matching::{Question, Way, climb, kept_count};

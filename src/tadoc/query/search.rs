@@ -1,43 +1,27 @@
 //! Search: the documents that match a query, with the number and positions of the occurrences.
 //!
-//! A query of several items is answered in two steps. First, documents are counted for each item
-//! without a list of places. Then places are listed in the documents that contain all items. Hits
-//! are produced one by one in order. Memory is that of the places in the grammar (at most one for
-//! each of its elements), or of the documents found, never of the hits.
+//! A query of several leaves is answered in two steps. First, documents are counted for each leaf
+//! without a list of places, and those that meet the condition are found. Then places are listed in
+//! them. Hits are produced one by one in order. Memory is that of the places in the grammar (at
+//! most one for each of its elements), or of the documents found, never of all hits.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::collections::binary_heap::PeekMut;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::ids::DocId;
 use crate::segment::Corpus;
 
+use crate::query::condition::{local_docs, meet_condition};
+use crate::query::counts::{DocumentCount, checked_sum};
+use crate::query::hit::Hit;
+use crate::query::hits::SegmentHits;
 use crate::query::language::query::Query;
-use crate::query::matching::cut::{PartStart, doc_cut_after, part_start};
 use crate::query::matching::doc_set::DocSet;
-use crate::query::matching::occurrences::ItemStream;
 use crate::query::matching::resolved::ResolvedQuery;
 use crate::query::options::SearchOptions;
-use crate::query::term_count::{DocumentCount, checked_sum, count_documents, local_docs};
 
 /// Number of hits of a batch.
 const BATCH_HITS: usize = 1 << 12;
-
-/// One occurrence of an item of a query.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Hit {
-    /// Id of the document.
-    pub doc_id: u64,
-    /// Start of the first word, in bytes from the start of the document.
-    pub byte_offset: u64,
-    /// Number of bytes from the start of the first word to the end of the last word.
-    pub byte_len: u64,
-    /// Index of the first word among the words of the document.
-    pub word_index: u64,
-}
 
 /// Returns all occurrences of `query`, in one document or all, by document and offset.
 ///
@@ -75,7 +59,7 @@ pub fn search_with(
 }
 
 /// Calls `visit` as [`search_with`] does, with the occurrences that begin in the existing segments
-/// of `segments`. Several threads can search a corpus in this way. If a query has several items,
+/// of `segments`. Several threads can search a corpus in this way. If a query has several leaves,
 /// each thread counts the documents of the whole corpus.
 ///
 /// # Errors
@@ -98,18 +82,20 @@ fn search_resolved(
     visit: &mut dyn FnMut(&[Hit]) -> ControlFlow<()>,
 ) -> Result<()> {
     let corpus = resolved.corpus();
-    let docs = selected_docs(resolved, options)?;
+    let chosen = Chosen::new(resolved, options)?;
+    let leaves = resolved.query().leaves();
     let mut batch = Vec::new();
     let mut num_hits = 0;
     for segment_idx in segments.start..segments.end.min(corpus.segments().len()) {
-        let filter = docs.as_ref().map(|docs| Arc::new(local_docs(corpus, segment_idx, docs)));
-        if filter.as_ref().is_some_and(|docs| docs.is_empty()) {
+        let filters = chosen.in_segment(resolved, segment_idx);
+        if filters.is_empty() {
             continue;
         }
-        let mut hits = segment_hits(resolved, segment_idx, filter.as_ref())?;
+        let of_leaf = filters.iter().map(|(leaf, docs)| (&leaves[*leaf], docs.as_ref()));
+        let mut hits = SegmentHits::new(resolved, segment_idx, of_leaf)?;
         loop {
             batch.clear();
-            hits.fill(&mut batch);
+            hits.fill(&mut batch, BATCH_HITS);
             if (options.is_cancelled)() {
                 return Err(Error::Cancelled);
             }
@@ -156,7 +142,7 @@ pub fn count(corpus: &Corpus, query: &Query, options: &SearchOptions<'_>) -> Res
 }
 
 fn count_resolved(resolved: &ResolvedQuery<'_>, options: &SearchOptions<'_>) -> Result<u64> {
-    if options.doc_id.is_some() || options.docs.is_some() || resolved.num_items() > 1 {
+    if options.doc_id.is_some() || options.docs.is_some() || !resolved.query().is_phrase() {
         let counts = counts_by_document(resolved, options)?;
         return checked_sum(counts.iter().map(|counted| counted.count));
     }
@@ -168,8 +154,8 @@ fn count_resolved(resolved: &ResolvedQuery<'_>, options: &SearchOptions<'_>) -> 
     checked_sum(counts.into_iter())
 }
 
-/// Returns the documents that contain all items of `query`, and the occurrences of all items in
-/// them, in ascending order: [`term_count`](crate::query::term_count()) as one list.
+/// Returns the documents that meet the condition of `query`, and the number of its hits in them, in
+/// ascending order: [`term_count`](crate::query::term_count()) as one list.
 ///
 /// # Errors
 /// As [`count`].
@@ -187,154 +173,54 @@ fn counts_by_document(
 ) -> Result<Vec<DocumentCount>> {
     let docs = options.selected(resolved.corpus())?;
     let mut found = Vec::new();
-    count_documents(resolved, docs.as_deref(), &mut |counts| {
-        found.extend_from_slice(counts);
+    meet_condition(resolved, docs.as_deref(), &mut |met| {
+        found.extend_from_slice(&met.counts);
         Ok(ControlFlow::Continue(()))
     })?;
     Ok(found)
 }
 
-/// Returns the documents that hits can lie in, in ascending order; `None` for all.
-fn selected_docs(
-    resolved: &ResolvedQuery<'_>,
-    options: &SearchOptions<'_>,
-) -> Result<Option<Vec<u64>>> {
-    if resolved.num_items() > 1 {
-        let counts = counts_by_document(resolved, options)?;
-        return Ok(Some(counts.iter().map(|counted| counted.doc_id).collect()));
-    }
-    options.selected(resolved.corpus())
+/// Documents in which the leaves of a query have hits.
+enum Chosen {
+    /// The same for all leaves, ascending; `None` for all documents.
+    Same(Option<Vec<u64>>),
+    /// For each leaf its own, ascending.
+    ByLeaf(Vec<Vec<u64>>),
 }
 
-/// Returns the hits that begin in one segment, in order.
-fn segment_hits(
-    resolved: &ResolvedQuery<'_>,
-    segment_idx: usize,
-    filter: Option<&Arc<DocSet>>,
-) -> Result<MergedHits> {
-    let corpus = resolved.corpus();
-    let first_doc_id = corpus.first_doc_id(segment_idx);
-    let continued = part_start(corpus, segment_idx)?;
-    let cut_doc = doc_cut_after(corpus, segment_idx)
-        .filter(|&doc| filter.is_none_or(|docs| docs.contains(doc)));
-    let mut items = Vec::with_capacity(resolved.num_items());
-    for item_idx in 0..resolved.num_items() {
-        let item = resolved.item(segment_idx, item_idx);
-        let inside = item.map(|item| item.stream(filter)).transpose()?;
-        let mut across = Vec::new();
-        if let Some(doc) = cut_doc {
-            let matches = resolved.matches_across(segment_idx, item_idx)?;
-            across.extend(matches.iter().map(|found| Hit {
-                doc_id: corpus.doc_id(segment_idx, doc),
-                byte_offset: found.byte_offset,
-                byte_len: found.byte_len,
-                word_index: found.word_idx,
-            }));
+impl Chosen {
+    fn new(resolved: &ResolvedQuery<'_>, options: &SearchOptions<'_>) -> Result<Self> {
+        let docs = options.selected(resolved.corpus())?;
+        if resolved.query().is_leaf() {
+            return Ok(Self::Same(docs));
         }
-        let across = across.into_iter();
-        items.push(ItemHits { inside, across, first_doc_id, continued });
+        let mut by_leaf = vec![Vec::new(); resolved.query().leaves().len()];
+        meet_condition(resolved, docs.as_deref(), &mut |met| {
+            met.by_leaf
+                .iter()
+                .zip(&mut by_leaf)
+                .for_each(|(docs, all)| all.extend_from_slice(docs));
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(Self::ByLeaf(by_leaf))
     }
-    Ok(MergedHits::new(items))
-}
 
-/// Hits of one item that begin in one segment, in order.
-struct ItemHits {
-    inside: Option<ItemStream>,
-    /// Hits that end in a later segment. They begin in the last document, after all other hits.
-    across: std::vec::IntoIter<Hit>,
-    first_doc_id: u64,
-    continued: PartStart,
-}
-
-impl ItemHits {
-    /// Adds hits to `batch` until it is full or none are left.
-    fn fill(&mut self, batch: &mut Vec<Hit>) {
-        if let Some(ItemStream::Walked { walk, byte_lens }) = &mut self.inside {
-            // Most hits come from here: one loop without the layers between.
-            while batch.len() < BATCH_HITS
-                && let Some(spot) = walk.next()
-            {
-                let start =
-                    if spot.doc == DocId::FIRST { self.continued } else { PartStart::default() };
-                batch.push(Hit {
-                    doc_id: self.first_doc_id + u64::from(spot.doc),
-                    byte_offset: start.bytes + spot.offsets[0],
-                    byte_len: byte_lens[spot.match_idx as usize],
-                    word_index: start.words + spot.offsets[1],
-                });
-            }
-        }
-        let num_left = BATCH_HITS - batch.len();
-        batch.extend(self.take(num_left));
-    }
-}
-
-impl Iterator for ItemHits {
-    type Item = Hit;
-
-    #[inline]
-    fn next(&mut self) -> Option<Hit> {
-        let Some((doc, found)) = self.inside.as_mut().and_then(Iterator::next) else {
-            return self.across.next();
-        };
-        let start = if doc == DocId::FIRST { self.continued } else { PartStart::default() };
-        Some(Hit {
-            doc_id: self.first_doc_id + u64::from(doc),
-            byte_offset: start.bytes + found.byte_offset,
-            byte_len: found.byte_len,
-            word_index: start.words + found.word_idx,
-        })
-    }
-}
-
-/// Hits of all items, merged; O(log items) for each.
-enum MergedHits {
-    One(Box<ItemHits>),
-    Many {
-        /// Next hit of each item that has one, and the index of the item; the least hit comes
-        /// first.
-        next: BinaryHeap<Reverse<(Hit, usize)>>,
-        items: Vec<ItemHits>,
-    },
-}
-
-impl MergedHits {
-    /// Fills the empty `batch`, which stays empty if no hits are left.
-    fn fill(&mut self, batch: &mut Vec<Hit>) {
+    /// Returns, for segment `segment_idx`, the documents of each leaf that is in one.
+    fn in_segment(
+        &self,
+        resolved: &ResolvedQuery<'_>,
+        segment_idx: usize,
+    ) -> Vec<(usize, Option<Arc<DocSet>>)> {
+        let local = |docs: &[u64]| Arc::new(local_docs(resolved.corpus(), segment_idx, docs));
         match self {
-            Self::One(item) => item.fill(batch),
-            Self::Many { .. } => batch.extend(self.take(BATCH_HITS)),
-        }
-    }
-
-    fn new(items: Vec<ItemHits>) -> Self {
-        match <[ItemHits; 1]>::try_from(items) {
-            Ok([item]) => Self::One(Box::new(item)),
-            Err(mut items) => {
-                let first =
-                    |(idx, item): (usize, &mut ItemHits)| Some(Reverse((item.next()?, idx)));
-                let next = items.iter_mut().enumerate().filter_map(first).collect();
-                Self::Many { next, items }
+            Self::Same(None) => vec![(0, None)],
+            Self::Same(Some(docs)) => vec![(0, Some(local(docs)))],
+            Self::ByLeaf(by_leaf) => {
+                by_leaf.iter().map(|docs| Some(local(docs))).enumerate().collect()
             }
         }
-    }
-}
-
-impl Iterator for MergedHits {
-    type Item = Hit;
-
-    #[inline]
-    fn next(&mut self) -> Option<Hit> {
-        let (next, items) = match self {
-            Self::One(item) => return item.next(),
-            Self::Many { next, items } => (next, items),
-        };
-        let mut least = next.peek_mut()?;
-        let Reverse((hit, item_idx)) = *least;
-        match items[item_idx].next() {
-            Some(following) => least.0.0 = following,
-            None => drop(PeekMut::pop(least)),
-        }
-        Some(hit)
+        .into_iter()
+        .filter(|(_, docs)| docs.as_ref().is_none_or(|docs| !docs.is_empty()))
+        .collect()
     }
 }

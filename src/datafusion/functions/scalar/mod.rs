@@ -12,6 +12,8 @@
 //! limits bound an answer as in table functions: `tadoc.max_output_bytes` and `tadoc.max_hits`,
 //! here for one batch of rows.
 //!
+//! Functions over texts without a corpus are in [`text`].
+//!
 //! The cores always answer; `tadoc.device` has no effect. A device was tried, with batches of 8,192
 //! and of 100,000 rows on two H200 beside 32 cores, with the text on the device and a placement for
 //! each batch. The time of the cores : the time of the device was 0.47 to 1.11 for extract_text,
@@ -20,6 +22,7 @@
 
 mod answers;
 mod home;
+mod text;
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
@@ -40,6 +43,7 @@ use crate::store::Reading;
 
 use home::BoundCorpus;
 pub(crate) use home::Home;
+pub(crate) use text::TextFunction;
 
 /// A scalar function over a corpus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -1,14 +1,18 @@
 //! The query language: from text to patterns of words.
 //!
-//! Reading order: `query` (the language), `parser`, `pattern` (one word of a phrase), `wildcard`,
-//! `regex`.
+//! Reading order: `query` (the language), `expression` (its form), `parser`, `words` (from an item to
+//! patterns), `pattern` (one word of a phrase), `wildcard`, `fuzzy`, `regex`.
 
+pub(in crate::query) mod expression;
+pub(in crate::query) mod fuzzy;
 pub(in crate::query) mod parser;
 pub(in crate::query) mod pattern;
 pub(in crate::query) mod query;
 pub(in crate::query) mod regex;
 pub(in crate::query) mod wildcard;
+pub(in crate::query) mod words;
 
-pub use parser::QueryLimits;
+pub use expression::{Expression, Leaf};
 pub use pattern::WordPattern;
 pub use query::Query;
+pub use words::QueryLimits;

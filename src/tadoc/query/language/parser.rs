@@ -1,58 +1,49 @@
-//! Parser of queries: from text to items.
+//! Parser of queries: from text to an expression.
 //!
 //! ```text
-//! text      error "power pl* /stat.*/"
-//! items     |error|  |power pl* /stat.*/|            at white space outside quotes
-//! words     error     power  pl*  /stat.*/           by the tokenizer, regular expressions whole
+//! query     = not-part { "AND" not-part | "OR" … }
+//! or        = and { "OR" and }
+//! and       = not { "AND" not }
+//! not       = list { "NOT" list }
+//! list      = part { part }                               AND is implied
+//! part      = "(" or ")"
+//!           | "NEAR" "(" phrase { phrase } [ "," number ] ")"
+//!           | quoted [ "~" number ]
+//!           | word
 //! ```
 //!
-//! While an item is cut into words, a wildcard counts as a letter. In every profile a letter joins
-//! the letters and digits beside it: `well-kno*` is `well` then `kno*`, and a wildcard alone is a
-//! word. (An underscore alone is no word in profile `uax29`; it would join the separators beside
-//! it.) Every error names the character at which it was found, counted from 1.
+//! The order of binding is that of SQLite's FTS5 (section 3.6 of its documentation). Operators are
+//! words in capitals that stand alone. A parenthesis opens a group only where a part begins:
+//! `main(argc)` is the phrase `main argc`. Every error names the character at which it was found,
+//! counted from 1.
 //!
-//! Time is O(text). A limit that is exceeded ends the parse at that point.
+//! Time is O(text). Groups nest to a depth of [`MAX_DEPTH`]; a limit that is exceeded ends the
+//! parse at that point.
 
 use crate::error::{Error, Result};
-use crate::text::{TokenizerProfile, for_each_token};
+use crate::text::TokenizerProfile;
 
-use crate::query::language::pattern::{WordPattern, is_special};
-use crate::query::language::regex::WordRegex;
-use crate::query::language::wildcard::{PatternChar, Wildcard};
+use crate::query::language::expression::{Expression, Item, Leaf, Leaves};
+use crate::query::language::words::{
+    Budget, Character, QueryLimits, invalid, quoted, regex_end, words_of,
+};
 
-/// Character that replaces a wildcard while the text around it is cut.
-const PLACEHOLDER: char = 'x';
-/// Most wildcards and regular expressions of a query. Each reads all words of a dictionary.
-const MAX_PATTERNS: usize = 256;
-/// Most bytes of the compiled forms of all regular expressions of a query.
-const MAX_REGEXES_BYTES: usize = 16 << 20;
-/// Most characters of a query that an error repeats.
-const MAX_SHOWN_CHARS: usize = 80;
+/// Most groups that contain each other, as in FTS5.
+const MAX_DEPTH: usize = 256;
+/// Words that lie between the parts of NEAR, unless a number is given; as in FTS5.
+const DEFAULT_NEAR_WORDS: u64 = 10;
+/// Largest number of words of NEAR and behind a quoted phrase.
+const MAX_NEAR_WORDS: u64 = 1_000_000;
 
-/// Characters of an item, each with its index in the query, from 0.
-type Item = Vec<(usize, char)>;
+/// A parsed query: items, leaves and the condition.
+pub(in crate::query) type Parsed = (Vec<Item>, Vec<Leaf>, Expression);
 
-/// Limits of the size of a query.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct QueryLimits {
-    /// Most bytes of the text of a query.
-    pub max_bytes: u64,
-    /// Most words and patterns of all items together.
-    pub max_terms: u64,
-}
-
-impl Default for QueryLimits {
-    fn default() -> Self {
-        Self { max_bytes: 1 << 20, max_terms: 10_000 }
-    }
-}
-
-/// Returns the items of `text`, each as its words, one or more.
-pub(in crate::query) fn parse_items(
+/// Parses `text`; `None` if it is blank.
+pub(in crate::query) fn parse(
     profile: TokenizerProfile,
     text: &str,
     limits: &QueryLimits,
-) -> Result<Vec<Vec<WordPattern>>> {
+) -> Result<Option<Parsed>> {
     if text.len() as u64 > limits.max_bytes {
         return Err(Error::Capacity {
             what: "a query in bytes",
@@ -61,239 +52,325 @@ pub(in crate::query) fn parse_items(
             knob: "tadoc.max_query_bytes",
         });
     }
-    let split = split_items(text)?;
-    let mut budget = Budget { max_terms: limits.max_terms, ..Budget::default() };
-    split.iter().map(|(start, item)| words_of(profile, *start, item, &mut budget)).collect()
-}
-
-/// Counters of the parts of a query so far, and their limit.
-#[derive(Default)]
-struct Budget {
-    max_terms: u64,
-    num_terms: u64,
-    num_patterns: usize,
-    regexes_bytes: usize,
-}
-
-impl Budget {
-    /// Adds the words of an item, the first of which is at `character` of the query.
-    fn add(&mut self, words: &[WordPattern], character: usize) -> Result<()> {
-        self.num_terms += words.len() as u64;
-        if self.num_terms > self.max_terms {
-            return Err(Error::Capacity {
-                what: "a query in words",
-                requested: self.num_terms,
-                limit: self.max_terms,
-                knob: "tadoc.max_query_terms",
-            });
-        }
-        self.num_patterns += words.iter().filter(|word| word.as_word().is_none()).count();
-        self.regexes_bytes += words.iter().map(WordPattern::compiled_bytes).sum::<usize>();
-        if self.num_patterns > MAX_PATTERNS || self.regexes_bytes > MAX_REGEXES_BYTES {
-            let got = format!("more, up to character {}", character + 1);
-            let allowed = format!(
-                "at most {MAX_PATTERNS} wildcards and regular expressions, which take at most \
-                 {MAX_REGEXES_BYTES} bytes compiled"
-            );
-            return Err(invalid(got, &allowed));
-        }
-        Ok(())
+    let text: Vec<Character> = text.chars().enumerate().collect();
+    let budget = Budget::new(limits);
+    let mut parser =
+        Parser { text: &text, at: 0, depth: 0, profile, budget, leaves: Leaves::new() };
+    if parser.next() == Next::End {
+        return Ok(None);
     }
-}
-
-/// Cuts `text` at white space outside quotes and around quoted parts. Returns each item with the
-/// index of its first character.
-fn split_items(text: &str) -> Result<Vec<(usize, Item)>> {
-    let text: Item = text.chars().enumerate().collect();
-    let mut items = Vec::new();
-    let mut at = 0;
-    while at < text.len() {
-        let (start, first) = text[at];
-        if first.is_whitespace() {
-            at += 1;
-            continue;
-        }
-        let (item, end) = match first {
-            '"' => quoted(&text, at)?,
-            _ => {
-                let word_at = if first == '/' { regex_end(&text, at)? } else { at };
-                let is_border = |&(_, c): &(usize, char)| c.is_whitespace() || c == '"';
-                let len = text[word_at..].iter().position(is_border);
-                let end = len.map_or(text.len(), |len| word_at + len);
-                (text[at..end].to_vec(), end)
-            }
-        };
-        items.push((start, item));
-        at = end;
+    let root = parser.any()?;
+    if parser.next() != Next::End {
+        return Err(invalid(
+            format!("a closing parenthesis that closes nothing, {}", parser.here()),
+            "parentheses in pairs; write one inside quotes to search beside it",
+        ));
     }
-    Ok(items)
+    let (items, leaves) = parser.leaves.finish();
+    Ok(Some((items, leaves, root)))
 }
 
-/// Returns the item whose opening quote is at `start`, with doubled quotes made single, and the
-/// index after its closing quote.
-fn quoted(text: &[(usize, char)], start: usize) -> Result<(Item, usize)> {
-    let mut item = Item::new();
-    let mut at = start + 1;
-    while let Some(&(place, character)) = text.get(at) {
-        let is_quote = character == '"';
-        if is_quote && text.get(at + 1).is_none_or(|&(_, next)| next != '"') {
-            return Ok((item, at + 1));
-        }
-        item.push((place, character));
-        at += if is_quote { 2 } else { 1 };
-    }
-    Err(invalid(
-        format!("a quote that is not closed, at character {}", start + 1),
-        "quotes in pairs; write \"\" inside quotes for a quote character",
-    ))
+/// Part of a query that begins at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    End,
+    Open,
+    Close,
+    Operator(&'static str),
+    /// The list of NEAR, whose parenthesis has this index.
+    Near(usize),
+    Quoted,
+    Word,
 }
 
-/// Returns the index after the slash that closes the regular expression whose first slash is at
-/// `start`.
-fn regex_end(text: &[(usize, char)], start: usize) -> Result<usize> {
-    let mut at = start + 1;
-    while let Some(&(_, character)) = text.get(at) {
-        match character {
-            '/' => return Ok(at + 1),
-            '\\' => at += 2,
-            _ => at += 1,
-        }
-    }
-    Err(invalid(
-        format!("a regular expression that is not closed, at character {}", text[start].0 + 1),
-        "/…/ with a slash at both ends; write \\/ for a slash that begins a word",
-    ))
-}
-
-/// Returns the words of an item that starts at character `start` of the query.
-fn words_of(
+struct Parser<'t> {
+    text: &'t [Character],
+    /// Index of the next character.
+    at: usize,
+    depth: usize,
     profile: TokenizerProfile,
-    start: usize,
-    item: &Item,
-    budget: &mut Budget,
-) -> Result<Vec<WordPattern>> {
-    let mut words = Vec::new();
-    let mut num_counted = 0;
-    let mut plain = Plain::default();
-    let mut at = 0;
-    while let Some(&(_, character)) = item.get(at) {
-        let begins_word = at == 0 || item[at - 1].1.is_whitespace();
-        let next = item.get(at + 1).map(|&(_, next)| next);
-        match (character, next) {
-            ('/', _) if begins_word => {
-                plain.cut(profile, &mut words);
-                let end = regex_end(item, at)?;
-                words.push(regex(&item[at..end], item.get(end))?);
-                budget.add(&words[num_counted..], start)?;
-                num_counted = words.len();
-                at = end;
-            }
-            ('\\', Some(next)) if is_special(next) => {
-                plain.push(PatternChar::Literal(next));
-                at += 2;
-            }
-            _ => {
-                plain.push(match character {
-                    '*' => PatternChar::Many,
-                    '?' => PatternChar::One,
-                    other => PatternChar::Literal(other),
-                });
-                at += 1;
-            }
-        }
-    }
-    plain.cut(profile, &mut words);
-    budget.add(&words[num_counted..], start)?;
-    if words.is_empty() {
-        let item = shown(item);
-        return Err(invalid(
-            format!(
-                "`{item}` at character {}, which holds no word in profile {profile}",
-                start + 1
-            ),
-            "items with at least one word",
-        ));
-    }
-    Ok(words)
+    budget: Budget,
+    leaves: Leaves,
 }
 
-/// Returns the beginning of `text` as errors repeat it.
-fn shown(text: &[(usize, char)]) -> String {
-    let shown = text.iter().take(MAX_SHOWN_CHARS).map(|&(_, character)| character);
-    let rest = (text.len() > MAX_SHOWN_CHARS).then_some('…');
-    shown.chain(rest).collect()
+impl Parser<'_> {
+    /// Skips white space and returns the part that begins there.
+    fn next(&mut self) -> Next {
+        while self.char_at(self.at).is_some_and(char::is_whitespace) {
+            self.at += 1;
+        }
+        let Some(first) = self.char_at(self.at) else { return Next::End };
+        match first {
+            '(' => return Next::Open,
+            ')' => return Next::Close,
+            '"' => return Next::Quoted,
+            _ => {}
+        }
+        for operator in ["AND", "OR", "NOT"] {
+            if self.is_word_at(operator) {
+                return Next::Operator(operator);
+            }
+        }
+        self.near_list().map_or(Next::Word, Next::Near)
+    }
+
+    fn char_at(&self, at: usize) -> Option<char> {
+        self.text.get(at).map(|&(_, character)| character)
+    }
+
+    /// Returns true if `word` stands alone at the next character.
+    fn is_word_at(&self, word: &str) -> bool {
+        self.starts_with(word)
+            && self
+                .char_at(self.at + word.len())
+                .is_none_or(|c| c.is_whitespace() || matches!(c, '(' | ')' | '"'))
+    }
+
+    fn starts_with(&self, word: &str) -> bool {
+        (self.at..).zip(word.chars()).all(|(at, expected)| self.char_at(at) == Some(expected))
+    }
+
+    /// Returns the index of the parenthesis of `NEAR(` or `NEAR (` at the next character.
+    fn near_list(&self) -> Option<usize> {
+        const NEAR: &str = "NEAR";
+        let behind = self.at + NEAR.len();
+        let rest = self.text.get(behind..).filter(|_| self.starts_with(NEAR))?;
+        let num_blanks = rest.iter().take_while(|(_, c)| c.is_whitespace()).count();
+        (self.char_at(behind + num_blanks) == Some('(')).then_some(behind + num_blanks)
+    }
+
+    fn here(&self) -> String {
+        format!("at character {}", self.at + 1)
+    }
+
+    /// Parses parts joined by OR.
+    fn any(&mut self) -> Result<Expression> {
+        let mut parts = vec![self.all()?];
+        while self.skip_operator("OR") {
+            parts.push(self.all()?);
+        }
+        Ok(Expression::any(parts))
+    }
+
+    /// Parses parts joined by AND.
+    fn all(&mut self) -> Result<Expression> {
+        let mut parts = vec![self.without()?];
+        while self.skip_operator("AND") {
+            parts.push(self.without()?);
+        }
+        Ok(Expression::all(parts))
+    }
+
+    /// Parses a part, and the parts that NOT excludes.
+    fn without(&mut self) -> Result<Expression> {
+        let mut kept = self.list()?;
+        while self.skip_operator("NOT") {
+            kept = Expression::Not(Box::new([kept, self.list()?]));
+        }
+        Ok(kept)
+    }
+
+    fn skip_operator(&mut self, operator: &str) -> bool {
+        let is_next = matches!(self.next(), Next::Operator(next) if next == operator);
+        if is_next {
+            self.at += operator.len();
+        }
+        is_next
+    }
+
+    /// Parses parts side by side, one or more.
+    fn list(&mut self) -> Result<Expression> {
+        let mut parts = Vec::new();
+        loop {
+            let part = match self.next() {
+                Next::End | Next::Close | Next::Operator(_) => break,
+                Next::Open => self.group()?,
+                Next::Near(open) => self.near(open)?,
+                Next::Quoted => self.quoted()?,
+                Next::Word => {
+                    let item = self.word(bare_end)?;
+                    Expression::Leaf(self.leaves.phrase(item))
+                }
+            };
+            parts.push(part);
+        }
+        if parts.is_empty() {
+            let got = match self.next() {
+                Next::Operator(operator) => {
+                    format!("{operator} with nothing before it, {}", self.here())
+                }
+                Next::Close => format!("nothing before the parenthesis {}", self.here()),
+                _ => "nothing behind the last operator or parenthesis".to_owned(),
+            };
+            return Err(invalid(
+                got,
+                "words, \"phrases\" or (groups) on both sides of AND, OR and NOT, as in (a OR b) \
+                 NOT c; write \"AND\" in quotes for the word",
+            ));
+        }
+        Ok(Expression::all(parts))
+    }
+
+    fn group(&mut self) -> Result<Expression> {
+        let start = self.at;
+        if self.depth == MAX_DEPTH {
+            return Err(invalid(
+                format!("groups that nest more deeply, {}", self.here()),
+                &format!("groups that nest at most {MAX_DEPTH} deep"),
+            ));
+        }
+        self.depth += 1;
+        self.at += 1;
+        let inner = self.any()?;
+        if self.next() != Next::Close {
+            return Err(unclosed(start));
+        }
+        self.at += 1;
+        self.depth -= 1;
+        Ok(inner)
+    }
+
+    fn near(&mut self, open: usize) -> Result<Expression> {
+        let start = self.at;
+        self.at = open + 1;
+        let mut items = Vec::new();
+        let mut max_between = DEFAULT_NEAR_WORDS;
+        loop {
+            let next = self.next();
+            match (next, self.char_at(self.at)) {
+                (Next::End, _) => return Err(unclosed(start)),
+                (Next::Close, _) => break,
+                (_, Some(',')) => {
+                    self.at += 1;
+                    self.next();
+                    max_between = self.number("NEAR(a b, 10)")?;
+                    match self.next() {
+                        Next::Close => break,
+                        Next::End => return Err(unclosed(start)),
+                        _ => return Err(self.not_in_near()),
+                    }
+                }
+                (Next::Quoted, _) => items.push(self.quoted_item()?),
+                (Next::Word, _) => items.push(self.word(near_end)?),
+                _ => return Err(self.not_in_near()),
+            }
+            if self.slop_number().is_some() {
+                return Err(self.not_in_near());
+            }
+        }
+        if items.is_empty() {
+            return Err(invalid(
+                format!("NEAR without words, at character {}", start + 1),
+                NEAR_SYNTAX,
+            ));
+        }
+        self.at += 1;
+        Ok(Expression::Leaf(self.leaves.near(items, max_between)))
+    }
+
+    fn not_in_near(&self) -> Error {
+        let shown: String =
+            self.text[self.at..].iter().map(|&(_, character)| character).take(10).collect();
+        invalid(format!("`{shown}` inside NEAR, {}", self.here()), NEAR_SYNTAX)
+    }
+
+    fn quoted(&mut self) -> Result<Expression> {
+        let item = self.quoted_item()?;
+        if self.slop_number().is_none() {
+            return Ok(Expression::Leaf(self.leaves.phrase(item)));
+        }
+        self.at += 1;
+        let max_between = self.number("\"a b\"~5")?;
+        Ok(Expression::Leaf(self.leaves.gapped(item, max_between)))
+    }
+
+    /// Returns the first digit of `~5` behind a quoted phrase.
+    fn slop_number(&self) -> Option<char> {
+        let is_slop = self.char_at(self.at) == Some('~');
+        self.char_at(self.at + 1).filter(|digit| is_slop && digit.is_ascii_digit())
+    }
+
+    fn quoted_item(&mut self) -> Result<Item> {
+        let start = self.at;
+        let (item, end) = quoted(self.text, start)?;
+        self.at = end;
+        words_of(self.profile, start, &item, &mut self.budget)
+    }
+
+    /// Parses an item without quotes, which ends where `end_of` returns.
+    fn word(&mut self, end_of: fn(&[Character], usize) -> usize) -> Result<Item> {
+        let start = self.at;
+        if self.starts_with("NEAR") && self.is_near_without_list() {
+            return Err(invalid(format!("NEAR without a list, {}", self.here()), NEAR_SYNTAX));
+        }
+        let word_at = match self.char_at(start) {
+            Some('/') => regex_end(self.text, start)?,
+            _ => start,
+        };
+        self.at = end_of(self.text, word_at);
+        words_of(self.profile, start, &self.text[start..self.at], &mut self.budget)
+    }
+
+    /// Returns true for `NEAR` alone and for `NEAR/5`, as other languages write it.
+    fn is_near_without_list(&self) -> bool {
+        let behind = self.at + "NEAR".len();
+        self.is_word_at("NEAR")
+            || self.char_at(behind) == Some('/')
+                && self.char_at(behind + 1).is_some_and(|c| c.is_ascii_digit())
+    }
+
+    /// Parses a number of words. `example` shows where it belongs.
+    fn number(&mut self, example: &str) -> Result<u64> {
+        let start = self.at;
+        let mut number = Some(0u64);
+        while let Some(digit) = self.char_at(self.at).and_then(|c| c.to_digit(10)) {
+            number = number.and_then(|n| n.checked_mul(10)?.checked_add(digit.into()));
+            self.at += 1;
+        }
+        let is_border =
+            self.char_at(self.at).is_none_or(|c| c.is_whitespace() || matches!(c, '(' | ')' | '"'));
+        let number = number.filter(|&n| self.at > start && is_border && n <= MAX_NEAR_WORDS);
+        number.ok_or_else(|| {
+            let shown: String =
+                self.text[start..].iter().map(|&(_, character)| character).take(20).collect();
+            invalid(
+                format!("`{shown}` at character {}", start + 1),
+                &format!("a number of words up to {MAX_NEAR_WORDS}, as in {example}"),
+            )
+        })
+    }
 }
 
-/// Returns the pattern of the regular expression `text`, which includes its slashes. `following` is
-/// the next character of the item.
-fn regex(text: &[(usize, char)], following: Option<&(usize, char)>) -> Result<WordPattern> {
-    let shown = shown(text);
-    let start = text[0].0;
-    if let Some((at, character)) = following.filter(|(_, character)| !character.is_whitespace()) {
-        return Err(invalid(
-            format!("`{shown}` followed by `{character}` at character {}", at + 1),
-            "white space behind a regular expression; write \\/ for a slash that begins a word",
-        ));
-    }
-    let source: String = text[1..text.len() - 1].iter().map(|&(_, character)| character).collect();
-    let fault = if source.is_empty() {
-        (start, "it is empty".to_owned())
-    } else {
-        match WordRegex::new(&source) {
-            Ok(regex) => return Ok(WordPattern::regex(regex)),
-            Err(fault) => (start + 1 + fault.character, fault.reason),
+const NEAR_SYNTAX: &str = "NEAR(a \"b c\", 5): words and phrases, then the most words between them; \
+                           write \"NEAR\" in quotes for the word";
+
+fn unclosed(start: usize) -> Error {
+    invalid(
+        format!("a parenthesis that is not closed, at character {}", start + 1),
+        "parentheses in pairs; write one inside quotes to search beside it",
+    )
+}
+
+/// Returns the end of an item without quotes: white space, a quote, or a parenthesis that closes
+/// none of the item.
+fn bare_end(text: &[Character], start: usize) -> usize {
+    let mut num_open = 0;
+    let is_end = |&(_, character): &Character| match character {
+        '(' => {
+            num_open += 1;
+            false
         }
+        ')' if num_open > 0 => {
+            num_open -= 1;
+            false
+        }
+        other => other.is_whitespace() || matches!(other, '"' | ')'),
     };
-    Err(invalid(
-        format!("the regular expression {shown}, at character {}: {}", fault.0 + 1, fault.1),
-        "the syntax of the regex crate, over one word; write \\/ for a slash",
-    ))
+    text[start..].iter().position(is_end).map_or(text.len(), |len| start + len)
 }
 
-/// Text between regular expressions, which the tokenizer cuts into words.
-#[derive(Default)]
-struct Plain {
-    text: String,
-    /// Positions of the placeholders in `text`, in ascending order, each with its wildcard.
-    wildcards: Vec<(usize, PatternChar)>,
-}
-
-impl Plain {
-    fn push(&mut self, piece: PatternChar) {
-        if let PatternChar::Literal(character) = piece {
-            self.text.push(character);
-            return;
-        }
-        self.wildcards.push((self.text.len(), piece));
-        self.text.push(PLACEHOLDER);
-    }
-
-    /// Cuts the text into words, moves them to `words` and becomes empty.
-    fn cut(&mut self, profile: TokenizerProfile, words: &mut Vec<WordPattern>) {
-        let (text, wildcards) =
-            (std::mem::take(&mut self.text), std::mem::take(&mut self.wildcards));
-        let (mut start, mut taken) = (0, 0);
-        for_each_token(profile, text.as_bytes(), |token| {
-            let end = start + token.bytes.len();
-            let num_here = wildcards[taken..].iter().take_while(|&&(at, _)| at < end).count();
-            let here = &wildcards[taken..taken + num_here];
-            let word = text.get(start..end).unwrap_or_default();
-            if !here.is_empty() {
-                let mut here = here.iter().peekable();
-                let pieces = word.char_indices().map(|(at, character)| {
-                    let wildcard = here.next_if(|wildcard| wildcard.0 == start + at);
-                    wildcard.map_or(PatternChar::Literal(character), |found| found.1)
-                });
-                words.push(WordPattern::wildcard(Wildcard::new(pieces)));
-            } else if token.is_word {
-                words.push(WordPattern::exact(word.to_owned()));
-            }
-            (start, taken) = (end, taken + num_here);
-        });
-    }
-}
-
-/// Returns the error of an invalid query.
-pub(in crate::query) fn invalid(got: String, allowed: &str) -> Error {
-    Error::InvalidArgument { name: "query", got, allowed: allowed.into() }
+/// Returns the end of an item inside NEAR.
+fn near_end(text: &[Character], start: usize) -> usize {
+    let is_end = |&(_, c): &Character| c.is_whitespace() || matches!(c, '"' | ')' | ',');
+    text[start..].iter().position(is_end).map_or(text.len(), |len| start + len)
 }

@@ -1,4 +1,4 @@
-//! Pattern of one word of a phrase: a word, a wildcard or a regular expression.
+//! Pattern of one word of a phrase: a word, a word with edits, a wildcard or a regular expression.
 //!
 //! A folded pattern is compared with folded words, so all words of a dictionary are read: O(bytes
 //! of the words), a few milliseconds for a million words. A regular expression matches any case by
@@ -9,6 +9,7 @@ use std::fmt::{self, Write};
 
 use crate::text::{Dictionary, Fold};
 
+use crate::query::language::fuzzy::FuzzyWord;
 use crate::query::language::regex::{RegexFault, WordRegex};
 use crate::query::language::wildcard::{PatternChar, Wildcard};
 use crate::query::matching::dictionary_search::filtered;
@@ -26,6 +27,7 @@ pub struct WordPattern {
 enum Kind {
     Exact(String),
     Wildcard(Wildcard),
+    Fuzzy(FuzzyWord),
     Regex(WordRegex),
 }
 
@@ -36,6 +38,10 @@ impl WordPattern {
 
     pub(in crate::query) fn wildcard(wildcard: Wildcard) -> Self {
         Self { kind: Kind::Wildcard(wildcard), fold: Fold::None }
+    }
+
+    pub(in crate::query) fn fuzzy(word: FuzzyWord) -> Self {
+        Self { kind: Kind::Fuzzy(word), fold: Fold::None }
     }
 
     pub(in crate::query) fn regex(regex: WordRegex) -> Self {
@@ -50,6 +56,10 @@ impl WordPattern {
             Kind::Wildcard(wildcard) => {
                 Kind::Wildcard(Wildcard::new(wildcard.pieces().flat_map(folded_piece)))
             }
+            Kind::Fuzzy(fuzzy) => Kind::Fuzzy(FuzzyWord {
+                word: fold.text(&fuzzy.word).into_owned(),
+                ..fuzzy.clone()
+            }),
             Kind::Regex(regex) => Kind::Regex(WordRegex::for_any_case(regex.source())?),
         };
         Ok(Self { kind, fold })
@@ -81,6 +91,7 @@ impl WordPattern {
             },
             (Kind::Wildcard(wildcard), Fold::None) => wildcard.matches(word),
             (Kind::Wildcard(wildcard), Fold::Case) => wildcard.matches(&open_folded(word)),
+            (Kind::Fuzzy(fuzzy), fold) => fuzzy.matches(&fold.text(word)),
             (Kind::Regex(regex), _) => regex.matches(word),
         }
     }
@@ -93,8 +104,9 @@ impl WordPattern {
                 id.map_or(WordSet::default(), |id| WordSet::from_ids(&[id.into()]))
             }
             (Kind::Wildcard(wildcard), Fold::None) => wildcard.find(dictionary),
+            (Kind::Fuzzy(fuzzy), Fold::None) => fuzzy.find(dictionary),
             (Kind::Regex(regex), _) => regex.find(dictionary),
-            (Kind::Exact(_) | Kind::Wildcard(_), Fold::Case) => {
+            (Kind::Exact(_) | Kind::Wildcard(_) | Kind::Fuzzy(_), Fold::Case) => {
                 let fits = |id: u32| self.matches(dictionary.word(id.into()));
                 WordSet::from_ids(&filtered(0..dictionary.num_words(), fits))
             }
@@ -126,7 +138,7 @@ fn folded_piece(piece: PatternChar) -> Vec<PatternChar> {
 
 /// Returns true if `character` has a special meaning that a backslash before it removes.
 pub(in crate::query) fn is_special(character: char) -> bool {
-    matches!(character, '*' | '?' | '/' | '\\')
+    matches!(character, '*' | '?' | '/' | '\\' | '~')
 }
 
 impl fmt::Display for WordPattern {
@@ -139,6 +151,10 @@ impl fmt::Display for WordPattern {
                 PatternChar::One => formatter.write_char('?'),
                 PatternChar::Many => formatter.write_char('*'),
             }),
+            Kind::Fuzzy(fuzzy) => {
+                fuzzy.word.chars().try_for_each(|c| write_escaped(formatter, c))?;
+                write!(formatter, "~{}", fuzzy.max_distance)
+            }
             Kind::Regex(regex) => write!(formatter, "/{}/", regex.source()),
         }
     }

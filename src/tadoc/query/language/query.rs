@@ -1,37 +1,55 @@
-//! The query language: words, patterns of words, and quoted phrases of both.
+//! The query language: words, patterns of words and phrases, joined by AND, OR, NOT and NEAR.
 //!
 //! ```text
 //! error                occurrences of the word `error` (case-sensitive)
 //! "power loss"         consecutive words with nothing but separators between them
-//! error "power loss"   occurrences of each item, in documents that hold all of them
 //! well-known           an item with several words is a phrase: `well` then `known`
 //! "say ""hi"""         a doubled quote inside quotes is a quote character
+//!
+//! error "power loss"   documents that hold both; AND may be written
+//! error OR alarm       documents that hold one of them or both
+//! error NOT test       documents that hold the first and not the second
+//! (a OR b) NOT (c d)   parentheses group; NOT binds before AND, AND before OR
+//! NEAR(power loss, 5)  both, in any order, with at most 5 words between them (10 if none is given)
+//! "power loss"~5       both, in this order, with at most 5 other words among them
+//!
 //! pow*  p?wer  *ing    words that fit: `*` is any characters or none, `?` is one
+//! quik~1  colour~2     words that one or two edits turn into this one
 //! /err(or)?s?/         words that fit a regular expression, from their first character to the last
-//! "power pl* /st.*n/"  both as parts of a phrase
-//! 2\*3  \/usr/bin      a backslash before * ? / \ makes it a character like others
+//! "power pl* /st.*n/"  all as parts of a phrase
+//! 2\*3  \/usr/bin      a backslash before * ? / ~ \ makes it a character like others
 //! ```
 //!
+//! The grammar is that of SQLite's FTS5 with more kinds of words; [`parser`](super::parser) has it.
 //! The tokenizer profile of the corpus cuts items into words, so a word means the same in a query
 //! as in the text. Separators of an item do not have to agree with those of the text. A slash
 //! begins a regular expression only at the start of a word, after white space or a quote. A
-//! [folded](Query::folded) query asks for words of any case. The language has no negation,
-//! alternatives or proximity: SQL combines results.
+//! [folded](Query::folded) query asks for words of any case.
+//!
+//! The hits of a query are the occurrences of its leaves (phrases, NEAR lists, phrases with gaps)
+//! in the documents that meet the condition. A leaf that NOT excludes has no hits, and neither has
+//! a leaf inside an alternative that does not hold in the document: of `a OR (b c)` the hits in a
+//! document without `c` are those of `a`. A hit of NEAR or of a phrase with gaps is the shortest
+//! stretch of words that holds all parts. Stretches that contain a shorter one are no hits.
 
-use std::collections::HashSet;
 use std::fmt;
 
 use crate::error::Result;
 use crate::text::{Fold, TokenizerProfile};
 
-use crate::query::language::parser::{QueryLimits, invalid, parse_items};
+use crate::query::language::expression::{Expression, Item, Leaf, Leaves, Shown};
+use crate::query::language::parser::parse;
 use crate::query::language::pattern::WordPattern;
 use crate::query::language::regex::RegexFault;
+use crate::query::language::words::{QueryLimits, invalid};
 
-/// A parsed query: one item or more, each a sequence of one word or more.
+/// A parsed query: items of one word or more, leaves made of them, and the condition that a document
+/// has to meet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query {
-    items: Vec<Vec<WordPattern>>,
+    items: Vec<Item>,
+    leaves: Vec<Leaf>,
+    root: Expression,
 }
 
 impl Query {
@@ -56,11 +74,10 @@ impl Query {
         text: &str,
         limits: &QueryLimits,
     ) -> Result<Self> {
-        let items = parse_items(profile, text, limits)?;
-        if items.is_empty() {
+        let Some((items, leaves, root)) = parse(profile, text, limits)? else {
             return Err(invalid("an empty query".into(), "words or \"quoted phrases\""));
-        }
-        Ok(Self { items: distinct(items) })
+        };
+        Ok(Self { items, leaves, root })
     }
 
     /// Returns the query for words that match after `fold`. Words are folded as [`Fold::text`]
@@ -92,37 +109,69 @@ impl Query {
             pattern.of_any_case().map_err(fault)
         };
         let items = self.items.iter().map(|item| item.iter().map(of_any_case).collect());
-        Ok(Self { items: distinct(items.collect::<Result<_>>()?) })
+        let items: Vec<Item> = items.collect::<Result<_>>()?;
+        let (items, leaves, root) = Leaves::replaced(items, &self.leaves, &self.root);
+        Ok(Self { items, leaves, root })
     }
 
     /// Creates the query for `word`, whose characters have no special meaning.
     pub fn for_word(word: &str) -> Self {
-        Self { items: vec![vec![WordPattern::exact(word.to_owned())]] }
+        Self {
+            items: vec![vec![WordPattern::exact(word.to_owned())]],
+            leaves: vec![Leaf::Phrase(0)],
+            root: Expression::Leaf(0),
+        }
     }
 
     /// Returns the items, each as the patterns of its words.
-    pub fn items(&self) -> &[Vec<WordPattern>] {
+    pub fn items(&self) -> &[Item] {
         &self.items
+    }
+
+    /// Returns the leaves, whose items are indexes of [`items`](Self::items).
+    pub fn leaves(&self) -> &[Leaf] {
+        &self.leaves
+    }
+
+    /// Returns the query for one leaf of this query.
+    pub(in crate::query) fn leaf_alone(&self, leaf: usize) -> Self {
+        let (items, leaves, root) = Leaves::replaced(
+            self.items.clone(),
+            &self.leaves[leaf..leaf + 1],
+            &Expression::Leaf(0),
+        );
+        Self { items, leaves, root }
+    }
+
+    /// Returns the query for documents with any leaf of this query, also those that NOT excludes.
+    #[must_use]
+    pub fn any_leaf(self) -> Self {
+        let root = Expression::any((0..self.leaves.len()).map(Expression::Leaf).collect());
+        Self { root, ..self }
+    }
+
+    /// Returns true if the query is one phrase or word.
+    pub(in crate::query) fn is_phrase(&self) -> bool {
+        matches!((&self.root, self.leaves.as_slice()), (Expression::Leaf(_), [Leaf::Phrase(_)]))
+    }
+
+    /// Returns true if the query has one leaf, so that its hits are those of the leaf.
+    pub fn is_leaf(&self) -> bool {
+        matches!(self.root, Expression::Leaf(_))
+    }
+
+    /// Returns the condition that a document has to meet.
+    pub fn root(&self) -> &Expression {
+        &self.root
     }
 }
 
-#[expect(clippy::mutable_key_type, reason = "of a regular expression the source alone is hashed")]
-fn distinct(items: Vec<Vec<WordPattern>>) -> Vec<Vec<WordPattern>> {
-    let mut seen = HashSet::with_capacity(items.len());
-    let is_new: Vec<bool> = items.iter().map(|item| seen.insert(item)).collect();
-    items.into_iter().zip(is_new).filter_map(|(item, is_new)| is_new.then_some(item)).collect()
-}
-
 impl fmt::Display for Query {
-    /// Writes the query in normal form: each item in quotes, its words joined by one blank; folded
-    /// words in lower case.
+    /// Writes the query in normal form: each item in quotes, its words joined by one blank; AND as
+    /// a blank; folded words in lower case.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (item_idx, item) in self.items.iter().enumerate() {
-            let gap = if item_idx > 0 { " " } else { "" };
-            let words: Vec<String> = item.iter().map(WordPattern::to_string).collect();
-            write!(formatter, "{gap}\"{}\"", words.join(" ").replace('"', "\"\""))?;
-        }
-        Ok(())
+        let (items, leaves, expression) = (&self.items, &self.leaves, &self.root);
+        Shown { items, leaves, expression }.fmt(formatter)
     }
 }
 
@@ -153,12 +202,12 @@ mod tests {
             ("a.*", "\"a *\""),
             ("a\\*b c\\?", "\"a b\" \"c\""),
             ("/err(or)?s?/\"x\"", "\"/err(or)?s?/\" \"x\""),
-            ("/a b\"/ c", "\"/a b\"\"/\" \"c\""),
+            ("/a|\"b/ c", "\"/a|\"\"b/\" \"c\""),
             ("\"power /l./ a/b/c \"", "\"power /l./ a b c\""),
             ("and/or/", "\"and or\""),
             ("\\/usr/bin", "\"usr bin\""),
             ("C:\\temp", "\"C temp\""),
-            ("/a\\/b/", "\"/a\\/b/\""),
+            ("/a|\\/b/", "\"/a|\\/b/\""),
         ];
         for (text, expected) in cases {
             assert_eq!(normal(text).unwrap(), expected, "{text}");
@@ -171,6 +220,73 @@ mod tests {
         assert!(path.items()[0][0].matches("/usr/bin\\") && path.items()[1][0].matches("2*3"));
         let joined = Query::parse(TokenizerProfile::Uax29, "日* don't.a*").unwrap();
         assert_eq!(joined.to_string(), "\"日 *\" \"don't.a*\"");
+    }
+
+    #[test]
+    fn parses_expressions() {
+        let cases = [
+            ("a AND b", "\"a\" \"b\""),
+            ("a OR b c", "\"a\" OR \"b\" \"c\""),
+            ("a b NOT c d", "\"a\" \"b\" NOT \"c\" \"d\""),
+            ("a OR b NOT c AND d", "\"a\" OR (\"b\" NOT \"c\") \"d\""),
+            ("(a OR b) c", "(\"a\" OR \"b\") \"c\""),
+            ("a NOT b NOT c", "\"a\" NOT \"b\" NOT \"c\""),
+            ("a NOT (b NOT c)", "\"a\" NOT (\"b\" NOT \"c\")"),
+            ("((a)) (b (a))", "\"a\" \"b\""),
+            ("a OR (b OR a)", "\"a\" OR \"b\""),
+            ("a and \"AND\" or not", "\"a\" \"and\" \"AND\" \"or\" \"not\""),
+            ("ANDY ORB", "\"ANDY\" \"ORB\""),
+            ("main(int argc", "\"main int\" \"argc\""),
+            ("(main(argc) OR x)", "\"main argc\" OR \"x\""),
+            ("NEAR(a b)", "NEAR(\"a\" \"b\", 10)"),
+            ("NEAR (\"a b\" c* /d/, 3)", "NEAR(\"a b\" \"c*\" \"/d/\", 3)"),
+            ("NEAR(a a, 3)", "\"a\""),
+            ("NEARBY near(a)", "\"NEARBY\" \"near a\""),
+            ("\"a b c\"~4", "\"a b c\"~4"),
+            ("\"a\"~4 \"b c\"~0", "\"a\" \"b c\""),
+            ("quik~1 \"x colour~2 y\"", "\"quik~1\" \"x colour~2 y\""),
+            ("well-known~1", "\"well known~1\""),
+            ("a~b ~1", "\"a b\" \"1\""),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(normal(text).unwrap(), expected, "{text}");
+            assert_eq!(normal(expected).unwrap(), expected, "{text}");
+        }
+        let escaped = Query::parse(TokenizerProfile::Whitespace, "\"PROGRA\\~1\"").unwrap();
+        assert_eq!(escaped.items()[0][0].as_word(), Some("PROGRA~1"));
+        assert_eq!(escaped.to_string(), "\"PROGRA\\~1\"");
+    }
+
+    #[test]
+    fn names_the_place_of_a_fault_in_an_expression() {
+        let deep = format!("{}a{}", "(".repeat(257), ")".repeat(257));
+        let cases = [
+            ("a AND b OR (c", "not closed, at character 12"),
+            ("a) b", "closes nothing, at character 2"),
+            ("AND a", "AND with nothing before it, at character 1"),
+            ("a OR OR b", "OR with nothing before it, at character 6"),
+            ("NOT a", "NOT with nothing before it, at character 1"),
+            ("a NOT", "nothing behind the last operator"),
+            ("a ()", "nothing before the parenthesis at character 4"),
+            ("device NEAR context", "NEAR without a list, at character 8"),
+            ("a NEAR/5 b", "NEAR without a list, at character 3"),
+            ("NEAR()", "NEAR without words, at character 1"),
+            ("NEAR(a b, x)", "`x)` at character 11"),
+            ("NEAR(a b, 9999999)", "up to 1000000"),
+            ("NEAR(a OR b)", "inside NEAR, at character 8"),
+            ("NEAR(a b, 3", "not closed, at character 1"),
+            ("NEAR(\"a b\"~2 c)", "inside NEAR, at character 11"),
+            ("\"a b\"~5x", "at character 7"),
+            ("word~3", "an edit distance of 1 or 2"),
+            ("pow*~1", "behind no word"),
+            ("/I\\/O error/", "at character 1: no word of profile word can match it"),
+            (deep.as_str(), "at most 256 deep"),
+        ];
+        for (text, expected) in cases {
+            let fault = normal(text).unwrap_err();
+            assert!(matches!(fault, Error::InvalidArgument { name: "query", .. }));
+            assert!(fault.to_string().contains(expected), "{text}: {fault}");
+        }
     }
 
     #[test]

@@ -13,9 +13,9 @@ use rayon::prelude::*;
 use regex_automata::meta::{BuildError, Regex};
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::literal::Extractor;
-use regex_syntax::hir::{Hir, Look};
+use regex_syntax::hir::{Class, ClassUnicode, Hir, HirKind, Look};
 
-use crate::text::Dictionary;
+use crate::text::{Dictionary, TokenizerProfile};
 
 use crate::query::matching::word_set::WordSet;
 
@@ -88,6 +88,21 @@ impl WordRegex {
         Ok(Self { source: source.to_owned(), regex, prefixes })
     }
 
+    /// Returns false if no word of `profile` can match, because every text that matches has a
+    /// character that words do not have.
+    pub fn can_match_word(&self, profile: TokenizerProfile) -> bool {
+        let class = match profile {
+            TokenizerProfile::Word => r"\w",
+            TokenizerProfile::Uax29 | TokenizerProfile::Whitespace => r"[^\s\x00]",
+        };
+        let class = regex_syntax::parse(class).map(Hir::into_kind);
+        let Ok(HirKind::Class(Class::Unicode(class))) = class else { return true };
+        ParserBuilder::new()
+            .build()
+            .parse(&self.source)
+            .map_or(true, |parsed| can_consist_of(&parsed, &class))
+    }
+
     /// Returns the memory of the compiled form, in bytes.
     pub fn len_bytes(&self) -> usize {
         self.regex.memory_usage()
@@ -121,6 +136,29 @@ impl WordRegex {
             ids.par_extend(words.map_init(|| self.regex.clone(), test).flatten_iter());
         }
         WordSet::from_ids(&ids)
+    }
+}
+
+/// Returns true if a text of characters of `class` can match `parsed`, anchors aside.
+fn can_consist_of(parsed: &Hir, class: &ClassUnicode) -> bool {
+    match parsed.kind() {
+        HirKind::Empty | HirKind::Look(_) | HirKind::Class(Class::Bytes(_)) => true,
+        HirKind::Literal(literal) => std::str::from_utf8(&literal.0).map_or(true, |text| {
+            let ranges = class.ranges();
+            text.chars()
+                .all(|c| ranges.iter().any(|range| (range.start()..=range.end()).contains(&c)))
+        }),
+        HirKind::Class(Class::Unicode(found)) => {
+            let mut both = found.clone();
+            both.intersect(class);
+            !both.ranges().is_empty()
+        }
+        HirKind::Repetition(repetition) => {
+            repetition.min == 0 || can_consist_of(&repetition.sub, class)
+        }
+        HirKind::Capture(capture) => can_consist_of(&capture.sub, class),
+        HirKind::Concat(parts) => parts.iter().all(|part| can_consist_of(part, class)),
+        HirKind::Alternation(parts) => parts.iter().any(|part| can_consist_of(part, class)),
     }
 }
 

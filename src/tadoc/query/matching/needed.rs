@@ -6,11 +6,12 @@
 //! ```
 //!
 //! Segments that share a document form a *chain*, mostly of one segment. A document lies in one
-//! chain, so a chain is needed only if each pattern of the query matches a word in it. In a longer
-//! chain the segments with a match are needed, and with each all other segments of its documents:
+//! chain, so a chain is needed only if the query can hold with the patterns that match a word in
+//! it. In a longer chain the segments with a match are needed, and with each all other segments of its documents:
 //! offsets count from the start of a document, and contexts leave the segment. Positions between
 //! two matches in one document are therefore complete.
 
+use crate::query::language::pattern::WordPattern;
 use crate::query::language::query::Query;
 use crate::query::matching::candidates::TextPattern;
 use crate::text::{Dictionary, TokenizerProfile};
@@ -29,29 +30,42 @@ pub struct SegmentWords<'a> {
 /// Returns true for each of the successive `segments` without which the occurrences of `query`, or
 /// their contexts, would be incomplete.
 pub fn segments_for_query(query: &Query, segments: &[SegmentWords<'_>]) -> Vec<bool> {
-    let patterns: Vec<_> = query.items().iter().flatten().collect();
     let mut is_needed = Vec::with_capacity(segments.len());
     for chain in segments.chunk_by(|_, next| next.continues) {
-        let mut is_found = vec![false; patterns.len()];
-        let matches = chain.iter().map(|segment| {
-            let mut matches = false;
-            for (pattern, is_found) in patterns.iter().zip(&mut is_found) {
-                // In a chain of one segment the first missing word decides.
-                if !pattern.find(segment.dictionary).is_empty() {
-                    (matches, *is_found) = (true, true);
-                } else if chain.len() == 1 {
-                    break;
-                }
-            }
-            matches
-        });
-        let matches: Vec<bool> = matches.collect();
-        match is_found.iter().all(|&is_found| is_found) {
+        if let [only] = chain {
+            // The first missing word decides.
+            let is_there = |pattern: &WordPattern| !pattern.find(only.dictionary).is_empty();
+            is_needed.push(can_hold(query, &mut |item| query.items()[item].iter().all(is_there)));
+            continue;
+        }
+        let patterns = || query.items().iter().flatten();
+        let found: Vec<Vec<bool>> = chain
+            .iter()
+            .map(|segment| patterns().map(|p| !p.find(segment.dictionary).is_empty()).collect())
+            .collect();
+        let first_patterns: Vec<usize> = query
+            .items()
+            .iter()
+            .scan(0, |next, item| Some(std::mem::replace(next, *next + item.len())))
+            .collect();
+        let mut is_found = |item: usize| {
+            let first = first_patterns[item];
+            let mut patterns = first..first + query.items()[item].len();
+            patterns.all(|pattern| found.iter().any(|found| found[pattern]))
+        };
+        let matches: Vec<bool> = found.iter().map(|found| found.contains(&true)).collect();
+        match can_hold(query, &mut is_found) {
             true => is_needed.extend(with_whole_documents(chain, &matches)),
             false => is_needed.extend(vec![false; chain.len()]),
         }
     }
     is_needed
+}
+
+/// Returns true if a document can meet the condition of `query` where at most the items that
+/// `is_there` returns true for occur.
+fn can_hold(query: &Query, is_there: &mut dyn FnMut(usize) -> bool) -> bool {
+    query.root().can_hold(&mut |leaf| query.leaves()[leaf].items().iter().all(|&i| is_there(i)))
 }
 
 /// Returns true for each of the successive `segments` of a corpus of `profile` that may have a

@@ -34,7 +34,16 @@ impl<'a> ResolvedQuery<'a> {
         self.corpus
     }
 
-    pub fn num_items(&self) -> usize {
+    /// Returns the number of documents of a segment, including a continued part.
+    pub fn num_docs(&self, segment_idx: usize) -> usize {
+        self.corpus.segments()[segment_idx].dag.grammar().num_docs()
+    }
+
+    pub fn query(&self) -> &'a Query {
+        self.query
+    }
+
+    fn num_items(&self) -> usize {
         self.query.items().len()
     }
 

@@ -1,0 +1,137 @@
+//! The function `rank(corpus, query [, top] [, k1] [, b] [, fold])`: the best documents for a query,
+//! by BM25.
+//!
+//! Segments without any word of the query are not opened: numbers of documents and words come from
+//! the footers. Counts of words that were asked for are kept with the loaded corpus.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::Float64Array;
+use datafusion::error::Result;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::doc_rows::paths;
+use super::searching::QueryText;
+use super::sequence_rows::length;
+use super::strings::int64;
+use crate::errors::datafusion_error;
+use crate::scan::function::{Definition, TableFunction};
+use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
+use crate::scan::{Execution, Scan};
+use crate::source::{LoadedCorpus, Sought};
+use tadoc::query::{RankOptions, SearchOptions, Totals};
+
+/// The function `rank` in SQL.
+pub(super) static DEFINITION: Definition = Definition {
+    signature: Signature {
+        name: "rank",
+        arguments: &[
+            signature::CORPUS,
+            signature::QUERY,
+            signature::optional("top", ArgumentKind::Integer, "10", "so many documents at most"),
+            signature::optional(
+                "k1",
+                ArgumentKind::Number,
+                "1.2",
+                "how slowly more hits stop to count",
+            ),
+            signature::optional(
+                "b",
+                ArgumentKind::Number,
+                "0.75",
+                "how much long documents lose, up to 1",
+            ),
+            signature::ANY_CASE,
+            signature::VERSION,
+        ],
+        columns: &[
+            signature::DOC_ID,
+            signature::PATH,
+            signature::column("score", ColumnKind::Number, "BM25 score, above 0"),
+        ],
+        summary: "the best documents for a query by BM25, best first",
+    },
+    bind: |arguments, _| {
+        let defaults = RankOptions::default();
+        let options = RankOptions {
+            top: length(arguments.integer("top"), defaults.top),
+            k1: arguments.number("k1").unwrap_or(defaults.k1),
+            b: arguments.number("b").unwrap_or(defaults.b),
+        };
+        let query = QueryText::new(arguments.text("query"), arguments.boolean("fold"));
+        Arc::new(Rank { query, options })
+    },
+};
+
+#[derive(Debug)]
+pub(crate) struct Rank {
+    query: QueryText,
+    options: RankOptions,
+}
+
+impl TableFunction for Rank {
+    fn signature(&self) -> &'static Signature {
+        &DEFINITION.signature
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        let RankOptions { top, k1, b } = self.options;
+        let mut arguments = self.query.shown();
+        arguments.extend([("top", top.to_string()), ("k1", k1.to_string()), ("b", b.to_string())]);
+        arguments
+    }
+
+    fn prepare(&self, scan: &Scan) -> Result<()> {
+        let checked = self.query.parse(scan).map(drop).and_then(|()| self.options.check());
+        checked.map_err(|error| self.signature().error(error))
+    }
+
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        self.query.explain(scan).into_iter().chain([scan.device()]).collect()
+    }
+
+    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
+        async move {
+            // Documents that NOT excludes count for the weight of their words, too.
+            let query = self.query.parse(&run.scan).map_err(datafusion_error)?.any_leaf();
+            let loaded =
+                run.load_sought(Sought { query: Some(query), ..Sought::default() }).await?;
+            run.blocking(move |run| self.send_ranked(run, &loaded)).await
+        }
+        .boxed()
+    }
+}
+
+impl Rank {
+    fn send_ranked(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
+        let query = self.query.parse(&run.scan).map_err(datafusion_error)?;
+        let cancel = run.output.canceller();
+        let is_cancelled = move || cancel.is_closed();
+        let search = SearchOptions { is_cancelled: &is_cancelled, ..SearchOptions::default() };
+        let (num_docs, num_words) = (run.scan.num_docs(), run.scan.num_word_tokens());
+        let ranked = loaded.with_ranker(Totals { num_docs, num_words }, |ranker| {
+            ranker.rank(&loaded.corpus, &query, &self.options, &search)
+        });
+        let ranked = match ranked {
+            Err(tadoc::Error::Cancelled) => return Ok(()),
+            other => other.map_err(datafusion_error)?,
+        };
+        let reservation = run.reservation("Rank");
+        reservation.try_resize(size_of_val(ranked.as_slice()))?;
+        for rows in ranked.chunks(run.output.batch_size()) {
+            let more = run.send(rows.len(), |column| match column {
+                0 => int64(rows.iter().map(|row| row.doc_id)),
+                1 => {
+                    let ids: Vec<u64> = rows.iter().map(|row| row.doc_id).collect();
+                    Ok(paths(&loaded.corpus, &ids))
+                }
+                _ => Ok(Arc::new(rows.iter().map(|row| Some(row.score)).collect::<Float64Array>())),
+            })?;
+            if !more {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

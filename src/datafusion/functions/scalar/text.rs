@@ -1,0 +1,315 @@
+//! Scalar functions over texts that are in no corpus, or are decoded already: `matches`, `highlight`
+//! and `snippet`, with the query language of `search`.
+//!
+//! ```text
+//! SELECT path, snippet(text, 'NEAR(power loss, 5)') FROM notes WHERE matches(text, 'power OR loss')
+//! ```
+//!
+//! Each text is cut into words and read once: O(words * patterns of the query) for each row. A query
+//! that is a constant is parsed once for each batch. A row with NULL gives NULL.
+
+use std::borrow::Cow;
+use std::sync::{Arc, LazyLock};
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanBuilder, StringViewArray, StringViewBuilder,
+};
+use datafusion::arrow::datatypes::{DataType, Int64Type};
+use datafusion::common::{exec_err, plan_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, DocSection, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
+};
+use datafusion::scalar::ScalarValue;
+
+use crate::errors::datafusion_error;
+use crate::functions::strings::fold_of;
+use crate::options::TadocOptions;
+use tadoc::query::{Query, QueryLimits, SnippetOptions, highlight, snippet, text_hits};
+use tadoc::text::TokenizerProfile;
+
+/// A function over a text and a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Kind {
+    Matches,
+    Highlight,
+    Snippet,
+}
+
+/// An argument: name, default as SQL text (`None` if it is required), summary.
+type Argument = (&'static str, Option<&'static str>, &'static str);
+
+const TEXT: Argument = ("text", None, "the text to read");
+const QUERY: Argument = ("query", None, "a query, as search takes it");
+const OPEN: Argument = ("open", Some("'<b>'"), "text before each hit");
+const CLOSE: Argument = ("close", Some("'</b>'"), "text after each hit");
+const ELLIPSIS: Argument = ("ellipsis", Some("'…'"), "text in place of what is left out");
+const MAX_WORDS: Argument = ("max_words", Some("16"), "most words of the part, 1 to 1000");
+const FOLD: Argument = ("fold", Some("false"), "match words of any case");
+const TOKENIZER: Argument = ("tokenizer", Some("'word'"), "profile that cuts text and query");
+
+/// Largest number of words of a snippet.
+const MAX_SNIPPET_WORDS: i64 = 1000;
+
+impl Kind {
+    const ALL: [Self; 3] = [Self::Matches, Self::Highlight, Self::Snippet];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Matches => "matches",
+            Self::Highlight => "highlight",
+            Self::Snippet => "snippet",
+        }
+    }
+
+    fn arguments(self) -> &'static [Argument] {
+        match self {
+            Self::Matches => &[TEXT, QUERY, FOLD, TOKENIZER],
+            Self::Highlight => &[TEXT, QUERY, OPEN, CLOSE, FOLD, TOKENIZER],
+            Self::Snippet => &[TEXT, QUERY, OPEN, CLOSE, ELLIPSIS, MAX_WORDS, FOLD, TOKENIZER],
+        }
+    }
+
+    fn data_type(self) -> DataType {
+        match self {
+            Self::Matches => DataType::Boolean,
+            Self::Highlight | Self::Snippet => DataType::Utf8View,
+        }
+    }
+
+    fn summary(self) -> &'static str {
+        match self {
+            Self::Matches => "True if a text meets the condition of a query.",
+            Self::Highlight => "A text with the hits of a query marked.",
+            Self::Snippet => "The part of a text with the best hits of a query, marked.",
+        }
+    }
+
+    /// Returns the usage, `name(required, optional => default)`.
+    fn usage(self) -> String {
+        let argument = |&(name, default, _): &Argument| match default {
+            Some(default) => format!("{name} => {default}"),
+            None => name.to_owned(),
+        };
+        let arguments: Vec<String> = self.arguments().iter().map(argument).collect();
+        format!("{}({})", self.name(), arguments.join(", "))
+    }
+
+    fn documentation(self) -> Documentation {
+        let section = DocSection { include: true, label: "Corpora", description: None };
+        let builder = Documentation::builder(section, self.summary(), self.usage());
+        let arguments = self.arguments().iter();
+        arguments
+            .fold(builder, |builder, &(name, _, text)| builder.with_argument(name, text))
+            .build()
+    }
+}
+
+static DOCUMENTATION: LazyLock<[Documentation; 3]> =
+    LazyLock::new(|| Kind::ALL.map(Kind::documentation));
+
+/// A scalar function over texts.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct TextFunction {
+    kind: Kind,
+    signature: Signature,
+}
+
+impl TextFunction {
+    /// Returns all functions over texts.
+    pub(crate) fn all() -> impl Iterator<Item = Arc<ScalarUDF>> {
+        Kind::ALL.into_iter().map(|kind| {
+            let names = kind.arguments().iter().map(|(name, ..)| *name).collect();
+            let signature = Signature::user_defined(Volatility::Immutable);
+            // Names are refused only if two are equal. A test calls every function by name.
+            let signature = signature.clone().with_parameter_names(names).unwrap_or(signature);
+            Arc::new(ScalarUDF::from(Self { kind, signature }))
+        })
+    }
+}
+
+impl ScalarUDFImpl for TextFunction {
+    fn name(&self) -> &str {
+        self.kind.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Ok(self.kind.data_type())
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        let at = Kind::ALL.iter().position(|kind| *kind == self.kind)?;
+        DOCUMENTATION.get(at)
+    }
+
+    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
+        let (name, arguments) = (self.name(), self.kind.arguments());
+        let num_required = arguments.iter().filter(|(_, default, _)| default.is_none()).count();
+        if given.len() < num_required || given.len() > arguments.len() {
+            return plan_err!(
+                "{name}: got {} arguments, expected {num_required} to {}; usage: {}",
+                given.len(),
+                arguments.len(),
+                self.kind.usage()
+            );
+        }
+        let coerced = given.iter().zip(arguments).map(|(given, &argument)| {
+            let is_null = given.is_null();
+            if argument == MAX_WORDS && (given.is_integer() || is_null) {
+                return Ok(DataType::Int64);
+            }
+            let is_fold = argument == FOLD && matches!(given, DataType::Boolean);
+            if argument != MAX_WORDS && (given.is_string() || is_null || is_fold) {
+                return Ok(DataType::Utf8View);
+            }
+            let expected = if argument == MAX_WORDS { "a whole number" } else { "text" };
+            plan_err!(
+                "{name}: {}: got {given}, expected {expected}; usage: {}",
+                argument.0,
+                self.kind.usage()
+            )
+        });
+        coerced.collect()
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let is_one = args.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
+        let num_rows = if is_one { 1 } else { args.number_rows };
+        let options = args.config_options.extensions.get::<TadocOptions>();
+        let limits = options.map_or_else(QueryLimits::default, |options| QueryLimits {
+            max_bytes: options.max_query_bytes,
+            max_terms: options.max_query_terms,
+        });
+        let columns = args.args.iter().map(|value| value.to_array(num_rows));
+        let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
+        let call = Call { kind: self.kind, columns: &columns, limits };
+        let answer = call.answer(num_rows)?;
+        match is_one {
+            true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&answer, 0)?)),
+            false => Ok(ColumnarValue::Array(answer)),
+        }
+    }
+}
+
+/// One batch of rows.
+struct Call<'a> {
+    kind: Kind,
+    columns: &'a [ArrayRef],
+    limits: QueryLimits,
+}
+
+/// Query of the row before, with the arguments that it was made of.
+type Parsed = ((String, bool, TokenizerProfile), Query);
+
+impl Call<'_> {
+    fn answer(&self, num_rows: usize) -> Result<ArrayRef> {
+        let mut parsed: Option<Parsed> = None;
+        let mut flags = BooleanBuilder::new();
+        let mut texts = StringViewBuilder::new();
+        for row in 0..num_rows {
+            let answer = match (self.text(TEXT, row), self.text(QUERY, row)) {
+                (Some(text), Some(query)) => {
+                    let query = self.parse(&query, row, &mut parsed)?;
+                    Some((query, text))
+                }
+                _ => None,
+            };
+            let Some(((query, profile), text)) = answer else {
+                match self.kind {
+                    Kind::Matches => flags.append_null(),
+                    Kind::Highlight | Kind::Snippet => texts.append_null(),
+                }
+                continue;
+            };
+            let open = self.text(OPEN, row).unwrap_or("<b>".into());
+            let close = self.text(CLOSE, row).unwrap_or("</b>".into());
+            match self.kind {
+                Kind::Matches => {
+                    flags.append_value(!text_hits(query, profile, text.as_bytes()).is_empty());
+                }
+                Kind::Highlight => {
+                    texts.try_append_value(highlight(query, profile, &text, &open, &close))?;
+                }
+                Kind::Snippet => {
+                    let ellipsis = self.text(ELLIPSIS, row).unwrap_or("…".into());
+                    let max_words = self.max_words(row)?;
+                    let (open, close, ellipsis) = (&*open, &*close, &*ellipsis);
+                    let options = SnippetOptions { open, close, ellipsis, max_words };
+                    texts.try_append_value(snippet(query, profile, &text, &options))?;
+                }
+            }
+        }
+        Ok(match self.kind {
+            Kind::Matches => Arc::new(flags.finish()),
+            Kind::Highlight | Kind::Snippet => Arc::new(texts.finish()),
+        })
+    }
+
+    fn column(&self, argument: Argument) -> Option<&ArrayRef> {
+        let at = self.kind.arguments().iter().position(|&other| other == argument)?;
+        self.columns.get(at)
+    }
+
+    /// Returns a text of a row; `None` if it is NULL or left out.
+    fn text(&self, argument: Argument, row: usize) -> Option<Cow<'_, str>> {
+        let texts: &StringViewArray = self.column(argument)?.as_string_view();
+        texts.is_valid(row).then(|| Cow::Borrowed(texts.value(row)))
+    }
+
+    fn max_words(&self, row: usize) -> Result<usize> {
+        let column = self.column(MAX_WORDS).map(|column| column.as_primitive::<Int64Type>());
+        let Some(column) = column.filter(|column| column.is_valid(row)) else {
+            return Ok(SnippetOptions::default().max_words);
+        };
+        match column.value(row) {
+            number @ 1..=MAX_SNIPPET_WORDS => Ok(number as usize),
+            other => self.refuse(format!(
+                "max_words: got {other}, expected a whole number from 1 to {MAX_SNIPPET_WORDS}"
+            )),
+        }
+    }
+
+    /// Returns the query of a row, with the profile that cuts it.
+    fn parse<'p>(
+        &self,
+        text: &str,
+        row: usize,
+        parsed: &'p mut Option<Parsed>,
+    ) -> Result<(&'p Query, TokenizerProfile)> {
+        let is_folded = match self.text(FOLD, row).as_deref() {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(other) => {
+                return self.refuse(format!("fold: got '{other}', expected true or false"));
+            }
+        };
+        let profile = match self.text(TOKENIZER, row) {
+            Some(name) => name.parse().map_err(datafusion_error)?,
+            None => TokenizerProfile::Word,
+        };
+        let is_same = parsed.as_ref().is_some_and(|((known, fold, cut), _)| {
+            known == text && *fold == is_folded && *cut == profile
+        });
+        if !is_same {
+            let query = Query::parse_within(profile, text, &self.limits)
+                .and_then(|query| query.folded(fold_of(is_folded)));
+            match query {
+                Ok(query) => *parsed = Some(((text.to_owned(), is_folded, profile), query)),
+                Err(error) => return self.refuse(error.to_string()),
+            }
+        }
+        match parsed {
+            Some((_, query)) => Ok((query, profile)),
+            None => self.refuse("no query".to_owned()),
+        }
+    }
+
+    fn refuse<T>(&self, what: String) -> Result<T> {
+        exec_err!("{}: {what}; usage: {}", self.kind.name(), self.kind.usage())
+    }
+}

@@ -1,0 +1,266 @@
+//! Occurrences of the leaves of a query that begin in one segment, in order.
+//!
+//! ```text
+//! phrase     occurrences inside the segment, then those that cross its end
+//! NEAR       occurrences of its items ─▶ Windows ─▶ stretches
+//!            (behind the end of the segment: while a stretch that begins in it can go on)
+//! query      hits of all leaves, merged by a heap
+//! ```
+//!
+//! Hits of phrases are produced one by one, stretches are listed for one segment at a time. Memory
+//! is that of the places in the grammar and of these lists. Cost: O(log leaves) for each hit.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::ids::DocId;
+
+use crate::query::counts::segment_item_counts;
+use crate::query::hit::Hit;
+use crate::query::language::Leaf;
+use crate::query::matching::cut::{PartStart, doc_cut_after, part_start};
+use crate::query::matching::doc_set::DocSet;
+use crate::query::matching::occurrences::ItemStream;
+use crate::query::matching::resolved::ResolvedQuery;
+use crate::query::windows::{Rule, Windows};
+
+/// Documents of a segment, shared by the streams that are restricted to them.
+type Filter<'a> = Option<&'a Arc<DocSet>>;
+
+/// Hits of one leaf that begin in one segment, in order.
+pub(in crate::query) struct LeafHits {
+    /// Hits that end in the segment, if the leaf is a phrase.
+    inside: Option<ItemStream>,
+    /// Hits that end in a later segment. They begin in the last document, after all other hits.
+    /// All hits, if the leaf is no phrase.
+    listed: std::vec::IntoIter<Hit>,
+    first_doc_id: u64,
+    continued: PartStart,
+}
+
+impl LeafHits {
+    fn of_list(hits: Vec<Hit>) -> Self {
+        let (first_doc_id, continued) = (0, PartStart::default());
+        Self { inside: None, listed: hits.into_iter(), first_doc_id, continued }
+    }
+
+    fn of_item(
+        resolved: &ResolvedQuery<'_>,
+        segment_idx: usize,
+        item_idx: usize,
+        filter: Filter<'_>,
+    ) -> Result<Self> {
+        let corpus = resolved.corpus();
+        let cut_doc = doc_cut_after(corpus, segment_idx)
+            .filter(|&doc| filter.is_none_or(|docs| docs.contains(doc)));
+        let item = resolved.item(segment_idx, item_idx);
+        let inside = item.map(|item| item.stream(filter)).transpose()?;
+        let mut across = Vec::new();
+        if let Some(doc) = cut_doc {
+            let matches = resolved.matches_across(segment_idx, item_idx)?;
+            across.extend(matches.iter().map(|found| Hit {
+                doc_id: corpus.doc_id(segment_idx, doc),
+                byte_offset: found.byte_offset,
+                byte_len: found.byte_len,
+                word_index: found.word_idx,
+            }));
+        }
+        Ok(Self {
+            inside,
+            listed: across.into_iter(),
+            first_doc_id: corpus.first_doc_id(segment_idx),
+            continued: part_start(corpus, segment_idx)?,
+        })
+    }
+
+    /// Adds hits to `batch` until it has `max_len` or none are left.
+    fn fill(&mut self, batch: &mut Vec<Hit>, max_len: usize) {
+        if let Some(ItemStream::Walked { walk, byte_lens }) = &mut self.inside {
+            // Most hits come from here: one loop without the layers between.
+            while batch.len() < max_len
+                && let Some(spot) = walk.next()
+            {
+                let start =
+                    if spot.doc == DocId::FIRST { self.continued } else { PartStart::default() };
+                batch.push(Hit {
+                    doc_id: self.first_doc_id + u64::from(spot.doc),
+                    byte_offset: start.bytes + spot.offsets[0],
+                    byte_len: byte_lens[spot.match_idx as usize],
+                    word_index: start.words + spot.offsets[1],
+                });
+            }
+        }
+        let num_left = max_len - batch.len();
+        batch.extend(self.take(num_left));
+    }
+}
+
+impl Iterator for LeafHits {
+    type Item = Hit;
+
+    #[inline]
+    fn next(&mut self) -> Option<Hit> {
+        let Some((doc, found)) = self.inside.as_mut().and_then(Iterator::next) else {
+            return self.listed.next();
+        };
+        let start = if doc == DocId::FIRST { self.continued } else { PartStart::default() };
+        Some(Hit {
+            doc_id: self.first_doc_id + u64::from(doc),
+            byte_offset: start.bytes + found.byte_offset,
+            byte_len: found.byte_len,
+            word_index: start.words + found.word_idx,
+        })
+    }
+}
+
+/// Hits of several leaves or items in order, each with the index of its leaf or item.
+pub(in crate::query) struct Merged {
+    /// Next hit of each source that has one, and the index of the source; the least hit comes
+    /// first.
+    next: BinaryHeap<Reverse<(Hit, usize)>>,
+    sources: Vec<LeafHits>,
+}
+
+impl Merged {
+    fn new(mut sources: Vec<LeafHits>) -> Self {
+        let first = |(idx, source): (usize, &mut LeafHits)| Some(Reverse((source.next()?, idx)));
+        let next = sources.iter_mut().enumerate().filter_map(first).collect();
+        Self { next, sources }
+    }
+}
+
+impl Iterator for Merged {
+    type Item = (Hit, usize);
+
+    #[inline]
+    fn next(&mut self) -> Option<(Hit, usize)> {
+        let mut least = self.next.peek_mut()?;
+        let Reverse((hit, idx)) = *least;
+        match self.sources[idx].next() {
+            Some(following) => least.0.0 = following,
+            None => drop(PeekMut::pop(least)),
+        }
+        Some((hit, idx))
+    }
+}
+
+/// Returns the stretches of a leaf of several items that begin in segment `segment_idx`, in order.
+pub(in crate::query) fn stretches(
+    resolved: &ResolvedQuery<'_>,
+    segment_idx: usize,
+    leaf: &Leaf,
+    filter: Filter<'_>,
+) -> Result<Vec<Hit>> {
+    let (corpus, items) = (resolved.corpus(), leaf.items());
+    let lens = items.iter().map(|&item| resolved.query().items()[item].len() as u64).collect();
+    let rule = match leaf {
+        Leaf::Gapped { max_between, .. } => Rule::Gapped(*max_between),
+        Leaf::Near { max_between, .. } => Rule::Near(*max_between),
+        Leaf::Phrase(_) => Rule::Near(0),
+    };
+    let mut windows = Windows::new(rule, lens);
+    let (mut found, mut last) = (Vec::new(), None);
+    let mut note = |hit: Hit| found.push(hit);
+    let docs = Arc::new(docs_with_all(resolved, segment_idx, items, filter)?);
+    for (hit, part) in occurrences(resolved, segment_idx, items, &docs)? {
+        last = Some(hit);
+        windows.push(part, hit, true, &mut note);
+    }
+    // A stretch of the last document can end in a later segment.
+    let last_word = last.map_or(0, |hit| hit.word_index).saturating_add(windows.reach_words());
+    let cut_doc = doc_cut_after(corpus, segment_idx).map(|doc| corpus.doc_id(segment_idx, doc));
+    let cut_doc = last.map(|hit| hit.doc_id).filter(|&doc_id| cut_doc == Some(doc_id));
+    let parts = cut_doc.map(|doc_id| corpus.doc_parts(doc_id));
+    let later = parts.into_iter().flatten().filter(|&(idx, _)| idx > segment_idx);
+    'segments: for (idx, doc) in later {
+        let mut docs = DocSet::none(resolved.num_docs(idx));
+        docs.insert(doc);
+        for (hit, part) in occurrences(resolved, idx, items, &Arc::new(docs))? {
+            if hit.word_index > last_word {
+                break 'segments;
+            }
+            windows.push(part, hit, false, &mut note);
+        }
+    }
+    windows.finish(&mut note);
+    Ok(found)
+}
+
+fn occurrences(
+    resolved: &ResolvedQuery<'_>,
+    segment_idx: usize,
+    items: &[usize],
+    docs: &Arc<DocSet>,
+) -> Result<Merged> {
+    let of = |&item: &usize| LeafHits::of_item(resolved, segment_idx, item, Some(docs));
+    let sources = match docs.is_empty() {
+        true => Vec::new(),
+        false => items.iter().map(of).collect::<Result<_>>()?,
+    };
+    Ok(Merged::new(sources))
+}
+
+/// Returns the documents of `filter` that have all `items` in segment `segment_idx`, and those that
+/// are cut there and may have them in another segment.
+fn docs_with_all(
+    resolved: &ResolvedQuery<'_>,
+    segment_idx: usize,
+    items: &[usize],
+    filter: Filter<'_>,
+) -> Result<DocSet> {
+    let corpus = resolved.corpus();
+    let num_docs = resolved.num_docs(segment_idx);
+    let mut docs = match filter {
+        Some(docs) => docs.as_ref().clone(),
+        None => DocSet::all(num_docs),
+    };
+    let cut = doc_cut_after(corpus, segment_idx).into_iter().filter(|&doc| docs.contains(doc));
+    let cut: Vec<DocId> = cut.collect();
+    for &item in items {
+        if docs.is_empty() {
+            break;
+        }
+        let is_all = filter.is_none() && docs.len() == num_docs;
+        let counts =
+            segment_item_counts(resolved, segment_idx, item, Some(&docs).filter(|_| !is_all))?;
+        docs = DocSet::none(num_docs);
+        docs.extend(counts.iter().map(|&(doc, _)| doc).chain(cut.iter().copied()));
+    }
+    Ok(docs)
+}
+
+/// Hits of all leaves that begin in one segment, in order.
+pub(in crate::query) enum SegmentHits {
+    One(Box<LeafHits>),
+    Many(Merged),
+}
+
+impl SegmentHits {
+    /// Finds the hits of `leaves`, each with the documents that it is restricted to.
+    pub fn new<'f>(
+        resolved: &ResolvedQuery<'_>,
+        segment_idx: usize,
+        leaves: impl Iterator<Item = (&'f Leaf, Filter<'f>)>,
+    ) -> Result<Self> {
+        let hits = leaves.map(|(leaf, filter)| match leaf {
+            Leaf::Phrase(item) => LeafHits::of_item(resolved, segment_idx, *item, filter),
+            _ => stretches(resolved, segment_idx, leaf, filter).map(LeafHits::of_list),
+        });
+        let hits: Vec<LeafHits> = hits.collect::<Result<_>>()?;
+        Ok(match <[LeafHits; 1]>::try_from(hits) {
+            Ok([leaf]) => Self::One(Box::new(leaf)),
+            Err(leaves) => Self::Many(Merged::new(leaves)),
+        })
+    }
+
+    /// Fills the empty `batch` with at most `max_len` hits. It stays empty if no hits are left.
+    pub fn fill(&mut self, batch: &mut Vec<Hit>, max_len: usize) {
+        match self {
+            Self::One(leaf) => leaf.fill(batch, max_len),
+            Self::Many(leaves) => batch.extend(leaves.take(max_len).map(|(hit, _)| hit)),
+        }
+    }
+}

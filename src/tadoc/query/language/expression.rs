@@ -1,0 +1,306 @@
+//! A query as a tree: leaves that have occurrences, joined by AND, OR and NOT.
+//!
+//! ```text
+//! NEAR(power loss, 5) ("red alert" OR alarm) NOT test
+//!
+//! items     0 power   1 loss   2 red alert   3 alarm   4 test
+//! leaves    0 NEAR of items 0, 1   1 item 2   2 item 3   3 item 4
+//! root      (0 AND (1 OR 2)) NOT 3
+//! ```
+//!
+//! Items and leaves that are written twice are kept once. AND in AND and OR in OR are flattened.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::hash::Hash;
+
+use crate::query::language::pattern::WordPattern;
+
+/// Words that follow each other, one or more, as patterns.
+pub type Item = Vec<WordPattern>;
+
+/// A part of a query that has occurrences of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Leaf {
+    /// The words of one item, with nothing but separators between them.
+    Phrase(usize),
+    /// Occurrences of all items, two or more, in any order. Between the end of the first and the
+    /// start of the last there are at most `max_between` words.
+    Near {
+        /// Indexes of the items.
+        items: Vec<usize>,
+        /// Most words between the first and the last occurrence.
+        max_between: u64,
+    },
+    /// Words in this order, two or more, with at most `max_between` other words among them.
+    Gapped {
+        /// Indexes of the items, of one word each.
+        items: Vec<usize>,
+        /// Most other words among them, in total.
+        max_between: u64,
+    },
+}
+
+impl Leaf {
+    /// Returns the indexes of the items of the leaf.
+    pub fn items(&self) -> &[usize] {
+        match self {
+            Self::Phrase(item) => std::slice::from_ref(item),
+            Self::Near { items, .. } | Self::Gapped { items, .. } => items,
+        }
+    }
+}
+
+/// A condition on a document.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Expression {
+    /// The document has an occurrence of the leaf with this index.
+    Leaf(usize),
+    /// All of these hold.
+    And(Vec<Expression>),
+    /// At least one of these holds.
+    Or(Vec<Expression>),
+    /// The first holds and the second does not.
+    Not(Box<[Expression; 2]>),
+}
+
+impl Expression {
+    /// Returns the condition that all of `parts` hold.
+    pub(in crate::query) fn all(parts: Vec<Self>) -> Self {
+        let flat = parts.into_iter().flat_map(|part| match part {
+            Self::And(parts) => parts,
+            other => vec![other],
+        });
+        single_or(distinct(flat.collect()), Self::And)
+    }
+
+    /// Returns the condition that one of `parts` holds.
+    pub(in crate::query) fn any(parts: Vec<Self>) -> Self {
+        let flat = parts.into_iter().flat_map(|part| match part {
+            Self::Or(parts) => parts,
+            other => vec![other],
+        });
+        single_or(distinct(flat.collect()), Self::Or)
+    }
+
+    /// Returns true if the condition holds where exactly the leaves that `is_there` returns true
+    /// for have occurrences.
+    pub(in crate::query) fn holds(&self, is_there: &mut dyn FnMut(usize) -> bool) -> bool {
+        match self {
+            Self::Leaf(leaf) => is_there(*leaf),
+            Self::And(parts) => parts.iter().all(|part| part.holds(is_there)),
+            Self::Or(parts) => parts.iter().any(|part| part.holds(is_there)),
+            Self::Not(parts) => parts[0].holds(is_there) && !parts[1].holds(is_there),
+        }
+    }
+
+    /// Returns true if the condition can hold where at most the leaves that `is_there` returns true
+    /// for have occurrences.
+    pub(in crate::query) fn can_hold(&self, is_there: &mut dyn FnMut(usize) -> bool) -> bool {
+        match self {
+            Self::Leaf(leaf) => is_there(*leaf),
+            Self::And(parts) => parts.iter().all(|part| part.can_hold(is_there)),
+            Self::Or(parts) => parts.iter().any(|part| part.can_hold(is_there)),
+            Self::Not(parts) => parts[0].can_hold(is_there),
+        }
+    }
+
+    /// Calls `visit` with the leaves whose occurrences are hits where the condition holds: all but
+    /// those that NOT excludes and those of alternatives that do not hold.
+    pub(in crate::query) fn for_each_hit_leaf(
+        &self,
+        is_there: &mut dyn FnMut(usize) -> bool,
+        visit: &mut dyn FnMut(usize),
+    ) {
+        match self {
+            Self::Leaf(leaf) => visit(*leaf),
+            Self::And(parts) => {
+                parts.iter().for_each(|part| part.for_each_hit_leaf(is_there, visit));
+            }
+            Self::Or(parts) => {
+                for part in parts {
+                    if part.holds(is_there) {
+                        part.for_each_hit_leaf(is_there, visit);
+                    }
+                }
+            }
+            Self::Not(parts) => parts[0].for_each_hit_leaf(is_there, visit),
+        }
+    }
+
+    /// Returns the same condition with leaf `i` replaced by leaf `leaves[i]`.
+    fn renumbered(&self, leaves: &[usize]) -> Self {
+        let all = |parts: &[Self]| parts.iter().map(|part| part.renumbered(leaves)).collect();
+        match self {
+            Self::Leaf(leaf) => Self::Leaf(leaves[*leaf]),
+            Self::And(parts) => Self::all(all(parts)),
+            Self::Or(parts) => Self::any(all(parts)),
+            Self::Not(parts) => {
+                Self::Not(Box::new([parts[0].renumbered(leaves), parts[1].renumbered(leaves)]))
+            }
+        }
+    }
+}
+
+/// Returns the only part, or `join` of several.
+fn single_or(parts: Vec<Expression>, join: fn(Vec<Expression>) -> Expression) -> Expression {
+    match <[Expression; 1]>::try_from(parts) {
+        Ok([only]) => only,
+        Err(parts) => join(parts),
+    }
+}
+
+/// Returns `parts` without repetitions, in order.
+fn distinct<T: Eq + Hash>(parts: Vec<T>) -> Vec<T> {
+    let mut seen = HashSet::with_capacity(parts.len());
+    let is_new: Vec<bool> = parts.iter().map(|part| seen.insert(part)).collect();
+    parts.into_iter().zip(is_new).filter_map(|(part, is_new)| is_new.then_some(part)).collect()
+}
+
+/// Distinct values, numbered in order of their first appearance.
+#[derive(Debug)]
+struct Numbered<T> {
+    values: Vec<T>,
+    numbers: HashMap<T, usize>,
+}
+
+impl<T: Eq + Hash + Clone> Numbered<T> {
+    fn new() -> Self {
+        Self { values: Vec::new(), numbers: HashMap::new() }
+    }
+
+    fn number(&mut self, value: T) -> usize {
+        let next = self.values.len();
+        *self.numbers.entry(value).or_insert_with_key(|value| {
+            self.values.push(value.clone());
+            next
+        })
+    }
+}
+
+/// Items and leaves of a query that is being put together.
+#[derive(Debug)]
+pub(in crate::query) struct Leaves {
+    items: Numbered<Item>,
+    leaves: Numbered<Leaf>,
+}
+
+impl Leaves {
+    pub fn new() -> Self {
+        Self { items: Numbered::new(), leaves: Numbered::new() }
+    }
+
+    /// Returns the number of the leaf whose words follow each other.
+    pub fn phrase(&mut self, item: Item) -> usize {
+        let item = self.items.number(item);
+        self.leaves.number(Leaf::Phrase(item))
+    }
+
+    /// Returns the number of the leaf whose `items` lie near each other. Equal items count once.
+    pub fn near(&mut self, items: Vec<Item>, max_between: u64) -> usize {
+        let items = items.into_iter().map(|item| self.items.number(item)).collect();
+        self.leaves.number(match distinct(items) {
+            items if items.len() == 1 => Leaf::Phrase(items[0]),
+            items => Leaf::Near { items, max_between },
+        })
+    }
+
+    /// Returns the number of the leaf whose words follow each other with gaps.
+    pub fn gapped(&mut self, item: Item, max_between: u64) -> usize {
+        if item.len() == 1 || max_between == 0 {
+            return self.phrase(item);
+        }
+        let items = item.into_iter().map(|word| self.items.number(vec![word])).collect();
+        self.leaves.number(Leaf::Gapped { items, max_between })
+    }
+
+    /// Returns `root` for other `items` in place of the items it was made with, as items, leaves
+    /// and root. Items that are equal become one.
+    pub fn replaced(
+        items: Vec<Item>,
+        leaves: &[Leaf],
+        root: &Expression,
+    ) -> (Vec<Item>, Vec<Leaf>, Expression) {
+        let mut made = Self::new();
+        let of_leaf = |leaf: &Leaf| match leaf {
+            Leaf::Phrase(item) => made.phrase(items[*item].clone()),
+            Leaf::Near { items: near, max_between } => {
+                made.near(near.iter().map(|&item| items[item].clone()).collect(), *max_between)
+            }
+            Leaf::Gapped { items: gapped, max_between } => {
+                made.gapped(gapped.iter().flat_map(|&i| items[i].clone()).collect(), *max_between)
+            }
+        };
+        let numbers: Vec<usize> = leaves.iter().map(of_leaf).collect();
+        let root = root.renumbered(&numbers);
+        let (items, leaves) = made.finish();
+        (items, leaves, root)
+    }
+
+    /// Returns the items and the leaves.
+    pub fn finish(self) -> (Vec<Item>, Vec<Leaf>) {
+        (self.items.values, self.leaves.values)
+    }
+}
+
+/// An expression with the items and leaves that it refers to, to be written in normal form.
+pub(in crate::query) struct Shown<'q> {
+    pub items: &'q [Item],
+    pub leaves: &'q [Leaf],
+    pub expression: &'q Expression,
+}
+
+impl Shown<'_> {
+    fn of(&self, expression: &Expression) -> String {
+        Shown { expression, ..*self }.to_string()
+    }
+
+    /// Writes an operand of an operator that binds more tightly than OR and, if `is_first` is
+    /// false, than NOT.
+    fn operand(&self, expression: &Expression, is_first: bool) -> String {
+        let text = self.of(expression);
+        match expression {
+            Expression::Leaf(_) | Expression::And(_) => text,
+            Expression::Not(_) if is_first => text,
+            Expression::Or(_) | Expression::Not(_) => format!("({text})"),
+        }
+    }
+
+    fn quoted(&self, items: &[usize], gap: &str) -> String {
+        let words = items.iter().flat_map(|&item| &self.items[item]).map(WordPattern::to_string);
+        format!("\"{}\"", words.collect::<Vec<_>>().join(gap).replace('"', "\"\""))
+    }
+
+    fn leaf(&self, leaf: &Leaf) -> String {
+        match leaf {
+            Leaf::Phrase(item) => self.quoted(&[*item], " "),
+            Leaf::Near { items, max_between } => {
+                let items: Vec<String> = items.iter().map(|i| self.quoted(&[*i], " ")).collect();
+                format!("NEAR({}, {max_between})", items.join(" "))
+            }
+            Leaf::Gapped { items, max_between } => {
+                format!("{}~{max_between}", self.quoted(items, " "))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let joined = |parts: Vec<String>, by: &str| parts.join(by);
+        let text = match self.expression {
+            Expression::Leaf(leaf) => self.leaf(&self.leaves[*leaf]),
+            Expression::And(parts) => {
+                joined(parts.iter().map(|part| self.operand(part, false)).collect(), " ")
+            }
+            Expression::Or(parts) => {
+                joined(parts.iter().map(|part| self.of(part)).collect(), " OR ")
+            }
+            Expression::Not(parts) => {
+                let [kept, excluded] = parts.as_ref();
+                format!("{} NOT {}", self.operand(kept, true), self.operand(excluded, false))
+            }
+        };
+        formatter.write_str(&text)
+    }
+}

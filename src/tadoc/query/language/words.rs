@@ -1,0 +1,312 @@
+//! Cuts the text of an item of a query into the patterns of its words.
+//!
+//! ```text
+//! item      power pl* /stat.*/ quik~1
+//! words     power  pl*  /stat.*/  quik~1           by the tokenizer, regular expressions whole
+//! ```
+//!
+//! While an item is cut into words, a wildcard counts as a letter. In every profile a letter joins
+//! the letters and digits beside it: `well-kno*` is `well` then `kno*`, and a wildcard alone is a
+//! word. (An underscore alone is no word in profile `uax29`; it would join the separators beside
+//! it.) A word and `~1` or `~2` at its end is a word within that edit distance.
+//!
+//! Time is O(text). A limit that is exceeded ends the parse at that point.
+
+use crate::error::{Error, Result};
+use crate::text::{TokenizerProfile, for_each_token};
+
+use crate::query::language::fuzzy::{FuzzyWord, MAX_CHARS};
+use crate::query::language::pattern::{WordPattern, is_special};
+use crate::query::language::regex::WordRegex;
+use crate::query::language::wildcard::{PatternChar, Wildcard};
+
+/// Character that replaces a wildcard while the text around it is cut.
+const PLACEHOLDER: char = 'x';
+/// Most wildcards and regular expressions of a query. Each reads all words of a dictionary.
+const MAX_PATTERNS: usize = 256;
+/// Most bytes of the compiled forms of all regular expressions of a query.
+const MAX_REGEXES_BYTES: usize = 16 << 20;
+/// Most characters of a query that an error repeats.
+const MAX_SHOWN_CHARS: usize = 80;
+
+/// A character with its index in the query, from 0.
+pub(in crate::query) type Character = (usize, char);
+
+/// Limits of the size of a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct QueryLimits {
+    /// Most bytes of the text of a query.
+    pub max_bytes: u64,
+    /// Most words and patterns of all items together.
+    pub max_terms: u64,
+}
+
+impl Default for QueryLimits {
+    fn default() -> Self {
+        Self { max_bytes: 1 << 20, max_terms: 10_000 }
+    }
+}
+
+/// Counters of the parts of a query so far, and their limit.
+#[derive(Default)]
+pub(in crate::query) struct Budget {
+    max_terms: u64,
+    num_terms: u64,
+    num_patterns: usize,
+    regexes_bytes: usize,
+}
+
+impl Budget {
+    pub fn new(limits: &QueryLimits) -> Self {
+        Self { max_terms: limits.max_terms, ..Self::default() }
+    }
+
+    /// Adds the words of an item, the first of which is at `character` of the query.
+    fn add(&mut self, words: &[WordPattern], character: usize) -> Result<()> {
+        self.num_terms += words.len() as u64;
+        if self.num_terms > self.max_terms {
+            return Err(Error::Capacity {
+                what: "a query in words",
+                requested: self.num_terms,
+                limit: self.max_terms,
+                knob: "tadoc.max_query_terms",
+            });
+        }
+        self.num_patterns += words.iter().filter(|word| word.as_word().is_none()).count();
+        self.regexes_bytes += words.iter().map(WordPattern::compiled_bytes).sum::<usize>();
+        if self.num_patterns > MAX_PATTERNS || self.regexes_bytes > MAX_REGEXES_BYTES {
+            let got = format!("more, up to character {}", character + 1);
+            let allowed = format!(
+                "at most {MAX_PATTERNS} wildcards and regular expressions, which take at most \
+                 {MAX_REGEXES_BYTES} bytes compiled"
+            );
+            return Err(invalid(got, &allowed));
+        }
+        Ok(())
+    }
+}
+
+/// Returns the item whose opening quote is at `start`, with doubled quotes made single, and the
+/// index after its closing quote.
+pub(in crate::query) fn quoted(
+    text: &[Character],
+    start: usize,
+) -> Result<(Vec<Character>, usize)> {
+    let mut item = Vec::new();
+    let mut at = start + 1;
+    while let Some(&(place, character)) = text.get(at) {
+        let is_quote = character == '"';
+        if is_quote && text.get(at + 1).is_none_or(|&(_, next)| next != '"') {
+            return Ok((item, at + 1));
+        }
+        item.push((place, character));
+        at += if is_quote { 2 } else { 1 };
+    }
+    Err(invalid(
+        format!("a quote that is not closed, at character {}", start + 1),
+        "quotes in pairs; write \"\" inside quotes for a quote character",
+    ))
+}
+
+/// Returns the index after the slash that closes the regular expression whose first slash is at
+/// `start`.
+pub(in crate::query) fn regex_end(text: &[Character], start: usize) -> Result<usize> {
+    let mut at = start + 1;
+    while let Some(&(_, character)) = text.get(at) {
+        match character {
+            '/' => return Ok(at + 1),
+            '\\' => at += 2,
+            _ => at += 1,
+        }
+    }
+    Err(invalid(
+        format!("a regular expression that is not closed, at character {}", text[start].0 + 1),
+        "/…/ with a slash at both ends; write \\/ for a slash that begins a word",
+    ))
+}
+
+/// Returns the words of an item that starts at character `start` of the query.
+pub(in crate::query) fn words_of(
+    profile: TokenizerProfile,
+    start: usize,
+    item: &[Character],
+    budget: &mut Budget,
+) -> Result<Vec<WordPattern>> {
+    let mut words = Vec::new();
+    let mut num_counted = 0;
+    let mut plain = Plain::default();
+    let mut at = 0;
+    while let Some(&(_, character)) = item.get(at) {
+        let begins_word = at == 0 || item[at - 1].1.is_whitespace();
+        let next = item.get(at + 1).map(|&(_, next)| next);
+        match (character, next) {
+            ('/', _) if begins_word => {
+                plain.cut(profile, &mut words);
+                let end = regex_end(item, at)?;
+                words.push(regex(profile, &item[at..end], item.get(end))?);
+                budget.add(&words[num_counted..], start)?;
+                num_counted = words.len();
+                at = end;
+            }
+            ('\\', Some(next)) if is_special(next) => {
+                plain.push(PatternChar::Literal(next));
+                at += 2;
+            }
+            ('~', Some(_)) if let Some(digits) = edits_at(item, at) => {
+                if plain.cut(profile, &mut words) {
+                    edit(&mut words, &item[at..at + 1 + digits.len()], &digits)?;
+                } else {
+                    digits.iter().for_each(|&digit| plain.push(PatternChar::Literal(digit)));
+                }
+                at += 1 + digits.len();
+            }
+            _ => {
+                plain.push(match character {
+                    '*' => PatternChar::Many,
+                    '?' => PatternChar::One,
+                    other => PatternChar::Literal(other),
+                });
+                at += 1;
+            }
+        }
+    }
+    plain.cut(profile, &mut words);
+    budget.add(&words[num_counted..], start)?;
+    if words.is_empty() {
+        let item = shown(item);
+        return Err(invalid(
+            format!(
+                "`{item}` at character {}, which holds no word in profile {profile}",
+                start + 1
+            ),
+            "items with at least one word",
+        ));
+    }
+    Ok(words)
+}
+
+/// Returns the beginning of `text` as errors repeat it.
+fn shown(text: &[Character]) -> String {
+    let shown = text.iter().take(MAX_SHOWN_CHARS).map(|&(_, character)| character);
+    let rest = (text.len() > MAX_SHOWN_CHARS).then_some('…');
+    shown.chain(rest).collect()
+}
+
+/// Returns the pattern of the regular expression `text`, which includes its slashes. `following` is
+/// the next character of the item.
+fn regex(
+    profile: TokenizerProfile,
+    text: &[Character],
+    following: Option<&Character>,
+) -> Result<WordPattern> {
+    let shown = shown(text);
+    let start = text[0].0;
+    if let Some((at, character)) = following.filter(|(_, character)| !character.is_whitespace()) {
+        return Err(invalid(
+            format!("`{shown}` followed by `{character}` at character {}", at + 1),
+            "white space behind a regular expression; write \\/ for a slash that begins a word",
+        ));
+    }
+    let source: String = text[1..text.len() - 1].iter().map(|&(_, character)| character).collect();
+    let fault = if source.is_empty() {
+        (start, "it is empty".to_owned())
+    } else {
+        match WordRegex::new(&source) {
+            Ok(regex) if regex.can_match_word(profile) => return Ok(WordPattern::regex(regex)),
+            Ok(_) => (start, format!("no word of profile {profile} can match it")),
+            Err(fault) => (start + 1 + fault.character, fault.reason),
+        }
+    };
+    Err(invalid(
+        format!("the regular expression {shown}, at character {}: {}", fault.0 + 1, fault.1),
+        "the syntax of the regex crate, over one word; write \\/ for a slash",
+    ))
+}
+
+/// Returns the digits of an edit distance at `at`: `~`, then digits up to the end of the word.
+fn edits_at(item: &[Character], at: usize) -> Option<Vec<char>> {
+    let digits = item[at + 1..].iter().map(|&(_, character)| character);
+    let digits: Vec<char> = digits.take_while(char::is_ascii_digit).collect();
+    let behind = item.get(at + 1 + digits.len()).map(|&(_, character)| character);
+    (!digits.is_empty() && behind.is_none_or(char::is_whitespace)).then_some(digits)
+}
+
+/// Gives the last of `words` the edit distance `digits`, which is written as `text`.
+fn edit(words: &mut [WordPattern], text: &[Character], digits: &[char]) -> Result<()> {
+    let character = text[0].0 + 1;
+    let max_distance = match digits {
+        ['1'] => 1,
+        ['2'] => 2,
+        _ => {
+            return Err(invalid(
+                format!("`{}` at character {character}", shown(text)),
+                "an edit distance of 1 or 2, as in word~1; write \\~ for the character",
+            ));
+        }
+    };
+    let last = words.last_mut().and_then(|last| {
+        let word = last.as_word().filter(|word| word.chars().count() <= MAX_CHARS)?.to_owned();
+        *last = WordPattern::fuzzy(FuzzyWord { word, max_distance });
+        Some(())
+    });
+    last.ok_or_else(|| {
+        invalid(
+            format!("`{}` at character {character} behind no word", shown(text)),
+            &format!(
+                "an edit distance behind a word of at most {MAX_CHARS} characters without \
+                 wildcards"
+            ),
+        )
+    })
+}
+
+/// Text between regular expressions, which the tokenizer cuts into words.
+#[derive(Default)]
+struct Plain {
+    text: String,
+    /// Positions of the placeholders in `text`, in ascending order, each with its wildcard.
+    wildcards: Vec<(usize, PatternChar)>,
+}
+
+impl Plain {
+    fn push(&mut self, piece: PatternChar) {
+        if let PatternChar::Literal(character) = piece {
+            self.text.push(character);
+            return;
+        }
+        self.wildcards.push((self.text.len(), piece));
+        self.text.push(PLACEHOLDER);
+    }
+
+    /// Cuts the text into words, moves them to `words` and becomes empty. Returns true if a word
+    /// stands at the end.
+    fn cut(&mut self, profile: TokenizerProfile, words: &mut Vec<WordPattern>) -> bool {
+        let (text, wildcards) =
+            (std::mem::take(&mut self.text), std::mem::take(&mut self.wildcards));
+        let (mut start, mut taken, mut ends_in_word) = (0, 0, false);
+        for_each_token(profile, text.as_bytes(), |token| {
+            let end = start + token.bytes.len();
+            let num_here = wildcards[taken..].iter().take_while(|&&(at, _)| at < end).count();
+            let here = &wildcards[taken..taken + num_here];
+            let word = text.get(start..end).unwrap_or_default();
+            ends_in_word = token.is_word;
+            if !here.is_empty() {
+                let mut here = here.iter().peekable();
+                let pieces = word.char_indices().map(|(at, character)| {
+                    let wildcard = here.next_if(|wildcard| wildcard.0 == start + at);
+                    wildcard.map_or(PatternChar::Literal(character), |found| found.1)
+                });
+                words.push(WordPattern::wildcard(Wildcard::new(pieces)));
+            } else if token.is_word {
+                words.push(WordPattern::exact(word.to_owned()));
+            }
+            (start, taken) = (end, taken + num_here);
+        });
+        ends_in_word
+    }
+}
+
+/// Returns the error of an invalid query.
+pub(in crate::query) fn invalid(got: String, allowed: &str) -> Error {
+    Error::InvalidArgument { name: "query", got, allowed: allowed.into() }
+}

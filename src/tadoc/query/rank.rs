@@ -1,0 +1,344 @@
+//! Ranking of documents by BM25.
+//!
+//! ```text
+//! score(document) = Σ idf(leaf) · tf · (k1 + 1) / (tf + k1 · (1 − b + b · words / mean words))
+//! idf(leaf)       = ln(1 + (N − df + 0.5) / (df + 0.5))
+//! ```
+//!
+//! Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with the
+//! idf of Lucene, which is never negative. The sum is over the leaves of the query with hits in the
+//! document: words, phrases, wildcards, NEAR lists. `tf` is the number of these hits, `df` the
+//! number of documents of the corpus with hits of the leaf alone, `N` the number of documents.
+//!
+//! A [`Ranker`] keeps the counts of the leaves that were asked for last, so a word costs a pass
+//! over the grammar once and O(documents with it) after that. A heap keeps the best documents.
+//!
+//! No bound on scores ends a pass early. Lists are in order of documents and in memory, and a
+//! document takes some nanoseconds.
+
+use std::cmp::Ordering;
+use std::collections::{BinaryHeap, HashMap};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::error::{Error, Result};
+use crate::segment::Corpus;
+
+use crate::query::condition::meet_condition;
+use crate::query::counts::DocumentCount;
+use crate::query::language::{Expression, Query};
+use crate::query::matching::resolved::ResolvedQuery;
+use crate::query::options::SearchOptions;
+
+/// Default memory of the counts that a [`Ranker`] keeps: 32 MiB, two million documents.
+const MAX_KEPT_BYTES: usize = 32 << 20;
+
+/// Parameters of a ranking.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RankOptions {
+    /// Most documents to return.
+    pub top: usize,
+    /// Saturation of the number of hits, 0 or more.
+    pub k1: f64,
+    /// Influence of the length of a document, 0 to 1.
+    pub b: f64,
+}
+
+impl Default for RankOptions {
+    fn default() -> Self {
+        Self { top: 10, k1: 1.2, b: 0.75 }
+    }
+}
+
+impl RankOptions {
+    /// Checks the parameters.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a parameter out of its range.
+    pub fn check(&self) -> Result<()> {
+        let fault = |name, got: f64, allowed: &str| {
+            Err(Error::InvalidArgument { name, got: got.to_string(), allowed: allowed.into() })
+        };
+        match (self.k1, self.b) {
+            (k1, _) if !(0.0..=1e6).contains(&k1) => fault("k1", k1, "a number from 0 to 1000000"),
+            (_, b) if !(0.0..=1.0).contains(&b) => fault("b", b, "a number from 0 to 1"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// A document and its score.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct RankedDocument {
+    /// Id of the document.
+    pub doc_id: u64,
+    /// Score, above 0.
+    pub score: f64,
+}
+
+impl Eq for RankedDocument {}
+
+impl PartialOrd for RankedDocument {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for RankedDocument {
+    /// The better document is less: that with the higher score, then that with the lower id.
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.score.total_cmp(&self.score).then(self.doc_id.cmp(&other.doc_id))
+    }
+}
+
+/// Number of documents and words of a whole corpus.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Totals {
+    /// Number of documents.
+    pub num_docs: u64,
+    /// Number of words of all documents.
+    pub num_words: u64,
+}
+
+/// Documents with hits of a leaf, ascending.
+type LeafCounts = Arc<[DocumentCount]>;
+
+/// Ranks the documents of one corpus, and keeps counts between queries.
+///
+/// ```
+/// use tadoc::Corpus;
+/// use tadoc::build::{CorpusBuilder, IngestOptions};
+/// use tadoc::format::OpenLimits;
+/// use tadoc::query::{Query, RankOptions, Ranker, SearchOptions};
+///
+/// # fn main() -> tadoc::Result<()> {
+/// let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default())?;
+/// builder.push_document("a", b"storm and storm")?;
+/// builder.push_document("b", b"a storm in the long night before the day")?;
+/// let (file, _report) = builder.finish(None)?;
+/// let (_footer, corpus) = Corpus::from_bytes("c.tadoc", &file, &OpenLimits::default())?;
+///
+/// let ranker = Ranker::new(&corpus, None)?;
+/// let query = Query::parse(corpus.profile(), "storm OR night")?;
+/// let best = ranker.rank(&corpus, &query, &RankOptions::default(), &SearchOptions::default())?;
+/// assert_eq!(best.iter().map(|row| row.doc_id).collect::<Vec<_>>(), [1, 0]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Ranker {
+    totals: Totals,
+    /// Words of each document; 0 for documents of segments that are not opened.
+    doc_lens: Vec<u64>,
+    kept: Mutex<Kept>,
+}
+
+/// Counts by the normal form of their leaf.
+#[derive(Debug, Default)]
+struct Kept {
+    counts: HashMap<String, LeafCounts>,
+    num_bytes: usize,
+}
+
+impl Ranker {
+    /// Reads the lengths of the documents of `corpus`. `totals` are those of the whole corpus if
+    /// segments are absent; `None` for the sums of `corpus`.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`] if the sum of words has more than 64 bits.
+    pub fn new(corpus: &Corpus, totals: Option<Totals>) -> Result<Self> {
+        let mut doc_lens = vec![0u64; corpus.num_docs() as usize];
+        for (segment_idx, segment) in corpus.segments().iter().enumerate() {
+            for doc in segment.dag.grammar().docs() {
+                let num_words = segment.doc_length_or_derive(doc).num_words;
+                let len = &mut doc_lens[corpus.doc_id(segment_idx, doc) as usize];
+                *len = len.checked_add(num_words).ok_or_else(too_many_words)?;
+            }
+        }
+        let sum = doc_lens.iter().try_fold(0u64, |sum, &len| sum.checked_add(len));
+        let (num_docs, num_words) = (corpus.num_docs(), sum.ok_or_else(too_many_words)?);
+        let totals = totals.unwrap_or(Totals { num_docs, num_words });
+        Ok(Self { totals, doc_lens, kept: Mutex::default() })
+    }
+
+    /// Returns the bytes of memory held.
+    pub fn memory_bytes(&self) -> usize {
+        8 * self.doc_lens.len() + self.kept().num_bytes
+    }
+
+    /// Drops the counts that are kept.
+    pub fn clear(&self) {
+        *self.kept() = Kept::default();
+    }
+
+    /// Returns the best documents for `query`, best first; of equal scores that with the lower id
+    /// comes first. `corpus` is the one that the ranker was made for. Only `search.is_cancelled` is
+    /// used.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for parameters out of range; those of
+    /// [`count`](crate::query::count).
+    pub fn rank(
+        &self,
+        corpus: &Corpus,
+        query: &Query,
+        options: &RankOptions,
+        search: &SearchOptions<'_>,
+    ) -> Result<Vec<RankedDocument>> {
+        options.check()?;
+        let counts = (0..query.leaves().len()).map(|leaf| self.counts(corpus, query, leaf, search));
+        let counts: Vec<LeafCounts> = counts.collect::<Result<_>>()?;
+        let weights: Vec<f64> = counts.iter().map(|counts| self.idf(counts.len())).collect();
+        let mut best = Best { top: options.top, heap: BinaryHeap::new() };
+        let mut scorer = Scorer { weights: &weights, norms: self.norms(options), k1: options.k1 };
+        match query.root() {
+            Expression::Leaf(leaf) => {
+                for count in counts[*leaf].iter() {
+                    best.push(count.doc_id, scorer.part(*leaf, *count));
+                }
+            }
+            root => self.rank_each(root, &counts, &mut scorer, &mut best, search)?,
+        }
+        Ok(best.finish())
+    }
+
+    /// Scores the documents that meet `root`, one after the other.
+    fn rank_each(
+        &self,
+        root: &Expression,
+        counts: &[LeafCounts],
+        scorer: &mut Scorer<'_, impl Fn(u64) -> f64>,
+        best: &mut Best,
+        search: &SearchOptions<'_>,
+    ) -> Result<()> {
+        let mut next = vec![0; counts.len()];
+        let mut here: Vec<Option<DocumentCount>> = vec![None; counts.len()];
+        let ahead = |next: &[usize]| {
+            let heads = counts.iter().zip(next).filter_map(|(counts, &at)| counts.get(at));
+            heads.map(|count| count.doc_id).min()
+        };
+        let canceller = search.canceller();
+        let mut interrupt = canceller.interrupt();
+        while let Some(doc_id) = ahead(&next) {
+            interrupt.check()?;
+            for ((counts, at), here) in counts.iter().zip(&mut next).zip(&mut here) {
+                *here = counts.get(*at).filter(|count| count.doc_id == doc_id).copied();
+                *at += usize::from(here.is_some());
+            }
+            let mut is_there = |leaf: usize| here[leaf].is_some();
+            if root.holds(&mut is_there) {
+                let mut is_scored = vec![false; counts.len()];
+                root.for_each_hit_leaf(&mut is_there, &mut |leaf| is_scored[leaf] = true);
+                let leaves = here.iter().enumerate().filter(|&(leaf, _)| is_scored[leaf]);
+                let parts = leaves.filter_map(|(leaf, count)| Some(scorer.part(leaf, (*count)?)));
+                best.push(doc_id, parts.sum());
+            }
+        }
+        Ok(())
+    }
+
+    fn idf(&self, num_docs_with: usize) -> f64 {
+        let (all, with) = (self.totals.num_docs as f64, num_docs_with as f64);
+        (1.0 + (all - with + 0.5).max(0.0) / (with + 0.5)).ln()
+    }
+
+    /// Returns the part of the formula that depends on the length of a document.
+    fn norms(&self, options: &RankOptions) -> impl Fn(u64) -> f64 {
+        let mean = self.totals.num_words as f64 / (self.totals.num_docs as f64).max(1.0);
+        let per_word = options.b / mean.max(f64::MIN_POSITIVE);
+        let (k1, fixed) = (options.k1, 1.0 - options.b);
+        move |doc_id| {
+            let len = self.doc_lens.get(doc_id as usize).copied().unwrap_or(0) as f64;
+            k1 * (fixed + per_word * len)
+        }
+    }
+
+    /// Returns the counts of leaf `leaf` in all documents.
+    fn counts(
+        &self,
+        corpus: &Corpus,
+        query: &Query,
+        leaf: usize,
+        search: &SearchOptions<'_>,
+    ) -> Result<LeafCounts> {
+        let alone = query.leaf_alone(leaf);
+        let key = alone.to_string();
+        if let Some(counts) = self.kept().counts.get(&key) {
+            return Ok(Arc::clone(counts));
+        }
+        let mut found = Vec::new();
+        let resolved = ResolvedQuery::new(corpus, &alone, search.canceller());
+        meet_condition(&resolved, None, &mut |met| {
+            found.extend_from_slice(&met.counts);
+            match (search.is_cancelled)() {
+                true => Err(Error::Cancelled),
+                false => Ok(ControlFlow::Continue(())),
+            }
+        })?;
+        let counts: LeafCounts = found.into();
+        let num_bytes = key.len() + size_of_val(&*counts);
+        if num_bytes <= MAX_KEPT_BYTES {
+            let mut kept = self.kept();
+            if kept.num_bytes + num_bytes > MAX_KEPT_BYTES {
+                // Words that are asked again come back soon.
+                *kept = Kept::default();
+            }
+            if kept.counts.insert(key, Arc::clone(&counts)).is_none() {
+                kept.num_bytes += num_bytes;
+            }
+        }
+        Ok(counts)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        // The map is whole whenever the lock is free.
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn too_many_words() -> Error {
+    Error::Capacity {
+        what: "the words of a corpus",
+        requested: u64::MAX,
+        limit: u64::MAX - 1,
+        knob: "nothing (counts are 64-bit numbers)",
+    }
+}
+
+/// Computes the parts of scores.
+struct Scorer<'a, Norms> {
+    weights: &'a [f64],
+    norms: Norms,
+    k1: f64,
+}
+
+impl<Norms: Fn(u64) -> f64> Scorer<'_, Norms> {
+    fn part(&mut self, leaf: usize, count: DocumentCount) -> f64 {
+        let tf = count.count as f64;
+        self.weights[leaf] * tf * (self.k1 + 1.0) / (tf + (self.norms)(count.doc_id))
+    }
+}
+
+/// The best documents so far.
+struct Best {
+    top: usize,
+    /// The worst of them comes first.
+    heap: BinaryHeap<RankedDocument>,
+}
+
+impl Best {
+    fn push(&mut self, doc_id: u64, score: f64) {
+        let document = RankedDocument { doc_id, score };
+        if self.heap.len() < self.top {
+            self.heap.push(document);
+        } else if let Some(mut worst) = self.heap.peek_mut()
+            && document < *worst
+        {
+            *worst = document;
+        }
+    }
+
+    fn finish(self) -> Vec<RankedDocument> {
+        self.heap.into_sorted_vec()
+    }
+}

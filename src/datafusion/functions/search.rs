@@ -5,7 +5,8 @@
 //! without a word is a plan error. Hits come segment by segment; several segments are searched at
 //! once. `tadoc.max_hits` bounds the number of hits, and a pushed limit ends the search early.
 //! Filters on `doc_id`, like the argument `doc_id`, choose the documents before the search. Hits in
-//! other documents count for no limit.
+//! other documents count for no limit. Lines are counted only if their columns are asked for: this
+//! reads each document up to its last hit.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
@@ -26,12 +27,15 @@ use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
 use datafusion::arrow::array::StringViewBuilder;
-use tadoc::query::{Hit, SearchOptions, search_segments};
+use tadoc::query::{Hit, LineCounter, SearchOptions, search_segments};
 
 const DOC_ID: usize = 0;
 const PATH: usize = 1;
 const BYTE_OFFSET: usize = 2;
 const BYTE_LEN: usize = 3;
+const WORD_INDEX: usize = 4;
+const LINE: usize = 5;
+const COLUMN: usize = 6;
 
 /// The function `search` in SQL.
 pub(super) static DEFINITION: Definition = Definition {
@@ -63,6 +67,8 @@ pub(super) static DEFINITION: Definition = Definition {
                 ColumnKind::Integer,
                 "words before the match in the document",
             ),
+            signature::column("line", ColumnKind::Integer, "line of the match, from 1"),
+            signature::column("column", ColumnKind::Integer, "byte in the line, from 1"),
         ],
         summary: "every place of a word or a phrase, in order of document and offset",
     },
@@ -155,6 +161,8 @@ impl Search {
         let num_hits = NumHits::for_execution(&run)?;
         let hits_found = run.counter("hits");
         let reservation = run.reservation("Search");
+        let mut lines = (run.scan.uses(LINE) || run.scan.uses(COLUMN))
+            .then(|| LineCounter::new(&loaded.corpus));
         let mut outcome = Ok(());
         let searched = search_segments(&loaded.corpus, &query, segments, &options, &mut |hits| {
             hits_found.add(hits.len());
@@ -164,7 +172,7 @@ impl Search {
                 return ControlFlow::Break(());
             }
             for hits in hits.chunks(run.output.batch_size()) {
-                match send_batch(&mut run, loaded, hits) {
+                match send_batch(&mut run, loaded, hits, lines.as_mut()) {
                     Ok(true) => {}
                     Ok(false) => return ControlFlow::Break(()),
                     Err(error) => {
@@ -179,7 +187,19 @@ impl Search {
     }
 }
 
-fn send_batch(run: &mut Execution, loaded: &LoadedCorpus, hits: &[Hit]) -> Result<bool> {
+fn send_batch(
+    run: &mut Execution,
+    loaded: &LoadedCorpus,
+    hits: &[Hit],
+    lines: Option<&mut LineCounter<'_>>,
+) -> Result<bool> {
+    let mut places = Vec::new();
+    if let Some(lines) = lines {
+        for hit in hits {
+            let place = lines.locate(hit.doc_id, hit.byte_offset);
+            places.push(place.map_err(datafusion_error)?);
+        }
+    }
     run.send(hits.len(), |column| match column {
         DOC_ID => int64(hits.iter().map(|hit| hit.doc_id)),
         PATH => {
@@ -190,6 +210,8 @@ fn send_batch(run: &mut Execution, loaded: &LoadedCorpus, hits: &[Hit]) -> Resul
         }
         BYTE_OFFSET => int64(hits.iter().map(|hit| hit.byte_offset)),
         BYTE_LEN => int64(hits.iter().map(|hit| hit.byte_len)),
-        _ => int64(hits.iter().map(|hit| hit.word_index)),
+        WORD_INDEX => int64(hits.iter().map(|hit| hit.word_index)),
+        LINE => int64(places.iter().map(|place| place.line)),
+        _ => int64(places.iter().map(|place| place.column)),
     })
 }

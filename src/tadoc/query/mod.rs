@@ -5,7 +5,8 @@
 //! matching   patterns ─▶ word ids of a segment ─▶ occurrences: climbed to, counted or scanned for
 //! condition  documents that meet AND, OR, NOT       hits   occurrences of each leaf, merged
 //! search     hits            term_count   counts by document        kwic   hits with their context
-//! rank       the best documents by BM25                batch     words in documents, many at once
+//! lines      line and column of a hit                  rank      the best documents by BM25
+//! batch      words in documents, many at once
 //! text_hits  hits in a text that is in no corpus       snippet   its best part, hits marked
 //! ```
 //!
@@ -34,7 +35,7 @@
 //! ```
 //!
 //! Reading order: `language`, `matching`, `options`, `hit`, `counts`, `windows` (NEAR), `hits`,
-//! `condition`, `search`, `term_count`, `kwic`, `rank`, `batch`, `text_hits`, `snippet`.
+//! `condition`, `search`, `term_count`, `kwic`, `lines`, `rank`, `batch`, `text_hits`, `snippet`.
 //!
 //! A document that was cut at a block border is searched as one document: offsets and word numbers
 //! count from its start, and phrases match across the cut. All code is iterative, so a hostile
@@ -48,6 +49,7 @@ mod hit;
 mod hits;
 mod kwic;
 mod language;
+mod lines;
 mod matching;
 mod options;
 mod rank;
@@ -62,6 +64,7 @@ pub use counts::DocumentCount;
 pub use hit::Hit;
 pub use kwic::{Context, ContextBatch, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, kwic, kwic_segments};
 pub use language::{Expression, Leaf, Query, QueryLimits, WordPattern};
+pub use lines::{LineCounter, LinePlace};
 pub use matching::{
     DocSet, SegmentWords, TextPattern, candidate_docs, candidate_documents, segments_for_query,
     segments_for_texts,

@@ -14,6 +14,7 @@ mod edit_oracle;
 mod fixtures;
 mod fold_oracle;
 mod language_oracle;
+mod grep_oracle;
 mod naive_oracle;
 mod phrase_oracle;
 mod query_oracle;

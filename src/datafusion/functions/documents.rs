@@ -39,7 +39,7 @@ use crate::scan::{Execution, Scan, selected};
 use crate::source::columns::read_user_columns;
 use crate::source::memory::Uses;
 use crate::source::open_file::RowSource;
-use tadoc::query::candidate_documents;
+use tadoc::query::documents_for_demands;
 use tadoc::segment::Corpus;
 
 /// Bytes of text that make a partition worth its thread.
@@ -268,22 +268,7 @@ impl Scanner {
     /// for all documents.
     fn candidates(&self, corpus: &Corpus) -> Option<Vec<u64>> {
         let compute = || {
-            let mut all: Option<Vec<u64>> = None;
-            for patterns in &self.run.scan.demands {
-                let mut any: Vec<u64> = Vec::new();
-                let narrowed = patterns.iter().all(|pattern| {
-                    let found = candidate_documents(corpus, pattern);
-                    found.map(|ids| any.extend(ids)).is_some()
-                });
-                if narrowed {
-                    any.sort_unstable();
-                    any.dedup();
-                    if let Some(all) = &all {
-                        any.retain(|id| all.binary_search(id).is_ok());
-                    }
-                    all = Some(any);
-                }
-            }
+            let mut all = documents_for_demands(corpus, &self.run.scan.demands);
             if let Some(all) = &mut all {
                 all.retain(|&id| !self.run.scan.source.is_dropped(id));
             }

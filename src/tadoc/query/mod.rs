@@ -8,6 +8,7 @@
 //! lines      line and column of a hit                  rank      the best documents by BM25
 //! batch      words in documents, many at once
 //! text_hits  hits in a text that is in no corpus       snippet   its best part, hits marked
+//! grep       lines of text that match a regular expression
 //! ```
 //!
 //! ```
@@ -35,7 +36,8 @@
 //! ```
 //!
 //! Reading order: `language`, `matching`, `options`, `hit`, `counts`, `windows` (NEAR), `hits`,
-//! `condition`, `search`, `term_count`, `kwic`, `lines`, `rank`, `batch`, `text_hits`, `snippet`.
+//! `condition`, `search`, `term_count`, `kwic`, `lines`, `rank`, `batch`, `grep`, `text_hits`,
+//! `snippet`.
 //!
 //! A document that was cut at a block border is searched as one document: offsets and word numbers
 //! count from its start, and phrases match across the cut. All code is iterative, so a hostile
@@ -47,6 +49,7 @@ mod condition;
 mod counts;
 mod hit;
 mod hits;
+mod grep;
 mod kwic;
 mod language;
 mod lines;
@@ -62,12 +65,13 @@ mod windows;
 pub use batch::{OffsetLists, WordQuery, count_batch, search_batch};
 pub use counts::DocumentCount;
 pub use hit::Hit;
+pub use grep::{GrepLine, GrepOptions, LineExpression, LinePattern, grep, grep_documents};
 pub use kwic::{Context, ContextBatch, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, kwic, kwic_segments};
 pub use language::{Expression, Leaf, Query, QueryLimits, WordPattern};
 pub use lines::{LineCounter, LinePlace};
 pub use matching::{
-    DocSet, SegmentWords, TextPattern, candidate_docs, candidate_documents, segments_for_query,
-    segments_for_texts,
+    DocSet, SegmentWords, TextPattern, candidate_docs, candidate_documents, documents_for_demands,
+    segments_for_query, segments_for_texts,
 };
 pub use options::{DEFAULT_MAX_HITS, SearchOptions};
 pub use rank::{RankOptions, RankedDocument, Ranker, Totals};

@@ -170,7 +170,7 @@ fn prefixes_of(parsed: &Hir) -> Vec<Vec<u8>> {
     prefixes.unwrap_or_else(|| vec![Vec::new()])
 }
 
-fn size_fault(fault: &BuildError) -> RegexFault {
+pub(in crate::query) fn size_fault(fault: &BuildError) -> RegexFault {
     let reason = match fault.size_limit() {
         Some(limit) => format!("its compiled size is more than {limit} bytes"),
         None => fault.to_string(),
@@ -178,7 +178,7 @@ fn size_fault(fault: &BuildError) -> RegexFault {
     RegexFault { character: 0, reason }
 }
 
-fn syntax_fault(source: &str, fault: &regex_syntax::Error) -> RegexFault {
+pub(in crate::query) fn syntax_fault(source: &str, fault: &regex_syntax::Error) -> RegexFault {
     let (offset, reason) = match fault {
         regex_syntax::Error::Parse(fault) => (fault.span().start.offset, fault.kind().to_string()),
         regex_syntax::Error::Translate(fault) => {

@@ -1,6 +1,6 @@
 //! Candidates of a predicate on the text: documents that it may select.
 //!
-//! `text = …`, `LIKE`, `contains` and `starts_with` all need some literal *fragments* to occur.
+//! `text = …`, `LIKE`, `contains`, `starts_with` and `grep` all need some literal *fragments* to occur.
 //! Tokens are maximal runs of one class of characters (profiles `word` and `whitespace`), so a
 //! fragment says which tokens a document must have:
 //!
@@ -25,7 +25,9 @@ use crate::segment::{Corpus, Segment};
 use crate::text::{Dictionary, MAX_TOKEN_BYTES, TokenizerProfile, for_each_token};
 
 use crate::query::matching::cut::doc_cut_after;
-use crate::query::matching::dictionary_search::{filtered, tokens_containing};
+use crate::query::matching::dictionary_search::{
+    AnyCaseFinder, filtered, tokens_containing, tokens_containing_any_case,
+};
 use crate::query::matching::doc_counts::docs_with;
 use crate::query::matching::doc_set::DocSet;
 use crate::query::matching::way::{Question, Way};
@@ -40,23 +42,30 @@ pub struct TextPattern {
     pub fragments: Vec<String>,
     /// Length of the text if it is known, as for `=`. Only set for a literal without U+FFFD.
     pub exact_len_bytes: Option<u64>,
+    /// If true, upper and lower case count as equal, by Unicode's simple case folding.
+    pub is_any_case: bool,
 }
 
 impl TextPattern {
     /// Creates the pattern of texts that contain `fragments` in order.
     pub fn from_fragments(fragments: Vec<String>) -> Self {
-        Self { fragments, exact_len_bytes: None }
+        Self { fragments, ..Self::default() }
     }
 
     /// Creates the pattern of the text `literal`.
     pub fn equals(literal: &str) -> Self {
         let exact_len_bytes = (!has_replacement(literal)).then_some(literal.len() as u64);
-        Self { fragments: vec![literal.to_owned()], exact_len_bytes }
+        Self { exact_len_bytes, ..Self::contains(literal) }
     }
 
     /// Creates the pattern of texts that contain `literal`.
     pub fn contains(literal: &str) -> Self {
         Self::from_fragments(vec![literal.to_owned()])
+    }
+
+    /// Creates the pattern of texts that contain `literal` in any case.
+    pub fn contains_in_any_case(literal: &str) -> Self {
+        Self { is_any_case: true, ..Self::contains(literal) }
     }
 
     /// Creates the pattern of texts that start with `literal`.
@@ -114,6 +123,25 @@ pub fn candidate_documents(corpus: &Corpus, pattern: &TextPattern) -> Option<Vec
         ids.extend(new);
     }
     ((ids.len() as u64) < corpus.num_docs()).then_some(ids)
+}
+
+/// Returns the ids of the documents of `corpus` whose text may match, for each entry of `demands`,
+/// one of its patterns, in ascending order; `None` if no document can be excluded.
+pub fn documents_for_demands(corpus: &Corpus, demands: &[Vec<TextPattern>]) -> Option<Vec<u64>> {
+    let mut all: Option<Vec<u64>> = None;
+    for patterns in demands {
+        let found: Option<Vec<Vec<u64>>> =
+            patterns.iter().map(|pattern| candidate_documents(corpus, pattern)).collect();
+        let Some(found) = found else { continue };
+        let mut any = found.concat();
+        any.sort_unstable();
+        any.dedup();
+        if let Some(all) = &all {
+            any.retain(|id| all.binary_search(id).is_ok());
+        }
+        all = Some(any);
+    }
+    all
 }
 
 /// Returns the documents of `segment` whose text may match `pattern`; `None` if no document can be
@@ -184,6 +212,7 @@ struct ClassRun {
     is_word: bool,
     /// Flags: the token may have more bytes before the run, after the run.
     is_open: (bool, bool),
+    is_any_case: bool,
 }
 
 /// Returns the distinct runs of all fragments, without those that exclude nothing.
@@ -194,7 +223,10 @@ fn runs_of(profile: TokenizerProfile, pattern: &TextPattern) -> Vec<ClassRun> {
         let mut of_fragment = Vec::new();
         for_each_token(profile, fragment.as_bytes(), |token| {
             let bytes = token.bytes.to_vec();
-            of_fragment.push(ClassRun { bytes, is_word: token.is_word, is_open: (false, false) });
+            // Separators have one case.
+            let (is_word, is_open) = (token.is_word, (false, false));
+            let is_any_case = pattern.is_any_case && is_word;
+            of_fragment.push(ClassRun { bytes, is_word, is_open, is_any_case });
         });
         if let (false, Some(first)) = (is_whole, of_fragment.first_mut()) {
             first.is_open.0 = true;
@@ -220,6 +252,13 @@ impl ClassRun {
             true => 0..dictionary.num_words(),
             false => dictionary.num_words()..dictionary.len(),
         };
+        if self.is_any_case {
+            let text = std::str::from_utf8(&self.bytes).ok();
+            return match text.and_then(AnyCaseFinder::new) {
+                Some(finder) => tokens_containing_any_case(dictionary, ids, &finder, self.is_open),
+                None => ids.collect(),
+            };
+        }
         match (self.is_open, self.is_word) {
             ((false, false), true) => {
                 dictionary.word_id(&self.bytes).map(u32::from).into_iter().collect()
@@ -302,7 +341,8 @@ mod tests {
             let num_words = tokens.len() as u32;
             let dictionary = Dictionary::from_parts(num_words, offsets, bytes.into()).unwrap();
             for is_open in [(true, true), (true, false), (false, true), (false, false)] {
-                let run = ClassRun { bytes: needle.clone().into_bytes(), is_word: true, is_open };
+                let bytes = needle.clone().into_bytes();
+                let run = ClassRun { bytes, is_word: true, is_open, is_any_case: false };
                 let fits = |token: &str| match is_open {
                     (true, true) => token.contains(&needle),
                     (true, false) => token.ends_with(&needle),
@@ -313,6 +353,10 @@ mod tests {
                     .zip(&tokens)
                     .filter_map(|(id, token)| fits(token).then_some(id))
                     .collect();
+                prop_assert_eq!(run.tokens(&dictionary), slow.clone());
+                // The alphabet of the dictionary has one case.
+                let bytes = needle.to_uppercase().into_bytes();
+                let run = ClassRun { bytes, is_word: true, is_open, is_any_case: true };
                 prop_assert_eq!(run.tokens(&dictionary), slow);
             }
         }

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use memchr::memmem::Finder;
 use rayon::prelude::*;
+use regex_automata::meta::Regex;
 
 use crate::text::Dictionary;
 
@@ -24,36 +25,73 @@ pub(in crate::query) fn tokens_containing(
     needle: &[u8],
 ) -> Vec<u32> {
     let finder = Finder::new(needle);
-    let starts: Vec<u32> = ids.clone().step_by(TOKENS_PER_TASK).collect();
-    let search = |start: u32| {
-        let end = ids.end.min(start.saturating_add(TOKENS_PER_TASK as u32));
-        search_range(dictionary, start..end, needle.len(), &finder)
-    };
-    starts.into_par_iter().flat_map_iter(search).collect()
+    let found = |bytes: &[u8]| finder.find(bytes).map(|at| at..at + needle.len());
+    tasks(ids).flat_map_iter(|ids| search_range(dictionary, ids, found, (true, true))).collect()
 }
 
+/// Returns the tokens of `ids` that contain the text of `finder`, in ascending order. If `is_open`
+/// is false in front of it or behind it, a token begins or ends with it.
+pub(in crate::query) fn tokens_containing_any_case(
+    dictionary: &Dictionary,
+    ids: Range<u32>,
+    finder: &AnyCaseFinder,
+    is_open: (bool, bool),
+) -> Vec<u32> {
+    // Each task has its own copy, so that tasks do not wait for each other's scratch memory.
+    let search = |AnyCaseFinder(regex): &mut AnyCaseFinder, ids: Range<u32>| {
+        let found = |bytes: &[u8]| regex.find(bytes).map(|found| found.range());
+        search_range(dictionary, ids, found, is_open)
+    };
+    tasks(ids).map_init(|| finder.clone(), search).flatten_iter().collect()
+}
+
+/// A text that is searched for in any case, by Unicode's simple case folding.
+#[derive(Debug, Clone)]
+pub(in crate::query) struct AnyCaseFinder(Regex);
+
+impl AnyCaseFinder {
+    /// Creates a finder of `text`; `None` if it is too long to be searched for.
+    pub fn new(text: &str) -> Option<Self> {
+        let syntax = regex_automata::util::syntax::Config::new().case_insensitive(true);
+        let regex = Regex::builder().syntax(syntax).build(&regex_syntax::escape(text));
+        regex.ok().map(Self)
+    }
+}
+
+/// Returns the ids of each task of a search.
+fn tasks(ids: Range<u32>) -> impl IndexedParallelIterator<Item = Range<u32>> {
+    let starts: Vec<u32> = ids.clone().step_by(TOKENS_PER_TASK).collect();
+    let end_of = move |start: u32| ids.end.min(start.saturating_add(TOKENS_PER_TASK as u32));
+    starts.into_par_iter().map(move |start| start..end_of(start))
+}
+
+/// Returns the tokens of `ids` with a place that `find` finds, at their border where `is_open` is
+/// false.
 fn search_range(
     dictionary: &Dictionary,
     ids: Range<u32>,
-    needle_len: usize,
-    finder: &Finder<'_>,
+    find: impl Fn(&[u8]) -> Option<Range<usize>>,
+    is_open: (bool, bool),
 ) -> Vec<u32> {
     let offsets = &dictionary.offsets()[..=ids.end as usize];
     let end = offsets[ids.end as usize] as usize;
     let mut at = offsets[ids.start as usize] as usize;
     let mut first_id = ids.start as usize;
     let mut found = Vec::new();
-    while let Some(skipped) = finder.find(&dictionary.bytes()[at..end]) {
-        let start = at + skipped;
+    while let Some(hit) = find(&dictionary.bytes()[at..end]) {
+        let hit = at + hit.start..at + hit.end;
         // The last token that starts at or before the hit. Empty tokens before it have the same
         // start.
-        first_id += offsets[first_id..].partition_point(|&offset| offset as usize <= start) - 1;
-        let token_end = offsets[first_id + 1] as usize;
-        if start + needle_len <= token_end {
+        first_id += offsets[first_id..].partition_point(|&offset| offset as usize <= hit.start) - 1;
+        let token = offsets[first_id] as usize..offsets[first_id + 1] as usize;
+        let is_inside = hit.end <= token.end
+            && (is_open.0 || hit.start == token.start)
+            && (is_open.1 || hit.end == token.end);
+        if is_inside {
             found.push(first_id as u32);
-            at = token_end;
+            at = token.end;
         } else {
-            at = start + 1;
+            at = hit.start + 1;
         }
     }
     found

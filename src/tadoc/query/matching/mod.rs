@@ -36,7 +36,7 @@ pub(in crate::query) mod sweep;
 pub(in crate::query) mod way;
 pub(in crate::query) mod word_set;
 
-pub use candidates::{TextPattern, candidate_docs, candidate_documents};
+pub use candidates::{TextPattern, candidate_docs, candidate_documents, documents_for_demands};
 pub use doc_set::DocSet;
 pub use needed::{SegmentWords, segments_for_query, segments_for_texts};
 

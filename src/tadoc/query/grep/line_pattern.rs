@@ -1,0 +1,242 @@
+//! Regular expressions over lines, in the syntax of the regex crate, on bytes.
+//!
+//! ```text
+//! expression    parsed                   compiled
+//! a[^b]c\s$     a [^b] c [ \t\n…] (?m:$)   a [^b\n] c [ \t…] (?m:$)
+//! ```
+//!
+//! No part of the compiled form matches a line end, and the borders of the text count as borders of
+//! a line. So one search over many lines finds the first match of the first line that has one.
+//! ripgrep does the same. A literal line end can never match, and is refused. So is the flag `R`,
+//! whose borders depend on more than the line.
+
+use std::ops::Range;
+
+use memchr::{memchr, memrchr};
+use regex_automata::Input;
+use regex_automata::meta::Regex;
+use regex_syntax::ParserBuilder;
+use regex_syntax::hir::{
+    Class, ClassBytes, ClassBytesRange, ClassUnicode, ClassUnicodeRange, Hir, HirKind, Look,
+    Repetition,
+};
+
+use crate::error::{Error, Result};
+use crate::query::grep::literals::demands_of;
+use crate::query::language::regex::{MAX_SOURCE_BYTES, RegexFault, size_fault, syntax_fault};
+use crate::query::matching::candidates::TextPattern;
+
+/// Most bytes of the compiled form, the limit of the regex crate.
+const MAX_COMPILED_BYTES: usize = 10 << 20;
+
+/// An expression and the way in which it is read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LineExpression<'a> {
+    /// The expression.
+    pub source: &'a str,
+    /// If true, upper and lower case count as equal, as if it began with `(?i)`.
+    pub is_any_case: bool,
+    /// If true, it is a text and not a regular expression.
+    pub is_literal: bool,
+    /// If true, a match begins and ends at the border of a word.
+    pub is_word: bool,
+    /// If true, lines without a match are selected.
+    pub is_inverted: bool,
+}
+
+/// A compiled expression that selects lines.
+#[derive(Debug, Clone)]
+pub struct LinePattern {
+    regex: Regex,
+    demands: Vec<Vec<TextPattern>>,
+    is_inverted: bool,
+}
+
+impl LinePattern {
+    /// Compiles `expression`.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] named `pattern`, with the character that is at fault, counted
+    /// from 1, if it is known: it cannot be parsed, it has a line end, or it is too large.
+    pub fn new(expression: &LineExpression<'_>) -> Result<Self> {
+        Self::compiled(expression).map_err(|fault| Error::InvalidArgument {
+            name: "pattern",
+            got: match fault.character {
+                Some(character) => format!("a fault at character {}", character + 1),
+                None => "a fault".to_owned(),
+            },
+            allowed: format!("a regular expression over one line: {}", fault.reason),
+        })
+    }
+
+    fn compiled(expression: &LineExpression<'_>) -> std::result::Result<Self, LineFault> {
+        let source = expression.source;
+        if source.len() > MAX_SOURCE_BYTES {
+            let reason = format!("it has {} bytes, more than {MAX_SOURCE_BYTES}", source.len());
+            return Err(LineFault { character: None, reason });
+        }
+        let escaped;
+        let source = match expression.is_literal {
+            true => {
+                escaped = regex_syntax::escape(source);
+                &escaped
+            }
+            false => source,
+        };
+        let mut parser = ParserBuilder::new();
+        parser.case_insensitive(expression.is_any_case).multi_line(true).utf8(false);
+        let parsed = parser.build().parse(source).map_err(|fault| syntax_fault(source, &fault))?;
+        let mut within = within_lines(parsed).map_err(|fault| fault.located(expression.source))?;
+        if expression.is_word {
+            let [start, end] =
+                [Look::WordStartHalfUnicode, Look::WordEndHalfUnicode].map(Hir::look);
+            within = Hir::concat(vec![start, within, end]);
+        }
+        let demands = if expression.is_inverted { Vec::new() } else { demands_of(&within) };
+        let config = Regex::config().nfa_size_limit(Some(MAX_COMPILED_BYTES)).utf8_empty(false);
+        let regex = Regex::builder().configure(config).build_from_hir(&within);
+        let regex = regex.map_err(|fault| LineFault::new(&size_fault(&fault).reason))?;
+        Ok(Self { regex, demands, is_inverted: expression.is_inverted })
+    }
+
+    /// Returns the demands on a document with a selected line. Its text matches, for each entry,
+    /// one of the patterns.
+    pub fn demands(&self) -> &[Vec<TextPattern>] {
+        &self.demands
+    }
+
+    /// Returns the places of the successive matches in `line`, which has no line end.
+    pub fn matches<'a>(&'a self, line: &'a [u8]) -> impl Iterator<Item = Range<usize>> + 'a {
+        self.regex.find_iter(line).map(|found| found.range())
+    }
+
+    /// Returns the first selected line of `text` from `at`, and the place of its first match.
+    /// `text` consists of whole lines; one of them begins at `at`.
+    pub(super) fn find_line(&self, text: &[u8], at: usize) -> Option<(Range<usize>, Range<usize>)> {
+        match self.is_inverted {
+            true => self.find_other_line(text, at),
+            false => self.find_matching_line(text, at),
+        }
+    }
+
+    fn find_matching_line(&self, text: &[u8], at: usize) -> Option<(Range<usize>, Range<usize>)> {
+        if at == text.len() {
+            return None;
+        }
+        let found = self.regex.find(Input::new(text).range(at..))?;
+        // Behind the last line end there is no line.
+        if found.start() == text.len() && text.ends_with(b"\n") {
+            return None;
+        }
+        let start = memrchr(b'\n', &text[at..found.start()]).map_or(at, |end| at + end + 1);
+        Some((start..end_of_line(text, found.end()), found.range()))
+    }
+
+    /// Returns the first line without a match.
+    fn find_other_line(&self, text: &[u8], mut at: usize) -> Option<(Range<usize>, Range<usize>)> {
+        while at < text.len() {
+            let line = at..end_of_line(text, at);
+            if !self.regex.is_match(Input::new(text).range(line.clone())) {
+                return Some((line.clone(), line));
+            }
+            at = line.end + 1;
+        }
+        None
+    }
+}
+
+/// Returns the end of the line of `text` that has position `at`.
+fn end_of_line(text: &[u8], at: usize) -> usize {
+    memchr(b'\n', &text[at..]).map_or(text.len(), |end| at + end)
+}
+
+/// A reason why an expression cannot be used.
+#[derive(Debug)]
+struct LineFault {
+    /// Index of the character at fault, if it is known.
+    character: Option<usize>,
+    reason: String,
+}
+
+impl From<RegexFault> for LineFault {
+    fn from(RegexFault { character, reason }: RegexFault) -> Self {
+        Self { character: Some(character), reason }
+    }
+}
+
+impl LineFault {
+    fn new(reason: &str) -> Self {
+        Self { character: None, reason: reason.to_owned() }
+    }
+
+    /// Adds the place of the first line end in `source`, if it is written as such.
+    fn located(self, source: &str) -> Self {
+        let place = source.find('\n').or_else(|| source.find(r"\n"));
+        let character = place.map(|place| source[..place].chars().count());
+        Self { character, ..self }
+    }
+}
+
+/// Returns `hir` without anything that matches a line end, and without groups.
+fn within_lines(hir: Hir) -> std::result::Result<Hir, LineFault> {
+    Ok(match hir.into_kind() {
+        HirKind::Empty => Hir::empty(),
+        HirKind::Literal(literal) if literal.0.contains(&b'\n') => {
+            let reason = "a line end is never inside a line; use two patterns, or documents with \
+                          regexp_like";
+            return Err(LineFault::new(reason));
+        }
+        HirKind::Literal(literal) => Hir::literal(literal.0),
+        HirKind::Class(Class::Unicode(mut class)) => {
+            class.difference(&ClassUnicode::new([ClassUnicodeRange::new('\n', '\n')]));
+            Hir::class(Class::Unicode(class))
+        }
+        HirKind::Class(Class::Bytes(mut class)) => {
+            class.difference(&ClassBytes::new([ClassBytesRange::new(b'\n', b'\n')]));
+            Hir::class(Class::Bytes(class))
+        }
+        HirKind::Look(Look::Start) => Hir::look(Look::StartLF),
+        HirKind::Look(Look::End) => Hir::look(Look::EndLF),
+        HirKind::Look(Look::StartCRLF | Look::EndCRLF) => {
+            return Err(LineFault::new(r"the flag R is not known here; write \r?$"));
+        }
+        HirKind::Look(look) => Hir::look(look),
+        HirKind::Repetition(Repetition { min, max, greedy, sub }) => {
+            let sub = Box::new(within_lines(*sub)?);
+            Hir::repetition(Repetition { min, max, greedy, sub })
+        }
+        HirKind::Capture(capture) => within_lines(*capture.sub)?,
+        HirKind::Concat(parts) => {
+            Hir::concat(parts.into_iter().map(within_lines).collect::<std::result::Result<_, _>>()?)
+        }
+        HirKind::Alternation(parts) => Hir::alternation(
+            parts.into_iter().map(within_lines).collect::<std::result::Result<_, _>>()?,
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fault(source: &str) -> String {
+        LinePattern::new(&LineExpression { source, ..Default::default() }).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn faults_name_their_place() {
+        assert!(fault("é(").starts_with("pattern: got a fault at character 2, expected"));
+        assert!(fault(r"a\n").contains("character 2") && fault(r"a\x0a").contains("a line end"));
+        assert!(fault(r"(?mR)a$").contains("flag R"));
+        assert!(fault(r"\w{500}{500}").contains("size"));
+        assert!(fault(&"a".repeat(9000)).contains("9000 bytes, more than 8192"));
+    }
+
+    #[test]
+    fn classes_lose_the_line_end_and_keep_the_rest() {
+        let pattern =
+            LinePattern::new(&LineExpression { source: r"a\s*b", ..Default::default() }).unwrap();
+        assert_eq!(pattern.find_line(b"a\nb\n a \tb", 0), Some((4..9, 5..9)));
+        assert_eq!(pattern.matches(b"ab a b").collect::<Vec<_>>(), [0..2, 3..6]);
+    }
+}

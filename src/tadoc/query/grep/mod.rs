@@ -1,0 +1,214 @@
+//! Lines that match a regular expression, as `grep` finds them.
+//!
+//! ```text
+//! line_pattern   expression ─▶ automaton that stays inside a line
+//! literals       expression ─▶ demands: literals of which a matching document has one each
+//! lines          text of a document ─▶ matching lines with their neighbours
+//!
+//! demands ─▶ candidates (grammar) ─▶ decode, 1 MiB at a time ─▶ lines
+//! ```
+//!
+//! A line ends at `\n`, which is not part of it. A `\r` in front of it is. The last line may lack
+//! its end, and behind a last `\n` there is no line. The result is that of the expression on each
+//! line alone, with `^` and `$` at its borders.
+//!
+//! Documents are decoded together up to [`BATCH_BYTES`], longer ones in pieces of whole lines. So
+//! memory is that of a batch, of a line, or of a line with its neighbours, whichever is longest.
+//! Cost: that of the candidates ([`TextPattern`](crate::query::TextPattern)), and O(bytes of the
+//! candidates).
+
+mod line_pattern;
+mod lines;
+mod literals;
+
+use std::ops::ControlFlow;
+
+use memchr::memrchr;
+
+use crate::error::{Error, Result};
+use crate::query::matching::candidates::documents_for_demands;
+use crate::query::options::SearchOptions;
+use crate::query::search::check_num_hits;
+use crate::read::{DEFAULT_MAX_OUTPUT_BYTES, DocumentDecoder, document_len_bytes, extract_into};
+use crate::segment::Corpus;
+
+use lines::{LineSearch, Window, start_of_last_lines};
+
+pub use line_pattern::{LineExpression, LinePattern};
+pub use lines::GrepLine;
+
+/// Bytes of documents that are decoded together.
+const BATCH_BYTES: u64 = 1 << 20;
+/// Length of a document from which on it is decoded in pieces, and least length of a piece.
+const PIECE_BYTES: u64 = 4 << 20;
+
+/// Settings of [`grep`].
+#[derive(Debug, Clone, Copy)]
+pub struct GrepOptions<'a> {
+    /// Documents, limit of the lines, and cancellation.
+    pub search: SearchOptions<'a>,
+    /// Number of lines before each line.
+    pub before: usize,
+    /// Number of lines after each line.
+    pub after: usize,
+    /// Most lines of each document.
+    pub max_lines_per_doc: u64,
+    /// Most bytes of a line with its neighbours.
+    pub max_output_bytes: u64,
+}
+
+impl Default for GrepOptions<'_> {
+    fn default() -> Self {
+        Self {
+            search: SearchOptions::default(),
+            before: 0,
+            after: 0,
+            max_lines_per_doc: u64::MAX,
+            max_output_bytes: DEFAULT_MAX_OUTPUT_BYTES,
+        }
+    }
+}
+
+/// Calls `visit` with each line that `pattern` selects, in order of document and offset, until it
+/// breaks. Documents that cannot have such a line are not decoded.
+///
+/// # Errors
+/// [`Error::OutOfRange`] if there is no document `doc_id` or one of `docs`;
+/// [`Error::InvalidArgument`] named `docs` if these do not ascend; [`Error::Capacity`] for more
+/// lines than `max_hits`, or for a line with its neighbours of more than `max_output_bytes`;
+/// [`Error::Cancelled`].
+pub fn grep(
+    corpus: &Corpus,
+    pattern: &LinePattern,
+    options: &GrepOptions<'_>,
+    visit: &mut dyn FnMut(&GrepLine<'_>) -> ControlFlow<()>,
+) -> Result<()> {
+    let selected = options.search.selected(corpus)?;
+    let candidates = documents_for_demands(corpus, pattern.demands());
+    let docs = match (selected, candidates) {
+        (Some(mut docs), Some(candidates)) => {
+            docs.retain(|doc_id| candidates.binary_search(doc_id).is_ok());
+            docs
+        }
+        (Some(docs), None) | (None, Some(docs)) => docs,
+        (None, None) => (0..corpus.num_docs()).collect(),
+    };
+    grep_documents(corpus, pattern, &docs, options, visit)
+}
+
+/// Variant of [`grep`] that decodes all of `docs`, whatever documents the options choose.
+///
+/// # Errors
+/// As [`grep`].
+pub fn grep_documents(
+    corpus: &Corpus,
+    pattern: &LinePattern,
+    docs: &[u64],
+    options: &GrepOptions<'_>,
+    visit: &mut dyn FnMut(&GrepLine<'_>) -> ControlFlow<()>,
+) -> Result<()> {
+    // A copy has scratch memory of its own, so that threads do not wait for each other's.
+    let pattern = pattern.clone();
+    let mut run = Run { corpus, pattern: &pattern, options, visit, num_lines: 0, is_over: false };
+    let mut decoder = DocumentDecoder::new(corpus.clone(), u64::MAX);
+    let mut ends: Vec<(u64, usize)> = Vec::new();
+    for &doc_id in docs {
+        let len_bytes = document_len_bytes(corpus, doc_id)?;
+        if decoder.bytes().len() as u64 + len_bytes > BATCH_BYTES {
+            run.search_batch(decoder.bytes(), &mut ends)?;
+            decoder.clear();
+        }
+        if run.is_over {
+            break;
+        }
+        match len_bytes <= PIECE_BYTES {
+            true => {
+                decoder.append_document(doc_id)?;
+                ends.push((doc_id, decoder.bytes().len()));
+            }
+            false => run.search_in_pieces(doc_id, len_bytes)?,
+        }
+    }
+    run.search_batch(decoder.bytes(), &mut ends)
+}
+
+/// A search under way.
+struct Run<'a, 'v> {
+    corpus: &'a Corpus,
+    pattern: &'a LinePattern,
+    options: &'a GrepOptions<'a>,
+    visit: &'v mut dyn FnMut(&GrepLine<'_>) -> ControlFlow<()>,
+    num_lines: u64,
+    is_over: bool,
+}
+
+impl Run<'_, '_> {
+    /// Searches the documents in `bytes`, given with their ends, and forgets them.
+    fn search_batch(&mut self, bytes: &[u8], ends: &mut Vec<(u64, usize)>) -> Result<()> {
+        self.check_cancellation()?;
+        let mut start = 0;
+        for (doc_id, end) in ends.drain(..) {
+            if !self.is_over {
+                let mut search = LineSearch::new(self.pattern, doc_id, self.options);
+                self.search_window(&mut search, Window::whole(&bytes[start..end]))?;
+            }
+            start = end;
+        }
+        Ok(())
+    }
+
+    /// Searches document `doc_id` of `len_bytes`, piece by piece.
+    fn search_in_pieces(&mut self, doc_id: u64, len_bytes: u64) -> Result<()> {
+        let GrepOptions { before, after, max_output_bytes, .. } = *self.options;
+        let mut search = LineSearch::new(self.pattern, doc_id, self.options);
+        let mut bytes: Vec<u8> = Vec::new();
+        // Ends of the lines that were searched, and of the whole lines that were read.
+        let (mut searched, mut whole, mut read) = (0, 0, 0);
+        while read < len_bytes && !search.is_over() {
+            self.check_cancellation()?;
+            // Pieces grow with what is kept, so that a long line is copied a few times only.
+            let piece_bytes = PIECE_BYTES.max(bytes.len() as u64).min(len_bytes - read);
+            let start = bytes.len();
+            let limit = max_output_bytes.saturating_add(PIECE_BYTES);
+            extract_into(self.corpus, doc_id, read, piece_bytes, limit, &mut bytes)?;
+            read += piece_bytes;
+            let is_last = read == len_bytes;
+            whole = match memrchr(b'\n', &bytes[start..]) {
+                _ if is_last => bytes.len(),
+                Some(at) => start + at + 1,
+                None => whole,
+            };
+            let end = match is_last {
+                true => whole,
+                false => start_of_last_lines(&bytes[searched..whole], after) + searched,
+            };
+            let window = Window { bytes: &bytes[..whole], to: end };
+            self.search_window(&mut search, window)?;
+            if self.is_over {
+                break;
+            }
+            let kept = start_of_last_lines(&bytes[..end], before);
+            search.forget(&bytes[..kept]);
+            bytes.drain(..kept);
+            (searched, whole) = (end - kept, whole - kept);
+        }
+        Ok(())
+    }
+
+    fn search_window(&mut self, search: &mut LineSearch<'_>, window: Window<'_>) -> Result<()> {
+        let max_hits = self.options.search.max_hits;
+        while let Some(line) = search.next_line(&window)? {
+            self.num_lines += 1;
+            check_num_hits(self.num_lines, max_hits)?;
+            if (self.visit)(&line).is_break() {
+                self.is_over = true;
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn check_cancellation(&self) -> Result<()> {
+        if (self.options.search.is_cancelled)() { Err(Error::Cancelled) } else { Ok(()) }
+    }
+}

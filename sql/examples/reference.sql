@@ -44,6 +44,9 @@ SELECT "left", match, "right" FROM kwic('demo.tadoc', '"grammar of" *', width =>
 
 SELECT path, score FROM rank('demo.tadoc', 'grammar OR segment', top => 3);
 
+-- Lines that match a regular expression
+SELECT path, line_number, line FROM grep('demo.tadoc', 'pub (struct|enum) \w*Plan\b') LIMIT 3;
+
 -- One passage, and passages, counts and places for a column of questions
 SELECT text FROM extract('demo.tadoc', 0, 0, 80);
 

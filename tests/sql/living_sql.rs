@@ -60,6 +60,7 @@ const QUERIES: &[&str] = &[
     "SELECT path, byte_offset, byte_len, word_index FROM search(@, 'b* \"to be\"'#)",
     "SELECT path, count FROM term_count(@, 'to'#)",
     "SELECT path, \"left\", match, \"right\" FROM kwic(@, 'be', width => 2#)",
+    "SELECT path, line_number, byte_offset, line FROM grep(@, 'b.|to'#)",
     "SELECT * FROM corpus_info(@#) WHERE name IN ('documents', 'text_bytes', 'words')",
 ];
 

@@ -18,6 +18,7 @@ mod document_source;
 mod documents;
 mod extract;
 mod few_documents;
+mod grep;
 mod ingestion_model;
 mod inverted_index;
 mod kwic;
@@ -59,7 +60,7 @@ pub(crate) use documents::Documents;
 pub(crate) use scalar::{CorpusFunction, Home, TextFunction};
 
 /// Definitions of all table functions, in the order of the reference.
-static FUNCTIONS: [&Definition; 22] = [
+static FUNCTIONS: [&Definition; 23] = [
     &documents::DEFINITION,
     &word_count::DEFINITION,
     &word_count::SORTED,
@@ -76,6 +77,7 @@ static FUNCTIONS: [&Definition; 22] = [
     &term_count::DEFINITION,
     &kwic::DEFINITION,
     &rank::DEFINITION,
+    &grep::DEFINITION,
     &extract::DEFINITION,
     &corpus_info::DEFINITION,
     &corpus_verify::DEFINITION,

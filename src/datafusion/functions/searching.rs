@@ -59,15 +59,21 @@ pub(super) async fn load_searched(
     let query = query.parse(&run.scan).map_err(datafusion_error)?;
     let doc_ids = match doc_id {
         Some(doc_id) => Some(vec![doc_id]),
-        None if run.scan.is_filtered() && run.cache.loaded(&run.scan.source).is_none() => {
-            let scan = Arc::clone(&run.scan);
-            let ids = 0..scan.num_doc_ids();
-            let pick = move || passing_documents(&scan, ids, |_, ids| int64(ids.iter().copied()));
-            Some(tokio::task::spawn_blocking(pick).await.map_err(task_error)??)
-        }
-        None => None,
+        None => sought_documents(run).await?,
     };
     run.load_sought(Sought { query: Some(query), doc_ids, ..Sought::default() }).await
+}
+
+/// Returns the documents of all partitions that pass the filters on `doc_id`, ascending, if they choose
+/// segments to load. Returns `None` if there are no filters or the corpus is in memory.
+pub(super) async fn sought_documents(run: &Execution) -> Result<Option<Vec<u64>>> {
+    if !run.scan.is_filtered() || run.cache.loaded(&run.scan.source).is_some() {
+        return Ok(None);
+    }
+    let scan = Arc::clone(&run.scan);
+    let ids = 0..scan.num_doc_ids();
+    let pick = move || passing_documents(&scan, ids, |_, ids| int64(ids.iter().copied()));
+    Ok(Some(tokio::task::spawn_blocking(pick).await.map_err(task_error)??))
 }
 
 /// Returns the documents that a search covers, ascending: those that pass the filters on `doc_id`.

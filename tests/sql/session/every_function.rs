@@ -40,6 +40,11 @@ pub(super) const CALLS: &[(&str, &str, &str)] = &[
     ("search(@, '\"the s*\"')", "doc_id + byte_offset * word_index", "doc_id, byte_offset"),
     ("term_count(@, '/(?i)T[ho].*/')", "(doc_id + 1) * count", "doc_id"),
     ("kwic(@, 'of', width => 2)", "(doc_id + 1) * octet_length(\"left\")", ""),
+    (
+        "grep(@, '(?i)the [a-s]', context => 1)",
+        "(doc_id + byte_offset) * line_number + octet_length(before) - octet_length(after)",
+        "doc_id, line_number",
+    ),
     ("corpus_info(@)", "octet_length(value)", ""),
     ("corpus_verify(@)", "coalesce(\"offset\", 0)", ""),
 ];

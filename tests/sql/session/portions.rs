@@ -51,7 +51,7 @@ fn write(dir: &TempDir) -> String {
 }
 
 /// Queries of `@`. Rows without an order of their own are sorted.
-const QUERIES: [&str; 38] = [
+const QUERIES: [&str; 40] = [
     "SELECT * FROM documents('@')",
     "SELECT doc_id, path FROM documents('@') WHERE doc_id % 7 = 3 AND text LIKE '%foxes 1%'",
     "SELECT count(*) FROM documents('@') WHERE text LIKE '%299 quick%'",
@@ -61,6 +61,8 @@ const QUERIES: [&str; 38] = [
     "SELECT * FROM search('@', 'caf\u{e9}', doc_id => 297)",
     "SELECT path FROM search('@', '77') WHERE doc_id > 70",
     "SELECT * FROM kwic('@', '250', width => 2)",
+    "SELECT * FROM grep('@', '(brown|quick).* 25[0-9]\\b')",
+    "SELECT doc_id, line_number, before, after FROM grep('@', 'FOXES', 1, fold => true) WHERE doc_id > 290",
     "SELECT * FROM term_count('@', 'f*')",
     "SELECT * FROM term_vector('@') WHERE doc_id BETWEEN 140 AND 160 OR doc_id = 280",
     "SELECT doc_id, word, count FROM term_vector('@', top => 2)",

@@ -14,7 +14,7 @@ use super::{session_with, table};
 use crate::fixtures;
 
 /// Queries of `@`, and the number of segments that each skips in a new session.
-const QUERIES: [(&str, usize); 26] = [
+const QUERIES: [(&str, usize); 32] = [
     ("SELECT * FROM search('@', 'only3')", 3),
     ("SELECT * FROM search('@', 'ONLY3', fold => true)", 3),
     ("SELECT * FROM search('@', 'only?')", 0),
@@ -28,6 +28,12 @@ const QUERIES: [(&str, usize); 26] = [
     ("SELECT text FROM extract('@', 2, 10, 30)", 3),
     ("SELECT length(text) FROM extract('@', 0, 0, 1000000)", 3),
     ("SELECT * FROM kwic('@', 'only2', width => 3)", 3),
+    ("SELECT * FROM grep('@', 'only2')", 3),
+    ("SELECT * FROM grep('@', 'w1 (only1|only3)')", 2),
+    ("SELECT * FROM grep('@', 'ONLY[03]', fold => true)", 2),
+    ("SELECT path, byte_offset, byte_len FROM grep('@', 'absent|^$')", 0),
+    ("SELECT path, byte_offset FROM grep('@', 'w1') WHERE doc_id >= 2", 2),
+    ("SELECT path, byte_offset FROM grep('@', 'absent|bsent')", 4),
     ("SELECT doc_id, path, bytes, words FROM documents('@') WHERE text LIKE '%only1%'", 3),
     ("SELECT path FROM documents('@') WHERE text LIKE '%only1%' OR text LIKE '%nly3%'", 2),
     ("SELECT path FROM documents('@') WHERE text LIKE '%absent%'", 4),

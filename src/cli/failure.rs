@@ -52,6 +52,20 @@ impl Failure {
         Self { status: INTERRUPTED, ..Self::new("interrupted") }
     }
 
+    /// Creates the outcome of a search without a result: no text, exit status 1.
+    pub fn nothing_found() -> Self {
+        Self { text: None, status: FAILED, is_damage: false }
+    }
+
+    /// Returns the same failure with exit status 2, because 1 means that nothing was found. An
+    /// interrupt and a pipe that was closed keep theirs.
+    pub fn of_search(self) -> Self {
+        match self.status {
+            FAILED => Self { status: USAGE, ..self },
+            _ => self,
+        }
+    }
+
     /// Creates a failure with the text `what: cause`, including the causes of `cause`.
     pub fn with_cause(what: impl fmt::Display, cause: &(dyn StdError + 'static)) -> Self {
         match is_broken_pipe(cause) {

@@ -6,6 +6,7 @@
 //! info      contents of a corpus (reads the footer only)
 //! verify    checks every stored byte
 //! cat       exact bytes of documents
+//! grep      lines that match a regular expression
 //! demo      a tour on text that is already on this machine
 //! edit      changes documents of a living corpus
 //! optimize  compresses a living corpus anew
@@ -30,6 +31,7 @@ mod display;
 mod documents;
 mod edit;
 mod failure;
+mod grep;
 mod history;
 mod info;
 mod ingest;
@@ -79,6 +81,7 @@ enum Command {
     CleanUp(clean_up::Arguments),
     History(history::Arguments),
     Cat(cat::Arguments),
+    Grep(grep::Arguments),
     Demo(demo::Arguments),
     Plot(plot::Arguments),
     Calibrate(calibrate::Arguments),
@@ -91,6 +94,7 @@ Examples:
   tadoc ingest app.log.gz --documents lines -o app.tadoc
   tadoc sql -c \"SELECT * FROM word_count('notes.tadoc') ORDER BY count DESC LIMIT 10\"
   tadoc cat notes.tadoc todo/monday.md        the exact bytes of one document
+  tadoc grep -i 'power (loss|fail)' notes.tadoc   lines that match a regular expression
   tadoc ingest notes/ -o living/ --append     a living corpus: documents are added and edited
   tadoc edit living/ --append 7 'one more line'
 
@@ -98,6 +102,7 @@ Exit status:
   0    done
   1    failed: one line on standard error says what, where, and the way out
   2    the command line was not understood
+       (grep: 1 if there is no line, 2 if it failed)
   130  interrupted (Ctrl-C); no half-written output is left behind";
 
 fn main() -> ExitCode {
@@ -128,6 +133,7 @@ fn run(command: Command) -> Outcome {
         Command::CleanUp(arguments) => clean_up::run(&arguments),
         Command::History(arguments) => history::run(&arguments),
         Command::Cat(arguments) => cat::run(&arguments),
+        Command::Grep(arguments) => grep::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Plot(arguments) => plot::run(&arguments),
         Command::Calibrate(arguments) => calibrate::run(&arguments),

@@ -118,6 +118,9 @@ fn commands_that_read_take_every_location() {
         let all = if *holds == Holds::Files { format!("{a}\n{a}\n") } else { a.to_owned() };
         assert_eq!(ok(&["cat", location, "a.txt"]), all, "{location}");
 
+        let lines = "a.txt:1:to be or not to be\n".repeat(num_files);
+        assert_eq!(ok(&["grep", "or [no]*t", location]), lines, "{location}");
+
         let report = ok(&["verify", location]);
         assert!(report.contains("2 documents") && report.contains(" ok\n"), "{location}: {report}");
         assert_eq!(report.matches("2 documents").count(), num_files, "{location}: {report}");

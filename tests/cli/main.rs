@@ -7,7 +7,7 @@
 //!   location).
 //! - Living corpora: `living` (corpora that change), `living_s3` (faults of S3), `killed` and
 //!   `leftovers` (`kill -9`), `full_disk` (no free space).
-//! - Other commands: `sql`, `reading`, `plot`, `memory` (statements with a memory limit), `deep`
+//! - Other commands: `sql`, `reading`, `grep`, `plot`, `memory` (statements with a memory limit), `deep`
 //!   (statements that are long chains).
 //! - Output: `failures` (exit statuses, pinned error texts, files left behind), `pipes` (readers
 //!   that leave), `secrets` (values that no output may show).
@@ -19,6 +19,7 @@ mod damaged;
 mod deep;
 mod failures;
 mod full_disk;
+mod grep;
 mod harness;
 mod ingest;
 mod killed;

@@ -51,6 +51,7 @@ fn functions_on_corpora() {
     let lines = "SELECT * FROM read_lines('big.txt')";
     ends_quietly(&folder, &["sql", "-q", "--format", "json", "-c", lines], after_some);
     ends_quietly(&folder, &["cat", "c.tadoc", "big.txt"], after_some);
+    ends_quietly(&folder, &["grep", "words", "c.tadoc"], after_some);
 }
 
 #[test]
@@ -61,6 +62,8 @@ fn every_command_that_prints() {
     folder.ok(&["ingest", "in", "-o", "notes", "--append"]);
     for arguments in [
         ["cat", "c.tadoc", "a.txt"].as_slice(),
+        &["grep", "be", "c.tadoc"],
+        &["grep", "--json", "be", "notes"],
         &["info", "c.tadoc"],
         &["info", "--json", "notes"],
         &["verify", "c.tadoc", "notes"],

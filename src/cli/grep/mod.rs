@@ -1,0 +1,394 @@
+//! `tadoc grep`: writes the lines of documents that match a regular expression, as ripgrep does.
+//!
+//! ```text
+//! location ─▶ corpora ─▶ documents that may match ─▶ tasks ─▶ lines as text ─▶ output
+//!             (chains)                               (cores)  (printer)        in order
+//! ```
+//!
+//! Only the segments and documents that may match are opened and decoded. Memory is that of as many
+//! segments as there are cores, and of the text of their tasks. A document that is longer than
+//! [`LONG_BYTES`] is written while it is searched.
+
+mod chains;
+mod printer;
+
+use std::io::{self, IsTerminal, StdoutLock, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use rayon::prelude::*;
+use tadoc::Corpus;
+use tadoc::query::{
+    GrepOptions, LineExpression, LinePattern, SearchOptions, documents_for_demands, grep_documents,
+};
+use tadoc::read::document_len_bytes;
+
+use crate::failure::{Failure, Outcome};
+use crate::grep::chains::for_each_chain;
+use crate::grep::printer::{Format, Printer, Style};
+use crate::living::Living;
+use crate::resolver::{BlockingResolver, Corpora};
+
+/// Least and greatest number of bytes of documents that one task searches. Texts that repeat are
+/// decoded once in each task.
+const MIN_TASK_BYTES: u64 = 1 << 20;
+const MAX_TASK_BYTES: u64 = 16 << 20;
+/// Length of a document from which on its lines are written while it is searched.
+const LONG_BYTES: u64 = MAX_TASK_BYTES;
+/// Bytes of text that are gathered before they are passed on.
+const FLUSH_BYTES: usize = 64 << 10;
+/// Tasks for each core between two writes.
+const TASKS_PER_CORE: usize = 2;
+
+/// Write the lines of documents that match a regular expression
+///
+/// The lines are those that ripgrep finds in the documents as files: line by line, on bytes, in the
+/// syntax of Rust's regex crate. Documents that cannot match are not decoded.
+#[derive(Args)]
+#[command(
+    disable_version_flag = true,
+    override_usage = "tadoc grep [OPTIONS] PATTERN CORPUS...\n       \
+                      tadoc grep [OPTIONS] -e PATTERN CORPUS...",
+    after_long_help = "Examples:\n  \
+    tadoc grep 'power (loss|failure)' notes.tadoc\n  \
+    tadoc grep -i -C 2 error logs/                 with two lines around each\n  \
+    tadoc grep -l deadlock notes.tadoc logs.tadoc  paths only\n  \
+    tadoc grep -F -e '-C' notes.tadoc              a text that begins with -\n\n\
+    Exit status:\n  \
+    0    there is a line\n  \
+    1    there is none\n  \
+    2    failed: one line on standard error says what, where, and the way out"
+)]
+pub struct Arguments {
+    /// The regular expression, unless -e gives it, then the corpora: files, living corpora, or folders
+    /// or globs of files; paths or URLs
+    #[arg(value_name = "CORPUS", required_unless_present = "pattern")]
+    operands: Vec<PathBuf>,
+
+    /// The regular expression, if it begins with -. All other arguments are corpora
+    #[arg(short = 'e', long = "regexp", value_name = "PATTERN", allow_hyphen_values = true)]
+    pattern: Option<String>,
+
+    /// Match upper and lower case alike
+    #[arg(short, long)]
+    ignore_case: bool,
+
+    /// Take the pattern as text, not as a regular expression
+    #[arg(short = 'F', long)]
+    fixed_strings: bool,
+
+    /// Match whole words only
+    #[arg(short, long)]
+    word_regexp: bool,
+
+    /// Write the lines that do not match
+    #[arg(short = 'v', long)]
+    invert_match: bool,
+
+    /// Write only the paths of documents with a line
+    #[arg(short = 'l', long, conflicts_with = "count")]
+    files_with_matches: bool,
+
+    /// Write only the number of lines of each document that has some
+    #[arg(short, long)]
+    count: bool,
+
+    /// Stop in each document after so many lines
+    #[arg(short, long, value_name = "N")]
+    max_count: Option<u64>,
+
+    /// Write so many lines after each line
+    #[arg(short = 'A', long, value_name = "N")]
+    after_context: Option<usize>,
+
+    /// Write so many lines before each line
+    #[arg(short = 'B', long, value_name = "N")]
+    before_context: Option<usize>,
+
+    /// Write so many lines before and after each line
+    #[arg(short = 'C', long, value_name = "N")]
+    context: Option<usize>,
+
+    /// Write line numbers (the default)
+    #[arg(short = 'n', long, overrides_with = "no_line_number")]
+    line_number: bool,
+
+    /// Write no line numbers
+    #[arg(short = 'N', long)]
+    no_line_number: bool,
+
+    /// Write JSON, one object on a line, like `rg --json`. Lines have no line ends
+    #[arg(long, conflicts_with_all = ["count", "files_with_matches"])]
+    json: bool,
+
+    /// When to write in colour
+    #[arg(long, value_name = "WHEN", default_value = "auto")]
+    color: When,
+
+    /// For living corpora: search this version
+    #[arg(long, value_name = "N")]
+    version: Option<u64>,
+}
+
+/// Condition for colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum When {
+    /// On a terminal.
+    Auto,
+    Always,
+    Never,
+}
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Outcome {
+    match search(arguments).map_err(Failure::of_search)? {
+        true => Ok(()),
+        false => Err(Failure::nothing_found()),
+    }
+}
+
+/// Returns true if there is a line.
+fn search(arguments: &Arguments) -> Outcome<bool> {
+    let (source, locations) = arguments.pattern_and_locations()?;
+    let pattern = LinePattern::new(&LineExpression {
+        source: &source,
+        is_any_case: arguments.ignore_case,
+        is_literal: arguments.fixed_strings,
+        is_word: arguments.word_regexp,
+        is_inverted: arguments.invert_match,
+    })?;
+    let style = arguments.style();
+    let mut output = Output::new(style.separator());
+    let resolver = BlockingResolver::new()?;
+    for location in locations {
+        let prefix = match locations.len() {
+            1 => String::new(),
+            _ => format!("{}/", location.to_string_lossy().trim_end_matches('/')),
+        };
+        let search =
+            Search { pattern: &pattern, style: &style, options: arguments.options(), prefix };
+        search.location(&resolver, location, arguments.version, &mut output)?;
+    }
+    output.finish()
+}
+
+impl Arguments {
+    fn pattern_and_locations(&self) -> Outcome<(String, &[PathBuf])> {
+        let (pattern, locations) = match (&self.pattern, self.operands.split_first()) {
+            (Some(pattern), _) => (pattern.clone(), &self.operands[..]),
+            (None, Some((pattern, locations))) => {
+                let pattern = pattern.to_str().ok_or_else(|| {
+                    Failure::usage(r"the pattern is no UTF-8; write other bytes as (?-u:\xFF)")
+                })?;
+                (pattern.to_owned(), locations)
+            }
+            (None, None) => (String::new(), &[][..]),
+        };
+        match locations.is_empty() {
+            true => Err(Failure::usage("no corpus is given; usage: tadoc grep PATTERN CORPUS…")),
+            false => Ok((pattern, locations)),
+        }
+    }
+
+    fn options(&self) -> GrepOptions<'static> {
+        let is_short = self.count || self.files_with_matches;
+        let around = if is_short { Some(0) } else { self.context };
+        let of = |side: Option<usize>| if is_short { 0 } else { side.or(around).unwrap_or(0) };
+        let max_lines = if self.files_with_matches { Some(1) } else { None };
+        let max_lines = [max_lines, self.max_count].into_iter().flatten().min();
+        GrepOptions {
+            search: SearchOptions { max_hits: u64::MAX, ..SearchOptions::default() },
+            before: of(self.before_context),
+            after: of(self.after_context),
+            max_lines_per_doc: max_lines.unwrap_or(u64::MAX),
+            ..GrepOptions::default()
+        }
+    }
+
+    fn style(&self) -> Style {
+        let is_terminal = io::stdout().is_terminal();
+        let is_dumb = || {
+            let has_no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+            has_no_color || std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+        };
+        let options = self.options();
+        Style {
+            format: match () {
+                () if self.json => Format::Json,
+                () if self.files_with_matches => Format::Paths,
+                () if self.count => Format::Counts,
+                () if is_terminal => Format::Headings,
+                () => Format::Lines,
+            },
+            is_colored: match self.color {
+                When::Always => true,
+                When::Never => false,
+                When::Auto => is_terminal && !is_dumb(),
+            },
+            is_terminal,
+            has_numbers: !self.no_line_number,
+            has_context: options.before > 0 || options.after > 0,
+            is_inverted: self.invert_match,
+        }
+    }
+}
+
+/// A search at one location.
+struct Search<'a> {
+    pattern: &'a LinePattern,
+    style: &'a Style,
+    options: GrepOptions<'static>,
+    /// Text in front of each path.
+    prefix: String,
+}
+
+impl Search<'_> {
+    fn location(
+        &self,
+        resolver: &BlockingResolver,
+        location: &Path,
+        version: Option<u64>,
+        output: &mut Output,
+    ) -> Outcome {
+        match resolver.corpora(location, version)? {
+            Corpora::Living(store) => {
+                let living = Living { store, resolver: resolver.clone() };
+                let corpus = living.corpus(&living.version(version)?)?;
+                self.corpus(&corpus.snapshot()?, output)
+            }
+            Corpora::Files(files) => {
+                for file in files {
+                    let demands = self.pattern.demands();
+                    let visit = &mut |corpus: &Corpus| self.corpus(corpus, output);
+                    for_each_chain(&file.open()?, demands, visit)?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn corpus(&self, corpus: &Corpus, output: &mut Output) -> Outcome {
+        let candidates = documents_for_demands(corpus, self.pattern.demands());
+        let docs = candidates.unwrap_or_else(|| (0..corpus.num_docs()).collect());
+        let tasks = tasks_of(corpus, &docs)?;
+        let num_tasks = TASKS_PER_CORE * rayon::current_num_threads();
+        for tasks in tasks.chunk_by(|one, next| !one.is_long && !next.is_long) {
+            if let [Task { docs, is_long: true }] = tasks {
+                self.documents(corpus, docs, &mut |text| output.write(text))?;
+                continue;
+            }
+            for tasks in tasks.chunks(num_tasks) {
+                let texts = tasks.par_iter().map(|task| {
+                    let mut text = Vec::new();
+                    let write = &mut |written: &[u8]| {
+                        text.extend_from_slice(written);
+                        Ok(())
+                    };
+                    self.documents(corpus, task.docs, write).map(|()| text)
+                });
+                for text in texts.collect::<Vec<Outcome<Vec<u8>>>>() {
+                    output.write(&text?)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes the lines of `docs` to `write` as text, in order.
+    fn documents(
+        &self,
+        corpus: &Corpus,
+        docs: &[u64],
+        write: &mut dyn FnMut(&[u8]) -> Outcome,
+    ) -> Outcome {
+        let mut printer = Printer::new(self.style, self.pattern);
+        let mut current = None;
+        let mut written = Ok(());
+        grep_documents(corpus, self.pattern, docs, &self.options, &mut |line| {
+            if current != Some(line.doc_id) {
+                current = Some(line.doc_id);
+                printer.begin(&format!("{}{}", self.prefix, path_of(corpus, line.doc_id)));
+            }
+            printer.line(line);
+            if printer.text().len() >= FLUSH_BYTES {
+                written = write(printer.text());
+                printer.clear();
+            }
+            if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        written?;
+        printer.end();
+        write(printer.text())
+    }
+}
+
+/// Documents that are searched one after the other.
+struct Task<'a> {
+    docs: &'a [u64],
+    /// True for one long document.
+    is_long: bool,
+}
+
+/// Cuts `docs` into tasks, some for each core.
+fn tasks_of<'a>(corpus: &Corpus, docs: &'a [u64]) -> Outcome<Vec<Task<'a>>> {
+    let lens = docs.iter().map(|&doc_id| document_len_bytes(corpus, doc_id));
+    let lens = lens.collect::<tadoc::Result<Vec<u64>>>()?;
+    let num_bytes = lens.iter().copied().fold(0, u64::saturating_add);
+    let share = num_bytes / (TASKS_PER_CORE * rayon::current_num_threads()) as u64;
+    let task_bytes = share.clamp(MIN_TASK_BYTES, MAX_TASK_BYTES);
+    let mut tasks = Vec::new();
+    let (mut start, mut len_bytes) = (0, 0);
+    for (idx, doc_bytes) in lens.into_iter().enumerate() {
+        let is_long = doc_bytes >= LONG_BYTES;
+        if start < idx && (is_long || len_bytes + doc_bytes > task_bytes) {
+            tasks.push(Task { docs: &docs[start..idx], is_long: false });
+            (start, len_bytes) = (idx, 0);
+        }
+        if is_long {
+            tasks.push(Task { docs: &docs[idx..=idx], is_long });
+            start = idx + 1;
+        } else {
+            len_bytes += doc_bytes;
+        }
+    }
+    if start < docs.len() {
+        tasks.push(Task { docs: &docs[start..], is_long: false });
+    }
+    Ok(tasks)
+}
+
+fn path_of(corpus: &Corpus, doc_id: u64) -> &str {
+    let part = corpus.doc_parts(doc_id).next();
+    let path = part.and_then(|(idx, doc)| corpus.segments()[idx].paths.get(doc.index()));
+    path.unwrap_or_default()
+}
+
+/// Standard output.
+struct Output {
+    out: io::BufWriter<StdoutLock<'static>>,
+    /// Text between documents. Each begins with it, and it is left out in front of the first.
+    separator: &'static str,
+    is_empty: bool,
+}
+
+impl Output {
+    fn new(separator: &'static str) -> Self {
+        Self { out: io::BufWriter::new(io::stdout().lock()), separator, is_empty: true }
+    }
+
+    fn write(&mut self, text: &[u8]) -> Outcome {
+        let text = match self.is_empty {
+            true => text.strip_prefix(self.separator.as_bytes()).unwrap_or(text),
+            false => text,
+        };
+        self.is_empty &= text.is_empty();
+        Ok(self.out.write_all(text)?)
+    }
+
+    /// Writes what is left. Returns true if anything was written.
+    fn finish(mut self) -> Outcome<bool> {
+        self.out.flush()?;
+        Ok(!self.is_empty)
+    }
+}

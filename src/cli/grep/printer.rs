@@ -1,0 +1,271 @@
+//! Lines as text, in the forms of ripgrep.
+//!
+//! ```text
+//! Lines             Headings        Paths      Counts       Json
+//! a.txt-6-before    a.txt           a.txt      a.txt:1      {"type":"begin",…}
+//! a.txt:7:line      6-before                                {"type":"match",…}
+//! --                7:line                                  {"type":"end",…}
+//! ```
+//!
+//! Bytes that are not UTF-8 are written as they stand; JSON has them in base64. A last line without
+//! an end gets one. Lines around a line are written once, however many lines they surround.
+
+use std::ops::Range;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use tadoc::query::{GrepLine, LinePattern};
+
+use crate::display::plain;
+
+/// Form of the output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Each line behind its path and number.
+    Lines,
+    /// Lines below their path.
+    Headings,
+    /// Paths of documents that have a line.
+    Paths,
+    /// Paths and numbers of lines.
+    Counts,
+    /// An object for each line, and for the begin and the end of a document.
+    Json,
+}
+
+/// Form and colours of the output.
+#[derive(Debug, Clone)]
+pub struct Style {
+    pub format: Format,
+    pub is_colored: bool,
+    /// If true, control characters of paths are escaped.
+    pub is_terminal: bool,
+    pub has_numbers: bool,
+    /// If true, lines around the lines are written.
+    pub has_context: bool,
+    /// If true, the lines have no match.
+    pub is_inverted: bool,
+}
+
+/// Colours of ripgrep.
+const PATH: &str = "\x1b[35m";
+const NUMBER: &str = "\x1b[32m";
+const MATCH: &str = "\x1b[1m\x1b[31m";
+const RESET: &str = "\x1b[0m";
+
+impl Style {
+    /// Returns the text between documents.
+    pub fn separator(&self) -> &'static str {
+        match self.format {
+            Format::Headings => "\n",
+            Format::Lines if self.has_context => "--\n",
+            _ => "",
+        }
+    }
+}
+
+/// A line that is written.
+struct Written<'a> {
+    number: u64,
+    offset: u64,
+    text: &'a [u8],
+    /// True if the pattern selected it, false if it stands around such a line.
+    is_selected: bool,
+}
+
+/// A printer of the lines of successive documents.
+pub struct Printer<'a> {
+    style: &'a Style,
+    pattern: &'a LinePattern,
+    text: Vec<u8>,
+    path: String,
+    is_begun: bool,
+    num_lines: u64,
+    /// Number and offset of the line behind the last one that was written.
+    next_number: u64,
+    next_offset: u64,
+    /// Lines behind the last selected line, which are not written yet.
+    after: Vec<u8>,
+}
+
+impl<'a> Printer<'a> {
+    pub fn new(style: &'a Style, pattern: &'a LinePattern) -> Self {
+        Self {
+            style,
+            pattern,
+            text: Vec::new(),
+            path: String::new(),
+            is_begun: false,
+            num_lines: 0,
+            next_number: 1,
+            next_offset: 0,
+            after: Vec::new(),
+        }
+    }
+
+    /// Returns the text since the last [`clear`](Self::clear).
+    pub fn text(&self) -> &[u8] {
+        &self.text
+    }
+
+    /// Forgets the text.
+    pub fn clear(&mut self) {
+        self.text.clear();
+    }
+
+    /// Ends the document before, and begins the one with this path. It has a line.
+    pub fn begin(&mut self, path: &str) {
+        self.end();
+        self.path = match self.style.is_terminal {
+            true => plain(path).into_owned(),
+            false => path.to_owned(),
+        };
+        (self.is_begun, self.num_lines, self.next_number, self.next_offset) = (true, 0, 1, 0);
+        self.text.extend_from_slice(self.style.separator().as_bytes());
+        match self.style.format {
+            Format::Headings | Format::Paths => {
+                self.push_path();
+                self.text.push(b'\n');
+            }
+            Format::Json => {
+                let begin = json!({"type": "begin", "data": {"path": {"text": self.path}}});
+                self.push_json(&begin);
+            }
+            Format::Lines | Format::Counts => {}
+        }
+    }
+
+    /// Ends the document, if there is one.
+    pub fn end(&mut self) {
+        if !std::mem::take(&mut self.is_begun) {
+            return;
+        }
+        self.push_after(u64::MAX);
+        match self.style.format {
+            Format::Counts => {
+                self.push_path();
+                self.text.extend_from_slice(format!(":{}\n", self.num_lines).as_bytes());
+            }
+            Format::Json => {
+                let data = json!({"path": {"text": self.path}, "matched_lines": self.num_lines});
+                self.push_json(&json!({"type": "end", "data": data}));
+            }
+            Format::Lines | Format::Headings | Format::Paths => {}
+        }
+    }
+
+    /// Adds a selected line, and the lines in front of it.
+    pub fn line(&mut self, line: &GrepLine<'_>) {
+        self.num_lines += 1;
+        if matches!(self.style.format, Format::Paths | Format::Counts) {
+            return;
+        }
+        self.push_after(line.line_number);
+        let num_before = line.before.split_inclusive(|&byte| byte == b'\n').count() as u64;
+        let (mut number, mut offset) =
+            (line.line_number - num_before, line.line_offset - line.before.len() as u64);
+        let is_gap = self.num_lines > 1 && number > self.next_number;
+        if is_gap && self.style.has_context && self.style.format != Format::Json {
+            self.text.extend_from_slice(b"--\n");
+        }
+        for text in line.before.split_inclusive(|&byte| byte == b'\n') {
+            if number >= self.next_number {
+                self.push(&Written { number, offset, text, is_selected: false });
+            }
+            (number, offset) = (number + 1, offset + text.len() as u64);
+        }
+        let (number, offset) = (line.line_number, line.line_offset);
+        self.push(&Written { number, offset, text: line.line, is_selected: true });
+        self.next_number = line.line_number + 1;
+        self.next_offset = line.line_offset + line.line.len() as u64 + 1;
+        self.after.extend_from_slice(line.after);
+    }
+
+    /// Adds the lines behind the last selected line up to the line `number`.
+    fn push_after(&mut self, number: u64) {
+        let after = std::mem::take(&mut self.after);
+        for text in after.split_inclusive(|&byte| byte == b'\n') {
+            if self.next_number >= number {
+                break;
+            }
+            let (number, offset) = (self.next_number, self.next_offset);
+            self.push(&Written { number, offset, text, is_selected: false });
+            self.next_number += 1;
+            self.next_offset += text.len() as u64;
+        }
+    }
+
+    fn push(&mut self, line: &Written<'_>) {
+        let text = line.text.strip_suffix(b"\n").unwrap_or(line.text);
+        let has_matches = line.is_selected && !self.style.is_inverted;
+        if self.style.format == Format::Json {
+            let matches = if has_matches { self.pattern.matches(text).collect() } else { vec![] };
+            self.push_json_line(line, text, &matches);
+            return;
+        }
+        let mark = if line.is_selected { ":" } else { "-" };
+        if self.style.format == Format::Lines {
+            self.push_path();
+            self.text.extend_from_slice(mark.as_bytes());
+        }
+        if self.style.has_numbers {
+            self.push_colored(NUMBER, line.number.to_string().as_bytes());
+            self.text.extend_from_slice(mark.as_bytes());
+        }
+        let mut start = 0;
+        if has_matches && self.style.is_colored {
+            let pattern = self.pattern;
+            for found in pattern.matches(text).filter(|found| !found.is_empty()) {
+                self.text.extend_from_slice(&text[start..found.start]);
+                self.push_colored(MATCH, &text[found.clone()]);
+                start = found.end;
+            }
+        }
+        self.text.extend_from_slice(&text[start..]);
+        self.text.push(b'\n');
+    }
+
+    fn push_path(&mut self) {
+        let path = std::mem::take(&mut self.path);
+        self.push_colored(PATH, path.as_bytes());
+        self.path = path;
+    }
+
+    fn push_colored(&mut self, color: &str, text: &[u8]) {
+        let colors = if self.style.is_colored { [RESET, color, RESET] } else { [""; 3] };
+        self.text.extend_from_slice(colors[0].as_bytes());
+        self.text.extend_from_slice(colors[1].as_bytes());
+        self.text.extend_from_slice(text);
+        self.text.extend_from_slice(colors[2].as_bytes());
+    }
+
+    fn push_json_line(&mut self, line: &Written<'_>, text: &[u8], matches: &[Range<usize>]) {
+        let submatches = matches.iter().map(|found| {
+            let (start, end) = (found.start, found.end);
+            json!({"match": bytes_of(&text[found.clone()]), "start": start, "end": end})
+        });
+        let kind = if line.is_selected { "match" } else { "context" };
+        let data = json!({
+            "path": {"text": self.path},
+            "lines": bytes_of(text),
+            "line_number": line.number,
+            "absolute_offset": line.offset,
+            "submatches": submatches.collect::<Vec<Value>>(),
+        });
+        self.push_json(&json!({"type": kind, "data": data}));
+    }
+
+    fn push_json(&mut self, value: &Value) {
+        self.text.extend_from_slice(value.to_string().as_bytes());
+        self.text.push(b'\n');
+    }
+}
+
+/// Returns `bytes` as JSON: text, or base64 if they are not UTF-8.
+fn bytes_of(bytes: &[u8]) -> Value {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => json!({"text": text}),
+        Err(_) => json!({"bytes": STANDARD.encode(bytes)}),
+    }
+}

@@ -1,0 +1,196 @@
+//! Tests of `tadoc grep`: forms of the output, exit statuses, and the lines that GNU grep finds in the
+//! same files.
+
+use std::process::Command;
+
+use testkit::random::Random;
+
+use crate::harness::{Folder, new_folder};
+
+const NOTES: &str = "first line\nDisk failure on sda\nthen nothing\nand more\npower loss\n\
+                     disk failure on sdb\nlast";
+
+fn corpus() -> Folder {
+    let folder = new_folder();
+    folder.write("in/a.txt", NOTES);
+    folder.write("in/b/c.txt", b"bytes \xff\xfe and disk\r\n\n");
+    folder.write("in/d.txt", "");
+    folder.ok(&["ingest", "in", "-o", "c.tadoc"]);
+    folder
+}
+
+/// Runs `tadoc grep` and expects lines.
+fn found(folder: &Folder, arguments: &[&str]) -> String {
+    let ran = folder.run(&[&["grep"], arguments].concat());
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{arguments:?}");
+    String::from_utf8_lossy(&ran.stdout).into_owned()
+}
+
+#[test]
+fn lines_stand_behind_their_path_and_number() {
+    let folder = corpus();
+    let all = "a.txt:2:Disk failure on sda\na.txt:6:disk failure on sdb\n\
+               b/c.txt:1:bytes \u{fffd}\u{fffd} and disk\r\n";
+    assert_eq!(found(&folder, &["-i", "DISK", "c.tadoc"]), all);
+    assert_eq!(found(&folder, &["[Dd]isk", "c.tadoc"]), all);
+    assert_eq!(found(&folder, &["-e", "[Dd]isk", "c.tadoc"]), all);
+    let one = "a.txt:6:disk failure on sdb\n";
+    assert_eq!(found(&folder, &["disk (failure|loss)", "c.tadoc"]), one);
+    assert_eq!(found(&folder, &["-N", "sdb$", "c.tadoc"]), "a.txt:disk failure on sdb\n");
+    assert_eq!(found(&folder, &["-m", "1", "-i", "^disk", "c.tadoc"]).lines().count(), 1);
+    assert_eq!(found(&folder, &["-w", "on|las", "c.tadoc"]).lines().count(), 2);
+    assert_eq!(found(&folder, &["-v", "[a-z]", "c.tadoc"]), "b/c.txt:2:\n");
+    // Bytes that are not UTF-8 are written as they stand.
+    let ran = folder.run(&["grep", r"(?-u:\xff)", "c.tadoc"]);
+    assert_eq!(ran.stdout, b"b/c.txt:1:bytes \xff\xfe and disk\r\n");
+    folder.write("in/signs.txt", "a.b\na+b -C\naab\n");
+    folder.ok(&["ingest", "in", "-o", "signs.tadoc"]);
+    assert_eq!(found(&folder, &["-F", "a.b", "signs.tadoc"]), "signs.txt:1:a.b\n");
+    assert_eq!(found(&folder, &["-F", "-e", "-C", "signs.tadoc"]), "signs.txt:2:a+b -C\n");
+}
+
+#[test]
+fn paths_and_counts() {
+    let folder = corpus();
+    assert_eq!(found(&folder, &["-l", "-i", "disk", "c.tadoc"]), "a.txt\nb/c.txt\n");
+    assert_eq!(found(&folder, &["-c", "-i", "disk", "c.tadoc"]), "a.txt:2\nb/c.txt:1\n");
+    assert_eq!(
+        found(&folder, &["-c", "-m1", "-C2", "-i", "disk", "c.tadoc"]),
+        "a.txt:1\nb/c.txt:1\n"
+    );
+    std::fs::copy(folder.join("c.tadoc"), folder.join("e.tadoc")).unwrap();
+    let paths = found(&folder, &["-l", "power", "c.tadoc", "e.tadoc"]);
+    assert_eq!(paths, "c.tadoc/a.txt\ne.tadoc/a.txt\n");
+}
+
+#[test]
+fn lines_around_are_written_once() {
+    let folder = corpus();
+    let context = "a.txt-1-first line\na.txt:2:Disk failure on sda\na.txt-3-then nothing\n--\n\
+                   a.txt-5-power loss\na.txt:6:disk failure on sdb\na.txt-7-last\n--\n\
+                   b/c.txt:1:bytes \u{fffd}\u{fffd} and disk\r\nb/c.txt-2-\n";
+    assert_eq!(found(&folder, &["-C1", "-i", "disk", "c.tadoc"]), context);
+    let after = "a.txt:2:Disk failure on sda\na.txt-3-then nothing\na.txt-4-and more\n\
+                 a.txt-5-power loss\na.txt:6:disk failure on sdb\na.txt-7-last\n";
+    assert_eq!(found(&folder, &["-A3", "-i", "disk f", "c.tadoc"]), after);
+    let before = "a.txt-5-power loss\na.txt:6:disk failure on sdb\n";
+    assert_eq!(found(&folder, &["-B1", "-C0", "disk f", "c.tadoc"]), before);
+}
+
+#[test]
+fn colours_are_those_of_ripgrep() {
+    let folder = corpus();
+    let colored = "\x1b[0m\x1b[35ma.txt\x1b[0m:\x1b[0m\x1b[32m5\x1b[0m:\
+                   p\x1b[0m\x1b[1m\x1b[31mow\x1b[0mer l\x1b[0m\x1b[1m\x1b[31moss\x1b[0m\n";
+    assert_eq!(found(&folder, &["--color=always", "ow|(oss)", "c.tadoc"]), colored);
+}
+
+#[test]
+fn json_has_every_match() {
+    let folder = corpus();
+    let text = found(&folder, &["--json", "-A1", "a?nd", "c.tadoc"]);
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let types: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
+    assert_eq!(types, ["begin", "match", "context", "end", "begin", "match", "context", "end"]);
+    let data = &lines[1]["data"];
+    assert_eq!(data["path"]["text"], "a.txt");
+    assert_eq!(data["lines"]["text"], "and more");
+    assert_eq!((&data["line_number"], &data["absolute_offset"]), (&4.into(), &44.into()));
+    assert_eq!(data["submatches"].as_array().unwrap().len(), 1);
+    assert_eq!(data["submatches"][0]["end"], 3);
+    assert_eq!(lines[2]["data"]["absolute_offset"], 53);
+    assert_eq!(lines[5]["data"]["lines"]["bytes"], "Ynl0ZXMg//4gYW5kIGRpc2sN");
+}
+
+#[test]
+fn exit_statuses_are_those_of_grep() {
+    let folder = corpus();
+    let ran = folder.run(&["grep", "nowhere", "c.tadoc"]);
+    assert_eq!((ran.status, ran.stdout.as_slice(), ran.stderr.as_str()), (1, &b""[..], ""));
+    for (arguments, text) in [
+        (["a(b", "c.tadoc"].as_slice(), "pattern: got a fault at character 2"),
+        (&["a", "nowhere.tadoc"], "nowhere.tadoc: there is no file"),
+        (&["a", "in"], "in: the folder"),
+        (&["a"], "no corpus is given"),
+        (&["a", "c.tadoc", "--version", "1"], "is no living corpus"),
+    ] {
+        let ran = folder.run(&[&["grep"], arguments].concat());
+        assert_eq!(ran.status, 2, "{arguments:?}");
+        assert!(ran.stderr.starts_with("error: ") && ran.stderr.contains(text), "{}", ran.stderr);
+        assert_eq!(ran.stderr.lines().count(), 1);
+    }
+    assert_eq!(folder.run(&["grep", "-l", "-c", "a", "c.tadoc"]).status, 2);
+}
+
+#[test]
+fn living_corpora_are_searched_in_every_version() {
+    let folder = corpus();
+    folder.ok(&["ingest", "in", "-o", "notes", "--append"]);
+    folder.ok(&["edit", "notes", "--append", "2", "a disk\n"]);
+    assert_eq!(found(&folder, &["a disk$", "notes"]), "d.txt:1:a disk\n");
+    let before = folder.run(&["grep", "a disk$", "notes", "--version", "1"]);
+    assert_eq!((before.status, before.stderr.as_str()), (1, ""));
+}
+
+/// Returns a text of short lines.
+fn text(random: &mut Random, num_lines: usize) -> String {
+    let words = ["error", "Error", "disk", "full", "sda1", "the", "of", "42", "é", "x_y", ""];
+    let mut text = String::new();
+    for _ in 0..num_lines {
+        for _ in 0..random.below(6) {
+            text.push_str(random.pick(&words));
+            text.push_str(random.pick(&[" ", ", ", "-", " "]));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+#[test]
+fn lines_are_those_of_gnu_grep() {
+    if Command::new("grep").arg("--version").output().is_err() {
+        return;
+    }
+    let folder = new_folder();
+    let mut random = Random(11);
+    for number in 0..60 {
+        let mut text = text(&mut random, 40);
+        if number % 3 == 0 {
+            text.pop();
+        }
+        folder.write(&format!("in/{}/{number}.txt", number % 7), text);
+    }
+    // Documents are cut, and there are more segments than cores.
+    folder.ok(&["ingest", "in", "-o", "c.tadoc", "--block-size", "16KiB"]);
+    for (pattern, flags) in [
+        ("disk", "-n"),
+        ("DISK|error", "-in"),
+        ("(the|of)-?x_y", "-n"),
+        ("^$", "-n"),
+        ("full", "-nv"),
+        ("of", "-nw"),
+        ("sda1", "-c"),
+        ("é, .*42 $", "-n"),
+        ("error", "-nC2"),
+        ("error disk", "-nA1"),
+        ("absent", "-n"),
+    ] {
+        let mut grep = Command::new("grep");
+        grep.args(["-rE", flags, pattern, "."]).current_dir(folder.join("in"));
+        let output = grep.env("LC_ALL", "C.UTF-8").output().unwrap();
+        let theirs = String::from_utf8(output.stdout).unwrap();
+        let is_counted = |line: &&str| flags != "-c" || !line.ends_with(":0");
+        let sorted = |text: &str| {
+            let lines = text.lines().map(|line| line.trim_start_matches("./"));
+            let mut lines: Vec<String> = lines.filter(is_counted).map(str::to_owned).collect();
+            lines.retain(|line| line != "--");
+            lines.sort();
+            lines
+        };
+        let ours = folder.run(&["grep", flags, pattern, "c.tadoc"]);
+        let lines = sorted(&String::from_utf8(ours.stdout).unwrap());
+        assert_eq!(lines, sorted(&theirs), "{flags} {pattern}");
+        assert_eq!((ours.status, ours.stderr.as_str()), (i32::from(lines.is_empty()), ""));
+    }
+}

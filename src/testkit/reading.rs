@@ -232,6 +232,29 @@ pub fn context<'p>(plain: &'p Plain, hit: &Hit, width: usize) -> [&'p [u8]; 3] {
     [&doc[left..start], &doc[start..end], &doc[end..right]]
 }
 
+/// Returns the words of `width` before and after `hit`, nearest first: left, right.
+pub fn context_words<'p>(plain: &'p Plain, hit: &Hit, width: usize) -> [Vec<&'p str>; 2] {
+    let words = &plain.words[hit.doc_id as usize];
+    let end = hit.byte_offset + hit.byte_len;
+    let behind = words.partition_point(|word| word.byte_offset < end);
+    let text = |word: &'p PlainWord| word.text.as_str();
+    let left = words[..hit.word_index as usize].iter().rev().take(width).map(text).collect();
+    [left, words[behind..].iter().take(width).map(text).collect()]
+}
+
+/// Counts the words of at most `left` before and `right` after each hit.
+pub fn neighbours(plain: &Plain, hits: &[Hit], left: usize, right: usize) -> BTreeMap<String, u64> {
+    let mut counts = BTreeMap::new();
+    for hit in hits {
+        let [before, _] = context_words(plain, hit, left);
+        let [_, after] = context_words(plain, hit, right);
+        for word in before.into_iter().chain(after) {
+            *counts.entry(word.to_owned()).or_default() += 1;
+        }
+    }
+    counts
+}
+
 /// Counts the hits of each document.
 pub fn counts_by_document(hits: &[Hit]) -> Vec<(u64, u64)> {
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();

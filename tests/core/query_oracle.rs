@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 
 use proptest::prelude::*;
 use tadoc::query::{
-    DocumentCount, Hit, MAX_CONTEXT_BYTES, Query, SearchOptions, count, count_by_document, kwic,
-    search, search_with, term_count,
+    ContextForm, DocumentCount, Hit, MAX_CONTEXT_BYTES, Query, SearchOptions, Window, count,
+    count_by_document, count_neighbours, kwic, search, search_with, term_count,
 };
 use tadoc::text::{Fold, MAX_TOKEN_BYTES, TokenizerProfile};
 use tadoc::{Corpus, Error};
@@ -225,12 +225,24 @@ fn picked(plain: &Plain, picks: &[Pick]) -> Vec<Vec<String>> {
 fn check_contexts(case: &Case, items: &[Vec<String>], width: usize) {
     let text = query_text(items);
     let query = Query::parse(case.plain.profile, &text).unwrap();
-    let mut expected = read_query(&case.plain, items, &|_| true).into_iter();
-    kwic(&case.corpus, &query, width, NO_LIMIT, &SearchOptions::default(), &mut |batch| {
+    let hits = read_query(&case.plain, items, &|_| true);
+    check_neighbours(case, &query, &hits, width);
+    let mut expected = hits.into_iter();
+    let form = ContextForm { width, with_words: true };
+    kwic(&case.corpus, &query, form, NO_LIMIT, &SearchOptions::default(), &mut |batch| {
         assert!(!batch.is_empty() && batch.memory_bytes() > 0);
         for context in batch.iter() {
             let hit = expected.next().unwrap();
             assert_eq!(context.hit, hit, "{text}");
+            let [left, right] = reading::context_words(&case.plain, &hit, width);
+            assert!(
+                context.left_words.iter().eq(left.iter().map(|word| word.as_bytes())),
+                "{text}"
+            );
+            assert!(
+                context.right_words.iter().eq(right.iter().map(|word| word.as_bytes())),
+                "{text}"
+            );
             let found = [context.left, context.matched, context.right];
             assert_eq!(found, reading::context(&case.plain, &hit, width), "{text}");
         }
@@ -238,6 +250,30 @@ fn check_contexts(case: &Case, items: &[Vec<String>], width: usize) {
     })
     .unwrap();
     assert_eq!(expected.next(), None, "{text}");
+}
+
+/// Compares the counts of words near `hits` with the plain text.
+fn check_neighbours(case: &Case, query: &Query, hits: &[Hit], width: usize) {
+    let window = Window { left: width, right: width / 2 + 1 };
+    let segments = 0..case.corpus.segments().len();
+    let options = SearchOptions::default();
+    let go_on = &mut |_: &_| ControlFlow::Continue(());
+    let mut counts = Default::default();
+    // Segment by segment, as partitions do.
+    for at in segments {
+        let more = count_neighbours(&case.corpus, query, at..at + 1, window, &options, go_on);
+        let sum: &mut tadoc::query::NeighbourCounts = &mut counts;
+        sum.add(more.unwrap());
+    }
+    let expected = reading::neighbours(&case.plain, hits, window.left, window.right);
+    assert_eq!(counts.num_hits(), hits.len() as u64);
+    assert_eq!(counts.num_words(), expected.values().sum::<u64>());
+    assert_eq!(counts.by_word(&case.corpus, Fold::None), expected);
+    let mut folded = std::collections::BTreeMap::new();
+    for (word, count) in expected {
+        *folded.entry(Fold::Case.text(&word).into_owned()).or_default() += count;
+    }
+    assert_eq!(counts.by_word(&case.corpus, Fold::Case), folded);
 }
 
 proptest! {

@@ -78,6 +78,7 @@
 //! - `sequences` (n-grams, also by document and ranked)
 //! - `cooccurrence`, with `pairs`
 //! - `repeated_phrases`
+//! - `association` (scores of pairs and of words of two corpora, from their counts)
 //! - `statistics`
 //! - `traversal` (names and shapes) and `costs` (the choice)
 //!
@@ -88,6 +89,7 @@
 #![doc = include_str!("algorithms.md")]
 
 mod ascending_set;
+mod association;
 mod cooccurrence;
 mod costs;
 mod doc_selection;
@@ -117,6 +119,7 @@ pub use sequences::for_each_in_order;
 pub use sequences::rows::too_many_occurrences;
 
 pub use crate::text::Fold;
+pub use association::{Company, Measure, keyness};
 pub use cooccurrence::{Cooccurrences, Pairing, cooccurrence};
 pub use costs::{
     NUM_STATISTICS, TRAVERSAL_COSTS, TraversalTask, choose_task_traversal, choose_traversal,

@@ -10,6 +10,9 @@
 //! fewer words than requested if the document ends before, or if it would be longer than
 //! [`MAX_CONTEXT_BYTES`]. Tokens are read from the hit outwards; nothing else of the document is
 //! read. Memory is that of one batch.
+//!
+//! A [`ContextForm`] can ask for the words of a context too, nearest first: `lost`, `was`, `power`
+//! to the left of the hit above. They sort concordances by their neighbours.
 
 use std::ops::{ControlFlow, Range};
 
@@ -32,8 +35,38 @@ pub const MAX_CONTEXT_BYTES: usize = 1 << 16;
 const BATCH_ROWS: usize = 1 << 12;
 const BATCH_BYTES: usize = 1 << 20;
 
-/// A hit in its context.
+/// Size of contexts, and whether their words are listed. A number of words is a form without lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ContextForm {
+    /// Number of words on each side.
+    pub width: usize,
+    /// True if the words of each side are listed.
+    pub with_words: bool,
+}
+
+impl From<usize> for ContextForm {
+    fn from(width: usize) -> Self {
+        Self { width, with_words: false }
+    }
+}
+
+/// Words of a context, nearest to the hit first.
+#[derive(Debug, Clone, Copy)]
+pub struct ContextWords<'a> {
+    bytes: &'a [u8],
+    places: &'a [Range<usize>],
+}
+
+impl<'a> ContextWords<'a> {
+    /// Returns the words in order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &'a [u8]> + use<'a> {
+        let bytes = self.bytes;
+        self.places.iter().map(move |place| &bytes[place.clone()])
+    }
+}
+
+/// A hit in its context.
+#[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
     /// The hit.
     pub hit: Hit,
@@ -43,6 +76,10 @@ pub struct Context<'a> {
     pub matched: &'a [u8],
     /// Text after the hit.
     pub right: &'a [u8],
+    /// Words before the hit; empty if the form lists no words.
+    pub left_words: ContextWords<'a>,
+    /// Words after the hit; empty if the form lists no words.
+    pub right_words: ContextWords<'a>,
 }
 
 /// A batch of hits in their contexts, in order.
@@ -50,6 +87,8 @@ pub struct Context<'a> {
 pub struct ContextBatch {
     /// Left context, hit and right context of each row, end to end.
     bytes: Vec<u8>,
+    /// Places in `bytes` of the words of each row, nearest first: left, then right.
+    words: Vec<Range<usize>>,
     rows: Vec<Row>,
 }
 
@@ -58,6 +97,8 @@ struct Row {
     hit: Hit,
     /// Ends of left context, hit and right context in `bytes`.
     ends: [usize; 3],
+    /// Ends of the left and the right words in `words`.
+    word_ends: [usize; 2],
 }
 
 impl ContextBatch {
@@ -73,27 +114,32 @@ impl ContextBatch {
 
     /// Returns the rows, in order of document and offset.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = Context<'_>> {
-        let mut start = 0;
+        let (mut start, mut first_word) = (0, 0);
+        let words = |places| ContextWords { bytes: &self.bytes, places: &self.words[places] };
         self.rows.iter().map(move |row| {
             let [left, matched, right] = row.ends;
             let begin = std::mem::replace(&mut start, right);
+            let [left_words, right_words] = row.word_ends;
+            let word = std::mem::replace(&mut first_word, right_words);
             Context {
                 hit: row.hit,
                 left: &self.bytes[begin..left],
                 matched: &self.bytes[left..matched],
                 right: &self.bytes[matched..right],
+                left_words: words(word..left_words),
+                right_words: words(left_words..right_words),
             }
         })
     }
 
     /// Returns the number of bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
-        self.bytes.capacity() + self.rows.capacity() * size_of::<Row>()
+        let words_bytes = self.words.capacity() * size_of::<Range<usize>>();
+        self.bytes.capacity() + words_bytes + self.rows.capacity() * size_of::<Row>()
     }
 }
 
-/// Calls `visit` with the occurrences of `query` in contexts of `width` words on each side, in
-/// batches, until it breaks. Each batch, and all batches together, are in order of document and
+/// Calls `visit` with the occurrences of `query` in contexts of `form`, in batches, until it breaks. Each batch, and all batches together, are in order of document and
 /// offset.
 ///
 /// # Errors
@@ -102,13 +148,13 @@ impl ContextBatch {
 pub fn kwic(
     corpus: &Corpus,
     query: &Query,
-    width: usize,
+    form: impl Into<ContextForm>,
     max_output_bytes: u64,
     options: &SearchOptions<'_>,
     visit: &mut dyn FnMut(&ContextBatch) -> ControlFlow<()>,
 ) -> Result<()> {
     let segments = 0..corpus.segments().len();
-    kwic_segments(corpus, query, segments, width, max_output_bytes, options, visit)
+    kwic_segments(corpus, query, segments, form, max_output_bytes, options, visit)
 }
 
 /// Calls `visit` as [`kwic`] does, with the occurrences that begin in `segments`.
@@ -119,17 +165,18 @@ pub fn kwic_segments(
     corpus: &Corpus,
     query: &Query,
     segments: Range<usize>,
-    width: usize,
+    form: impl Into<ContextForm>,
     max_output_bytes: u64,
     options: &SearchOptions<'_>,
     visit: &mut dyn FnMut(&ContextBatch) -> ControlFlow<()>,
 ) -> Result<()> {
+    let form = form.into();
     let mut batch = ContextBatch::default();
     let mut tokens = Vec::new();
     let mut outcome = Ok(());
     search_segments(corpus, query, segments, options, &mut |hits| {
         for hit in hits {
-            let pushed = batch.push(corpus, *hit, width, max_output_bytes, &mut tokens);
+            let pushed = batch.push(corpus, *hit, form, max_output_bytes, &mut tokens);
             let is_full = batch.len() == BATCH_ROWS || batch.bytes.len() >= BATCH_BYTES;
             outcome = match pushed {
                 Ok(()) if is_full && (options.is_cancelled)() => Err(Error::Cancelled),
@@ -156,6 +203,7 @@ impl ContextBatch {
         }
         let flow = visit(self);
         self.bytes.clear();
+        self.words.clear();
         self.rows.clear();
         flow
     }
@@ -165,7 +213,7 @@ impl ContextBatch {
         &mut self,
         corpus: &'a Corpus,
         hit: Hit,
-        width: usize,
+        form: ContextForm,
         max_output_bytes: u64,
         tokens: &mut Vec<Neighbour<'a>>,
     ) -> Result<()> {
@@ -173,11 +221,14 @@ impl ContextBatch {
         let len = check_output_len(self.bytes.len() as u64, hit.byte_len, u64::MAX)?;
         reserve(&mut self.bytes, len)?;
         let (mut before, mut after) = walks_from(corpus, hit.doc_id, hit.byte_offset);
-        gather(&mut before, width, tokens);
+        gather(&mut before, form.width, tokens);
+        let first_word = self.words.len();
         for token in tokens.iter().rev() {
-            self.bytes.extend_from_slice(token.bytes);
+            self.push_token(token, form);
             self.push_blank(token.has_blank);
         }
+        self.words[first_word..].reverse();
+        let left_words = self.words.len();
         let left = self.bytes.len();
         let matched = left + hit.byte_len as usize;
         while self.bytes.len() < matched
@@ -186,13 +237,23 @@ impl ContextBatch {
             self.push_blank(token.has_blank);
             self.bytes.extend_from_slice(token.bytes);
         }
-        gather(&mut after, width, tokens);
+        gather(&mut after, form.width, tokens);
         for token in tokens.iter() {
             self.push_blank(token.has_blank);
-            self.bytes.extend_from_slice(token.bytes);
+            self.push_token(token, form);
         }
-        self.rows.push(Row { hit, ends: [left, matched, self.bytes.len()] });
+        let (ends, word_ends) = ([left, matched, self.bytes.len()], [left_words, self.words.len()]);
+        self.rows.push(Row { hit, ends, word_ends });
         Ok(())
+    }
+
+    #[inline]
+    fn push_token(&mut self, token: &Neighbour<'_>, form: ContextForm) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(token.bytes);
+        if form.with_words && token.is_word {
+            self.words.push(start..self.bytes.len());
+        }
     }
 
     #[inline]

@@ -9,6 +9,7 @@
 //! batch      words in documents, many at once
 //! text_hits  hits in a text that is in no corpus       snippet   its best part, hits marked
 //! grep       lines of text that match a regular expression
+//! collocates  words near hits, and how often
 //! ```
 //!
 //! ```
@@ -36,8 +37,8 @@
 //! ```
 //!
 //! Reading order: `language`, `matching`, `options`, `hit`, `counts`, `windows` (NEAR), `hits`,
-//! `condition`, `search`, `term_count`, `kwic`, `lines`, `rank`, `batch`, `grep`, `text_hits`,
-//! `snippet`.
+//! `condition`, `search`, `term_count`, `kwic`, `collocates`, `lines`, `rank`, `batch`, `grep`,
+//! `text_hits`, `snippet`.
 //!
 //! A document that was cut at a block border is searched as one document: offsets and word numbers
 //! count from its start, and phrases match across the cut. All code is iterative, so a hostile
@@ -50,6 +51,7 @@ mod counts;
 mod hit;
 mod hits;
 mod grep;
+mod collocates;
 mod kwic;
 mod language;
 mod lines;
@@ -66,9 +68,13 @@ pub use batch::{OffsetLists, WordQuery, count_batch, search_batch};
 pub use counts::DocumentCount;
 pub use hit::Hit;
 pub use grep::{GrepLine, GrepOptions, LineExpression, LinePattern, grep, grep_documents};
-pub use kwic::{Context, ContextBatch, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, kwic, kwic_segments};
 pub use language::{Expression, Leaf, Query, QueryLimits, WordPattern};
 pub use lines::{LineCounter, LinePlace};
+pub use collocates::{NeighbourCounts, Window, count_neighbours};
+pub use kwic::{
+    Context, ContextBatch, ContextForm, ContextWords, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, kwic,
+    kwic_segments,
+};
 pub use matching::{
     DocSet, SegmentWords, TextPattern, candidate_docs, candidate_documents, documents_for_demands,
     segments_for_query, segments_for_texts,

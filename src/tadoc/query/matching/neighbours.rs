@@ -25,6 +25,15 @@ pub(in crate::query) struct Neighbour<'a> {
     pub has_blank: bool,
 }
 
+/// A token as its id in a segment, and as a [`Neighbour`] otherwise.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::query) struct Step {
+    pub segment_idx: usize,
+    pub token: u32,
+    pub is_word: bool,
+    pub has_blank: bool,
+}
+
 /// An iterator over tokens in one direction.
 #[derive(Debug)]
 pub(in crate::query) struct Walk<'a> {
@@ -109,17 +118,22 @@ impl<'a> Iterator for Walk<'a> {
     type Item = Neighbour<'a>;
 
     fn next(&mut self) -> Option<Neighbour<'a>> {
+        let Step { segment_idx, token, is_word, has_blank } = self.next_step()?;
+        let bytes = self.corpus.segments()[segment_idx].dictionary.get(token);
+        Some(Neighbour { bytes, is_word, has_blank })
+    }
+}
+
+impl<'a> Walk<'a> {
+    /// Returns the next token without its text.
+    pub(in crate::query) fn next_step(&mut self) -> Option<Step> {
         loop {
             let &(segment_idx, _) = self.parts.last()?;
             let corpus: &'a Corpus = self.corpus;
             let segment = &corpus.segments()[segment_idx];
             if let Some((token, has_blank)) = self.next_token(segment) {
                 let is_word = token < segment.dag.num_words();
-                return Some(Neighbour {
-                    bytes: segment.dictionary.get(token),
-                    is_word,
-                    has_blank,
-                });
+                return Some(Step { segment_idx, token, is_word, has_blank });
             }
             self.parts.pop();
             self.is_beside_word = false;
@@ -128,9 +142,7 @@ impl<'a> Iterator for Walk<'a> {
             }
         }
     }
-}
 
-impl Walk<'_> {
     /// Returns the next token of the current part. The flag is true if a blank lies between it and
     /// the last token.
     fn next_token(&mut self, segment: &Segment) -> Option<(u32, bool)> {

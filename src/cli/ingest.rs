@@ -26,7 +26,7 @@ use crate::documents::{self, Batch, Counts, Documents, ExpansionLimits, ReadOpti
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, Filter, Input};
 use crate::living::{Living, parse_share};
-use crate::location::{check_living_location, local_path};
+use crate::location::{check_living_location, is_living_folder, local_path};
 use crate::machine::Machine;
 use crate::output::{Output, note};
 use crate::pattern::Pattern;
@@ -202,7 +202,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
             return append(job, found.inputs, arguments);
         }
         false => {
-            refuse_folder(&arguments.output)?;
+            refuse_folder(&arguments.output, &arguments.paths)?;
             let output = Output::create(&arguments.output, arguments.force)?;
             let found = inputs::collect(&arguments.paths, &filter)?;
             job.notes = found.skipped.notes();
@@ -215,18 +215,40 @@ pub fn run(arguments: &Arguments) -> Outcome {
     Ok(())
 }
 
-/// Refuses an output name that ends with a slash and does not exist. Existing folders are checked
-/// later.
-fn refuse_folder(output: &Path) -> Outcome {
+/// Refuses an output that is a folder or names one. Living corpora are checked later.
+fn refuse_folder(output: &Path, inputs: &[PathBuf]) -> Outcome {
     let shown = display::path(output);
-    if !shown.ends_with('/') || output.exists() {
+    if !(shown.ends_with('/') || output.is_dir()) || is_living_folder(output) {
         return Ok(());
     }
-    Err(Failure::new(format!(
-        "{shown} names a folder, and a folder is a living corpus; pass --append to begin one there, or \
-         name a file, such as -o {}",
-        display::path(&output.join("corpus.tadoc"))
-    )))
+    let example = display::path(&output.join(corpus_name(inputs)));
+    Err(Failure::new(if output.is_dir() {
+        format!(
+            "{shown} is a folder; name a file, such as -o {example}, or pass --append with a new or \
+             empty folder for a living corpus"
+        )
+    } else if let file = shown.trim_end_matches('/')
+        && Path::new(file).is_file()
+    {
+        format!(
+            "{shown} names a folder, and {file} is a file; name another file, or pass -o {file} --force"
+        )
+    } else {
+        format!(
+            "{shown} names a folder, and a folder is a living corpus; pass --append to begin one \
+             there, or name a file, such as -o {example}"
+        )
+    }))
+}
+
+/// Returns a file name for a corpus of `inputs`: that of the only input, if it has a plain one.
+fn corpus_name(inputs: &[PathBuf]) -> String {
+    let stem = match inputs {
+        [input] => input.file_stem().and_then(|stem| stem.to_str()),
+        _ => None,
+    };
+    let is_plain = |stem: &&str| !stem.contains(['*', '?', '[', '{']) && *stem != "-";
+    format!("{}.tadoc", stem.filter(is_plain).unwrap_or("corpus"))
 }
 
 impl Arguments {

@@ -51,8 +51,13 @@ pub fn text_of(location: &Path) -> Cow<'_, str> {
 /// # Errors
 /// `location` is a file, or a folder that holds other files.
 pub fn check_living_location(location: &Path) -> Outcome {
+    if url_of(location).is_some() {
+        return Ok(());
+    }
+    // A slash behind the name of a file would make the file look absent.
+    let location: &Path = &location.components().collect::<PathBuf>();
     let shown = location.display();
-    if url_of(location).is_some() || location.symlink_metadata().is_err() {
+    if location.symlink_metadata().is_err() {
         return Ok(());
     }
     if !location.is_dir() {

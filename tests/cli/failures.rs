@@ -38,7 +38,13 @@ fn outputs_that_cannot_be_written_are_named() {
     let ingest = |output| ["ingest", "a.txt", "-o", output];
     folder.fails(&ingest("old.tadoc"), "old.tadoc exists; choose another name or pass --force");
     assert_eq!(std::fs::read(folder.join("old.tadoc")).unwrap(), b"old");
-    folder.fails(&ingest("dir"), "dir is a folder; name a file, such as -o dir/corpus.tadoc");
+    for dir in ["dir", "dir/"] {
+        let refused = format!(
+            "{dir} is a folder; name a file, such as -o dir/a.tadoc, or pass --append with a new or \
+             empty folder for a living corpus"
+        );
+        folder.fails(&ingest(dir), &refused);
+    }
     folder.fails(
         &["ingest", "a.txt", "--force", "-o", "/dev/null"],
         "/dev/null is no ordinary file; name a new file",

@@ -270,9 +270,18 @@ fn an_output_that_names_a_folder_says_what_to_type() {
     folder.fails(
         &["ingest", "in", "-o", "out/"],
         "out/ names a folder, and a folder is a living corpus; pass --append to begin one there, or name a \
-         file, such as -o out/corpus.tadoc",
+         file, such as -o out/in.tadoc",
     );
     assert_eq!(folder.names(), ["in"]);
+    folder.write("file", "text");
+    folder.fails(
+        &["ingest", "in", "-o", "file/"],
+        "file/ names a folder, and file is a file; name another file, or pass -o file --force",
+    );
+    folder.fails(
+        &["ingest", "in", "-o", "file/", "--append"],
+        "file is a file; --append adds to a folder or URL that holds a living corpus",
+    );
     folder.ok(&["ingest", "in", "-o", "out/", "--append"]);
     assert_eq!(folder.cat("out/", "a.txt"), b"text");
 }

@@ -9,15 +9,15 @@ use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-use crate::functions::{CorpusFunction, Home, TadocFunction, TextFunction};
+use crate::functions::{Home, TadocFunction, scalar_functions};
 use crate::gsst::GsstFormatFactory;
 use crate::options::TadocOptions;
 use crate::parquet_files::{NameParquetFiles, wrap_parquet_format};
 use crate::placement::{DeviceSession, SpreadRows};
-use crate::planner::TadocRelationPlanner;
+use crate::planner::{MisspelledFunctions, TadocRelationPlanner};
 use crate::scan::BatchRows;
 use crate::source::CorpusCache;
-use crate::store::{LivingCatalogs, LivingStatements};
+use crate::store::{CorpusOpener, LivingCatalogs, LivingStatements};
 use crate::write::{TadocFormatFactory, TadocTableFactory};
 
 /// Name of the file type of corpora in `STORED AS`.
@@ -71,9 +71,12 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         let runtime = Arc::clone(self.runtime_env().get_or_insert_default());
         let catalogs = self.catalog_list();
         let catalogs = catalogs.get_or_insert_with(|| Arc::<MemoryCatalogProviderList>::default());
-        let home = Home { runtime, catalogs: Arc::clone(catalogs), cache: Arc::clone(&cache) };
-        let scalars = self.scalar_functions().get_or_insert_default();
-        scalars.extend(CorpusFunction::all(home).into_iter().chain(TextFunction::all()));
+        let home = Home {
+            runtime: Arc::clone(&runtime),
+            catalogs: Arc::clone(catalogs),
+            cache: Arc::clone(&cache),
+        };
+        self.scalar_functions().get_or_insert_default().extend(scalar_functions(home));
         let config = self.config().get_or_insert_with(SessionConfig::new);
         if config.options().extensions.get::<TadocOptions>().is_none() {
             config.options_mut().extensions.insert(TadocOptions::default());
@@ -85,7 +88,8 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         let table_options = self.table_options().get_or_insert(defaults);
         table_options.extensions.insert(TadocOptions::default());
         let catalogs = self.catalog_list();
-        *catalogs = Some(LivingCatalogs::over(catalogs.take()));
+        let opener = CorpusOpener { cache: Arc::clone(&cache), runtime };
+        *catalogs = Some(LivingCatalogs::over(catalogs.take(), opener));
         let factory = Arc::new(TadocTableFactory::new(cache));
         let factories = self.table_factories().get_or_insert_default();
         factories.insert(FILE_TYPE.to_string(), factory);
@@ -95,7 +99,9 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         formats.push(Arc::<GsstFormatFactory>::default());
         formats.push(Arc::new(TadocFormatFactory));
         // First in the list, so that the function names of this crate take precedence.
-        self.relation_planners().get_or_insert_default().insert(0, Arc::new(TadocRelationPlanner));
+        let planners = self.relation_planners().get_or_insert_default();
+        planners.insert(0, Arc::new(TadocRelationPlanner));
+        planners.push(Arc::new(MisspelledFunctions));
         self.analyzer_rules().get_or_insert_default().push(Arc::new(LivingStatements));
         let rules = self.physical_optimizer_rules().get_or_insert_default();
         rules.push(Arc::new(SpreadRows));

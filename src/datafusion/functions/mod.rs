@@ -35,6 +35,7 @@ mod sequence_count;
 mod sequence_rows;
 mod sequence_texts;
 mod strings;
+mod tadoc_functions;
 mod term_count;
 mod term_vector;
 mod tfidf;
@@ -49,18 +50,19 @@ use std::sync::Arc;
 
 use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::error::Result;
+use datafusion::logical_expr::Documentation;
 
 use crate::scan::TadocTable;
 use crate::scan::arguments::Arguments;
 use crate::scan::function::Definition;
-use crate::scan::signature::Signature;
+use crate::scan::signature::{ColumnKind, Signature};
 use crate::source::CorpusCache;
 
 pub(crate) use documents::Documents;
-pub(crate) use scalar::{CorpusFunction, Home, TextFunction};
+pub(crate) use scalar::{CorpusFunction, Home, scalar_functions};
 
 /// Definitions of all table functions, in the order of the reference.
-static FUNCTIONS: [&Definition; 23] = [
+static FUNCTIONS: [&Definition; 24] = [
     &documents::DEFINITION,
     &word_count::DEFINITION,
     &word_count::SORTED,
@@ -84,6 +86,7 @@ static FUNCTIONS: [&Definition; 23] = [
     &read_text::DEFINITION,
     &read_lines::DEFINITION,
     &ingestion_model::DEFINITION,
+    &tadoc_functions::DEFINITION,
 ];
 
 /// Returns the signatures of all table functions, in the order of the reference.
@@ -95,6 +98,11 @@ static FUNCTIONS: [&Definition; 23] = [
 /// ```
 pub fn signatures() -> impl Iterator<Item = &'static Signature> {
     FUNCTIONS.iter().map(|definition| &definition.signature)
+}
+
+/// Returns the type of the answer and the documentation of each scalar function.
+fn documented_scalars() -> impl Iterator<Item = (ColumnKind, &'static Documentation)> {
+    scalar::documented()
 }
 
 /// Returns the signature of the table function `name`, in any case.

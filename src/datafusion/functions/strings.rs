@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::{
-    ArrayRef, BinaryViewArray, Int64Array, ListArray, StringViewArray, StringViewBuilder, make_view,
+    Array, ArrayRef, BinaryViewArray, Int64Array, ListArray, StringViewArray, StringViewBuilder,
+    make_view,
 };
-use datafusion::arrow::buffer::{Buffer, OffsetBuffer, ScalarBuffer};
-use datafusion::arrow::datatypes::{DataType, Field};
+use datafusion::arrow::buffer::{Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
+use datafusion::arrow::datatypes::Field;
 use datafusion::error::{DataFusionError, Result};
 
 use tadoc::analytics::Fold;
@@ -111,15 +112,26 @@ pub(super) fn int64_lists(
 /// # Errors
 /// An error if there are more than 2^31 - 1 values.
 pub(super) fn lists(values: Vec<i64>, ends: impl Iterator<Item = usize>) -> Result<ArrayRef> {
+    Ok(Arc::new(list_array(Arc::new(Int64Array::from(values)), ends, None)?))
+}
+
+/// Builds a column of lists that end at `ends` of `values`. A list that `nulls` marks is NULL.
+///
+/// # Errors
+/// An error if there are more than 2^31 - 1 values.
+pub(super) fn list_array(
+    values: ArrayRef,
+    ends: impl Iterator<Item = usize>,
+    nulls: Option<NullBuffer>,
+) -> Result<ListArray> {
     let offset = |end| {
         i32::try_from(end).map_err(|_| {
-            DataFusionError::ResourcesExhausted("lists of more than 2^31 - 1 numbers".into())
+            DataFusionError::ResourcesExhausted("lists of more than 2^31 - 1 values".into())
         })
     };
     let offsets: Vec<i32> = std::iter::once(0).chain(ends).map(offset).collect::<Result<_>>()?;
-    let field = Arc::new(Field::new("item", DataType::Int64, false));
-    let values = Arc::new(Int64Array::from(values));
-    Ok(Arc::new(ListArray::try_new(field, OffsetBuffer::new(offsets.into()), values, None)?))
+    let field = Arc::new(Field::new("item", values.data_type().clone(), false));
+    Ok(ListArray::try_new(field, OffsetBuffer::new(offsets.into()), values, nulls)?)
 }
 
 fn signed(values: impl Iterator<Item = u64>) -> Result<Vec<i64>> {
@@ -136,7 +148,6 @@ fn signed(values: impl Iterator<Item = u64>) -> Result<Vec<i64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use datafusion::arrow::array::Array;
 
     #[test]
     fn invalid_texts_are_replaced_and_their_neighbours_kept() {

@@ -57,25 +57,30 @@ pub enum ColumnKind {
     Integer,
     /// `Float64`.
     Number,
+    /// `Boolean`.
+    Boolean,
     /// `Utf8View`.
     Text,
     /// `BinaryView`.
     Bytes,
     /// `List<Int64>`.
     IntegerList,
+    /// `List<Utf8View>`.
+    TextList,
 }
 
 impl ColumnKind {
     /// Returns the Arrow type.
     pub fn data_type(self) -> DataType {
+        let list_of = |item| DataType::List(Arc::new(Field::new("item", item, false)));
         match self {
             Self::Integer => DataType::Int64,
             Self::Number => DataType::Float64,
+            Self::Boolean => DataType::Boolean,
             Self::Text => DataType::Utf8View,
             Self::Bytes => DataType::BinaryView,
-            Self::IntegerList => {
-                DataType::List(Arc::new(Field::new("item", DataType::Int64, false)))
-            }
+            Self::IntegerList => list_of(DataType::Int64),
+            Self::TextList => list_of(DataType::Utf8View),
         }
     }
 }

@@ -1,8 +1,13 @@
-//! Catalogs that also resolve names such as `"d$history"`.
+//! Catalogs that also resolve names such as `"d$history"`, and locations of corpora.
 //!
 //! The session's list of catalogs is wrapped, as DataFusion itself does for files as tables. A name
 //! is first looked up in the catalog. If it is not found, it is split at the `$`. So `"d$history"`
 //! exists exactly as long as `d` does, however `d` was registered, and lists of tables stay short.
+//!
+//! A name that is no table can be a location: `FROM 'notes.tadoc'` is `FROM documents('notes.tadoc')`.
+//! A name with the ending `.tadoc` is one, also a glob or URL. A folder that is written with a slash,
+//! or a URL that ends with one, is one if a living corpus or a `.tadoc` file is there. All other names
+//! are left to the catalog below, which may know Parquet files by name.
 
 use std::sync::Arc;
 
@@ -11,23 +16,27 @@ use datafusion::catalog::{
     CatalogProvider, CatalogProviderList, MemoryCatalogProviderList, SchemaProvider, TableProvider,
 };
 use datafusion::error::Result;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::TableType;
 
-use crate::functions::find_signature;
+use crate::functions::{Documents, find_signature};
 use crate::scan::table::TadocTable;
+use crate::source::CorpusCache;
+use crate::source::location::{CORPUS_EXTENSION, Wanted, resolve_files};
 use crate::store::tables::{LivingTable, LivingTableKind};
 
 /// List of catalogs that resolve the tables of living corpora.
 #[derive(Debug)]
-pub(crate) struct LivingCatalogs(Arc<dyn CatalogProviderList>);
+pub(crate) struct LivingCatalogs(Arc<dyn CatalogProviderList>, CorpusOpener);
 
 impl LivingCatalogs {
     /// Wraps `catalogs`, or a new list. A list that is wrapped already is returned unchanged.
     pub(crate) fn over(
         catalogs: Option<Arc<dyn CatalogProviderList>>,
+        opener: CorpusOpener,
     ) -> Arc<dyn CatalogProviderList> {
         let catalogs = catalogs.unwrap_or_else(|| Arc::new(MemoryCatalogProviderList::new()));
-        if catalogs.is::<Self>() { catalogs } else { Arc::new(Self(catalogs)) }
+        if catalogs.is::<Self>() { catalogs } else { Arc::new(Self(catalogs, opener)) }
     }
 }
 
@@ -45,12 +54,45 @@ impl CatalogProviderList for LivingCatalogs {
     }
 
     fn catalog(&self, name: &str) -> Option<Arc<dyn CatalogProvider>> {
-        self.0.catalog(name).map(|catalog| Arc::new(LivingCatalog(catalog)) as _)
+        let living = |catalog| Arc::new(LivingCatalog(catalog, self.1.clone())) as _;
+        self.0.catalog(name).map(living)
+    }
+}
+
+/// The memory and the stores with which corpora are opened by location.
+#[derive(Debug, Clone)]
+pub(crate) struct CorpusOpener {
+    pub(crate) cache: Arc<CorpusCache>,
+    pub(crate) runtime: Arc<RuntimeEnv>,
+}
+
+impl CorpusOpener {
+    /// Returns true if `name` is the location of corpora.
+    async fn is_corpus(&self, name: &str) -> Result<bool> {
+        if name.ends_with(CORPUS_EXTENSION) {
+            return Ok(true);
+        }
+        let is_folder = match name.contains("://") {
+            true => name.ends_with('/') && !name.starts_with("http"),
+            false => name.contains('/') && std::path::Path::new(name).is_dir(),
+        };
+        if !is_folder {
+            return Ok(false);
+        }
+        let is_living = self.cache.living.find(&self.runtime, name).await?.is_some();
+        // An error means that no corpus is there. The catalog below says what is.
+        Ok(is_living || resolve_files(&self.runtime, name, Wanted::CorpusFiles).await.is_ok())
+    }
+
+    /// Returns the table of the documents at `location`.
+    fn documents(&self, location: &str) -> TadocTable {
+        let function = Arc::new(Documents::new(Vec::new()));
+        TadocTable::new(function, location.to_owned(), Arc::clone(&self.cache))
     }
 }
 
 #[derive(Debug)]
-struct LivingCatalog(Arc<dyn CatalogProvider>);
+struct LivingCatalog(Arc<dyn CatalogProvider>, CorpusOpener);
 
 impl CatalogProvider for LivingCatalog {
     fn schema_names(&self) -> Vec<String> {
@@ -58,7 +100,8 @@ impl CatalogProvider for LivingCatalog {
     }
 
     fn schema(&self, name: &str) -> Option<Arc<dyn SchemaProvider>> {
-        self.0.schema(name).map(|schema| Arc::new(LivingSchema(schema)) as _)
+        let living = |schema| Arc::new(LivingSchema(schema, self.1.clone())) as _;
+        self.0.schema(name).map(living)
     }
 
     fn register_schema(
@@ -79,7 +122,7 @@ impl CatalogProvider for LivingCatalog {
 }
 
 #[derive(Debug)]
-struct LivingSchema(Arc<dyn SchemaProvider>);
+struct LivingSchema(Arc<dyn SchemaProvider>, CorpusOpener);
 
 #[async_trait]
 impl SchemaProvider for LivingSchema {
@@ -94,6 +137,9 @@ impl SchemaProvider for LivingSchema {
     async fn table(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         if is_function_alone(name) && !self.0.table_exist(name) {
             return Ok(None);
+        }
+        if !self.0.table_exist(name) && self.1.is_corpus(name).await? {
+            return Ok(Some(Arc::new(self.1.documents(name))));
         }
         if let Some(table) = self.0.table(name).await? {
             return Ok(Some(table));

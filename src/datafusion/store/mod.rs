@@ -43,7 +43,7 @@ mod view;
 mod write;
 
 pub(crate) use cache::{FoundCorpus, LivingCache};
-pub(crate) use catalog::LivingCatalogs;
+pub(crate) use catalog::{CorpusOpener, LivingCatalogs};
 pub(crate) use create::{begin_if_asked, with_declared, with_hint};
 pub(crate) use insert::insert_into;
 pub(crate) use location::LivingLocation;

@@ -19,10 +19,13 @@
 //! each batch. The time of the cores : the time of the device was 0.47 to 1.11 for extract_text,
 //! 0.95 to 8.1 for count_word and 1.1 to 5.5 for search_word, on 64 MiB of log, versioned text and
 //! prose. Cores that keep the words of documents count about as fast as the device.
+//!
+//! [`tokenize`] asks no corpus: it cuts a text as an ingest does.
 
 mod answers;
 mod home;
 mod text;
+mod tokenize;
 
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
@@ -43,7 +46,23 @@ use crate::store::Reading;
 
 use home::BoundCorpus;
 pub(crate) use home::Home;
-pub(crate) use text::TextFunction;
+use text::TextFunction;
+use tokenize::Tokenize;
+
+/// Returns all scalar functions, for sessions that `home` knows.
+pub(crate) fn scalar_functions(home: Home) -> Vec<Arc<ScalarUDF>> {
+    let mut functions = CorpusFunction::all(home);
+    functions.extend(TextFunction::all());
+    functions.push(Arc::new(ScalarUDF::from(Tokenize::default())));
+    functions
+}
+
+/// Returns the type of the answer and the documentation of each scalar function.
+pub(super) fn documented() -> impl Iterator<Item = (ColumnKind, &'static Documentation)> {
+    let of_corpora = Kind::ALL.iter().map(|kind| kind.column()).zip(DOCUMENTATION.iter());
+    let of_texts = text::documented();
+    of_corpora.chain(of_texts).chain([(ColumnKind::TextList, tokenize::documentation())])
+}
 
 /// A scalar function over a corpus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -147,8 +166,8 @@ pub(crate) struct CorpusFunction {
 }
 
 impl CorpusFunction {
-    /// Returns all scalar functions, for sessions that `home` knows.
-    pub(crate) fn all(home: Home) -> Vec<Arc<ScalarUDF>> {
+    /// Returns the scalar functions over corpora, for sessions that `home` knows.
+    fn all(home: Home) -> Vec<Arc<ScalarUDF>> {
         let home = Arc::new(home);
         let function = |kind: Kind| {
             let (signature, home) = (kind.signature(), Arc::clone(&home));

@@ -26,6 +26,7 @@ use datafusion::scalar::ScalarValue;
 use crate::errors::datafusion_error;
 use crate::functions::strings::fold_of;
 use crate::options::TadocOptions;
+use crate::scan::signature::ColumnKind;
 use tadoc::query::{Query, QueryLimits, SnippetOptions, highlight, snippet, text_hits};
 use tadoc::text::TokenizerProfile;
 
@@ -71,10 +72,10 @@ impl Kind {
         }
     }
 
-    fn data_type(self) -> DataType {
+    fn column(self) -> ColumnKind {
         match self {
-            Self::Matches => DataType::Boolean,
-            Self::Highlight | Self::Snippet => DataType::Utf8View,
+            Self::Matches => ColumnKind::Boolean,
+            Self::Highlight | Self::Snippet => ColumnKind::Text,
         }
     }
 
@@ -109,16 +110,21 @@ impl Kind {
 static DOCUMENTATION: LazyLock<[Documentation; 3]> =
     LazyLock::new(|| Kind::ALL.map(Kind::documentation));
 
+/// Returns the type of the answer and the documentation of each function.
+pub(super) fn documented() -> impl Iterator<Item = (ColumnKind, &'static Documentation)> {
+    Kind::ALL.iter().map(|kind| kind.column()).zip(DOCUMENTATION.iter())
+}
+
 /// A scalar function over texts.
 #[derive(Debug, PartialEq, Eq, Hash)]
-pub(crate) struct TextFunction {
+pub(super) struct TextFunction {
     kind: Kind,
     signature: Signature,
 }
 
 impl TextFunction {
     /// Returns all functions over texts.
-    pub(crate) fn all() -> impl Iterator<Item = Arc<ScalarUDF>> {
+    pub(super) fn all() -> impl Iterator<Item = Arc<ScalarUDF>> {
         Kind::ALL.into_iter().map(|kind| {
             let names = kind.arguments().iter().map(|(name, ..)| *name).collect();
             let signature = Signature::user_defined(Volatility::Immutable);
@@ -139,7 +145,7 @@ impl ScalarUDFImpl for TextFunction {
     }
 
     fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
-        Ok(self.kind.data_type())
+        Ok(self.kind.column().data_type())
     }
 
     fn documentation(&self) -> Option<&Documentation> {

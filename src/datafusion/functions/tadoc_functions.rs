@@ -1,0 +1,167 @@
+//! The function `tadoc_functions()`: every function of this crate, with its arguments, its columns
+//! and an example.
+//!
+//! The rows are made from the signatures of the table functions and from the documentation of the
+//! scalar functions. The examples are those of `sql/examples/reference.sql`, which a test runs. So no
+//! function can be left out.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::ArrayRef;
+use datafusion::error::Result;
+use datafusion::logical_expr::Documentation;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::strings::{list_array, views};
+use super::{documented_scalars, signatures};
+use crate::scan::Execution;
+use crate::scan::function::{Definition, Reads, TableFunction};
+use crate::scan::signature::{self, Argument, Column, ColumnKind, Signature};
+
+/// Statements of which each shows one function or more.
+const EXAMPLES: &str = include_str!("../../../sql/examples/reference.sql");
+
+/// The function `tadoc_functions` in SQL.
+pub(super) static DEFINITION: Definition = Definition {
+    signature: Signature {
+        name: "tadoc_functions",
+        arguments: &[],
+        columns: &[
+            signature::column("function", ColumnKind::Text, "its name"),
+            signature::column("kind", ColumnKind::Text, "table or scalar"),
+            signature::column("summary", ColumnKind::Text, "the answer in one line"),
+            signature::column("signature", ColumnKind::Text, "how it is called"),
+            signature::column("arguments", ColumnKind::TextList, "each argument, explained"),
+            signature::column(
+                "columns",
+                ColumnKind::TextList,
+                "each column with its type, explained; the type of the answer of a scalar",
+            ),
+            signature::column("example", ColumnKind::Text, "a statement with this function"),
+        ],
+        summary: "every function of this crate, with arguments, columns and an example",
+    },
+    bind: |_, _| Arc::new(TadocFunctions),
+};
+
+#[derive(Debug)]
+struct TadocFunctions;
+
+impl TableFunction for TadocFunctions {
+    fn signature(&self) -> &'static Signature {
+        &DEFINITION.signature
+    }
+
+    fn reads(&self) -> Reads {
+        Reads::Nothing
+    }
+
+    fn run(self: Arc<Self>, mut run: Execution) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let scalars =
+                documented_scalars().map(|(answer, about)| Described::scalar(answer, about));
+            let rows: Vec<Described> = signatures().map(Described::table).chain(scalars).collect();
+            let scan = Arc::clone(&run.scan);
+            let columns = scan.projection.iter().map(|&position| column(position, &rows));
+            let columns = columns.collect::<Result<_>>()?;
+            run.output.send_columns_async(columns, rows.len()).await?;
+            Ok(())
+        }
+        .boxed()
+    }
+}
+
+/// A function as a row shows it.
+struct Described {
+    name: String,
+    kind: &'static str,
+    summary: String,
+    signature: String,
+    arguments: Vec<String>,
+    columns: Vec<String>,
+    example: String,
+}
+
+impl Described {
+    fn table(signature: &'static Signature) -> Self {
+        let argument = |argument: &Argument| match argument.default {
+            None => format!("{}: {}", argument.name, argument.summary),
+            Some(default) => format!("{} => {default}: {}", argument.name, argument.summary),
+        };
+        let column = |column: &Column| {
+            format!("{} {}: {}", column.name, column.kind.data_type(), column.summary)
+        };
+        Self {
+            name: signature.name.to_owned(),
+            kind: "table",
+            summary: signature.summary.to_owned(),
+            signature: signature.to_string(),
+            arguments: signature.arguments.iter().map(argument).collect(),
+            columns: signature.columns.iter().map(column).collect(),
+            example: example_of(signature.name),
+        }
+    }
+
+    fn scalar(answer: ColumnKind, about: &Documentation) -> Self {
+        let usage = &about.syntax_example;
+        let name = usage.split_once('(').map_or(usage.as_str(), |(name, _)| name);
+        let arguments = about.arguments.iter().flatten();
+        Self {
+            name: name.to_owned(),
+            kind: "scalar",
+            summary: about.description.clone(),
+            signature: usage.clone(),
+            arguments: arguments.map(|(name, summary)| format!("{name}: {summary}")).collect(),
+            columns: vec![answer.data_type().to_string()],
+            example: example_of(name),
+        }
+    }
+}
+
+/// Returns the first statement of the examples that calls the function `name`, on one line.
+fn example_of(name: &str) -> String {
+    let call = format!(" {name}(");
+    let lines = EXAMPLES.lines().filter(|line| !line.starts_with("--"));
+    let code: Vec<&str> = lines.map(str::trim).filter(|line| !line.is_empty()).collect();
+    let code = code.join(" ");
+    let example = code.split(';').find(|statement| statement.contains(&call));
+    example.unwrap_or_default().trim().to_owned()
+}
+
+fn column(position: usize, rows: &[Described]) -> Result<ArrayRef> {
+    let text = |of: fn(&Described) -> &str| -> Result<ArrayRef> { Ok(views(rows.iter().map(of))) };
+    let list = |of: fn(&Described) -> &Vec<String>| -> Result<ArrayRef> {
+        let texts: Vec<&str> = rows.iter().flat_map(of).map(String::as_str).collect();
+        let ends = rows.iter().scan(0, |end, row| {
+            *end += of(row).len();
+            Some(*end)
+        });
+        Ok(Arc::new(list_array(views(texts.into_iter()), ends, None)?))
+    };
+    match position {
+        0 => text(|row| &row.name),
+        1 => text(|row| row.kind),
+        2 => text(|row| &row.summary),
+        3 => text(|row| &row.signature),
+        4 => list(|row| &row.arguments),
+        5 => list(|row| &row.columns),
+        _ => text(|row| &row.example),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_function_has_an_example_that_calls_it() {
+        let names = signatures().map(|signature| signature.name.to_owned());
+        let scalars =
+            documented_scalars().map(|(answer, about)| Described::scalar(answer, about).name);
+        for name in names.chain(scalars) {
+            let example = example_of(&name);
+            assert!(example.starts_with("SELECT") && !example.contains('\n'), "{name}: {example}");
+        }
+    }
+}

@@ -32,6 +32,11 @@ WHERE sequence = 'the corpus' AND rank <= 3;
 SELECT word1, word2, count FROM cooccurrence('demo.tadoc', window => 3, min_count => 20)
 WHERE word1 = 'corpus' OR word2 = 'corpus';
 
+SELECT word2, count FROM cooccurrence('demo.tadoc', window => 3, word => 'corpus') ORDER BY count DESC, word2 LIMIT 5;
+
+-- Words that tell a corpus from another
+SELECT word, count, reference_count, score, log_ratio FROM keyness('demo.tadoc', 'plays.tadoc') LIMIT 5;
+
 -- What is repeated
 SELECT phrase, words, count FROM repeated_phrases('demo.tadoc', min_words => 20, min_count => 3) LIMIT 1;
 
@@ -42,10 +47,21 @@ SELECT path, count FROM term_count('demo.tadoc', 'segment* Rule', fold => true) 
 
 SELECT "left", match, "right" FROM kwic('demo.tadoc', '"grammar of" *', width => 3) LIMIT 3;
 
+SELECT "left", match, "right" FROM kwic('demo.tadoc', 'corpus') ORDER BY left_words[1], right_words[1] LIMIT 3;
+
 SELECT path, score FROM rank('demo.tadoc', 'grammar OR segment', top => 3);
 
 -- Lines that match a regular expression
 SELECT path, line_number, line FROM grep('demo.tadoc', 'pub (struct|enum) \w*Plan\b') LIMIT 3;
+
+-- Texts that meet a query, their best parts and their words
+SELECT path, snippet(text, 'grammar NEAR(rule segment)', '[', ']', '…', 8) FROM documents('demo.tadoc')
+WHERE matches(text, 'grammar AND segment') LIMIT 3;
+
+SELECT highlight('power was lost', 'lost', '[', ']');
+
+-- Words that belong to those of a query
+SELECT word, count, corpus_count, score FROM collocates('demo.tadoc', 'corpus', left => 3, right => 3) LIMIT 5;
 
 -- One passage, and passages, counts and places for a column of questions
 SELECT text FROM extract('demo.tadoc', 0, 0, 80);
@@ -64,6 +80,12 @@ SELECT file, segment, section, status FROM corpus_verify('demo.tadoc');
 SELECT path, bytes FROM read_text('text/*.txt');
 
 SELECT path, line_number, text FROM read_lines('lines/*');
+
+-- All functions, with their arguments and an example
+SELECT function, signature, example FROM tadoc_functions() WHERE kind = 'table';
+
+-- The words of a text, as an ingest cuts it
+SELECT tokenize('To be, or not to be', 'word');
 
 -- How fast text arrives with each codec behind a link of 6 GB/s
 SELECT codec, regime, predicted_gb_per_s, binding_stage FROM ingestion_model(6.0) LIMIT 3;

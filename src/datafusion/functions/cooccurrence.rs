@@ -1,7 +1,9 @@
-//! The function `cooccurrence(corpus [, window] [, min_count] [, fold])`: pairs of words that occur
-//! near each other, and their counts.
+//! The function `cooccurrence(corpus [, window] [, min_count] [, fold] [, word])`: pairs of words that
+//! occur near each other, and their counts.
 //!
-//! Two positions of one document that are less than `window` words apart count as one pair.
+//! Two positions of one document that are less than `window` words apart count as one pair. With
+//! `word`, only the pairs of this word are counted, at its places: each has the words less than
+//! `window` away as partners. A pair of the word with itself is met from both of its places.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,10 +15,11 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::doc_rows::words_at;
+use super::neighbours::count_near;
 use super::sequence_rows::{
     COUNT, MadeRows, check_at_least, length, note_rows, send_part, send_share, task_memory_bytes,
 };
-use super::strings::{fold_of, int64, shown_fold};
+use super::strings::{fold_of, int64, shown_fold, views};
 use super::traversals::shown_choice;
 use crate::errors::datafusion_error;
 use crate::placement::{self, Task};
@@ -24,9 +27,11 @@ use crate::portions::added_up;
 use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::scan::{Execution, Scan};
-use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
+use crate::source::{LoadedCorpus, Sought};
 use tadoc::analytics::{Cooccurrences, Fold, Pairing, TraversalTask};
+use tadoc::query::{Query, Window};
+use tadoc::text::{TokenizerProfile, for_each_token};
 
 /// The function `cooccurrence` in SQL.
 pub(super) static DEFINITION: Definition = Definition {
@@ -42,10 +47,20 @@ pub(super) static DEFINITION: Definition = Definition {
             ),
             signature::optional("min_count", ArgumentKind::Integer, "1", "leave out rarer pairs"),
             signature::FOLD,
+            signature::optional(
+                "word",
+                ArgumentKind::Text,
+                "NULL",
+                "only pairs with this word, which is word1",
+            ),
             signature::VERSION,
         ],
         columns: &[
-            signature::column("word1", ColumnKind::Text, "the word that is less in byte order"),
+            signature::column(
+                "word1",
+                ColumnKind::Text,
+                "the word that is less in byte order, or the given one",
+            ),
             signature::column("word2", ColumnKind::Text, "the other, or the same"),
             signature::column("count", ColumnKind::Integer, "how often both stand in one window"),
         ],
@@ -53,7 +68,8 @@ pub(super) static DEFINITION: Definition = Definition {
     },
     bind: |arguments, _| {
         let (window, min_count) = (arguments.integer("window"), arguments.integer("min_count"));
-        Arc::new(Cooccurrence::new(window, min_count, arguments.boolean("fold")))
+        let word = Some(arguments.text("word")).filter(|word| !word.is_empty());
+        Arc::new(Cooccurrence::new(window, min_count, arguments.boolean("fold"), word))
     },
 };
 
@@ -62,12 +78,21 @@ pub(crate) struct Cooccurrence {
     window: usize,
     min_count: u64,
     fold: Fold,
+    /// The word of all pairs, if one is given. It is folded.
+    word: Option<String>,
 }
 
 impl Cooccurrence {
-    pub(crate) fn new(window: Option<u64>, min_count: Option<u64>, is_folded: bool) -> Self {
+    fn new(
+        window: Option<u64>,
+        min_count: Option<u64>,
+        is_folded: bool,
+        word: Option<&str>,
+    ) -> Self {
         let (window, min_count) = (length(window, 5), min_count.unwrap_or(1));
-        Self { window, min_count, fold: fold_of(is_folded) }
+        let fold = fold_of(is_folded);
+        let word = word.map(|word| fold.text(word).into_owned());
+        Self { window, min_count, fold, word }
     }
 }
 
@@ -80,6 +105,7 @@ impl TableFunction for Cooccurrence {
         let mut arguments =
             vec![("window", self.window.to_string()), ("min_count", self.min_count.to_string())];
         arguments.extend(shown_fold(self.fold));
+        arguments.extend(self.word.clone().map(|word| ("word", word)));
         arguments
     }
 
@@ -91,8 +117,16 @@ impl TableFunction for Cooccurrence {
         &["word1", "word2"]
     }
 
-    fn prepare(&self, _scan: &Scan) -> Result<()> {
-        check_at_least(self.signature(), "window", self.window, 2)
+    fn prepare(&self, scan: &Scan) -> Result<()> {
+        check_at_least(self.signature(), "window", self.window, 2)?;
+        let profile = scan.source.profile();
+        match &self.word {
+            Some(word) if !is_one_word(profile, word) => {
+                let expected = format!("expected one word of the tokenizer profile {profile}");
+                Err(self.signature().error(format!("word: got '{word}', {expected}")))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn can_spread(&self) -> bool {
@@ -100,15 +134,21 @@ impl TableFunction for Cooccurrence {
     }
 
     fn device_task(&self, _scan: &Scan) -> std::result::Result<Task, &'static str> {
+        if self.word.is_some() {
+            return Err("the pairs of one word are counted at its places");
+        }
         Ok(Task::Cooccurrence { window: self.window, is_folded: self.fold != Fold::None })
     }
 
     fn uses(&self, _scan: &Scan) -> Uses {
-        Uses::Text
+        if self.word.is_some() { Uses::Positions } else { Uses::Text }
     }
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        let traversal = shown_choice(scan, TraversalTask::Cooccurrence, self.window);
+        let traversal = match self.word {
+            Some(_) => "none: the places of the word".to_owned(),
+            None => shown_choice(scan, TraversalTask::Cooccurrence, self.window),
+        };
         vec![scan.device(), ("traversal", traversal)]
     }
 
@@ -129,14 +169,65 @@ impl TableFunction for Cooccurrence {
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
-            let loaded = run.load().await?;
-            run.blocking(move |run| self.send_pairs(run, &loaded)).await
+            let Some(word) = self.word.clone() else {
+                let loaded = run.load().await?;
+                return run.blocking(move |run| self.send_pairs(run, &loaded)).await;
+            };
+            if run.partition > 0 {
+                return Ok(());
+            }
+            let query = Query::for_word(&word).folded(self.fold).map_err(datafusion_error)?;
+            let sought = Sought { query: Some(query.clone()), ..Sought::default() };
+            let loaded = run.load_sought(sought).await?;
+            run.blocking(move |run| self.send_pairs_of(run, &loaded, &word, &query)).await
         }
         .boxed()
     }
 }
 
+/// Returns true if `text` is one word of `profile`.
+fn is_one_word(profile: TokenizerProfile, text: &str) -> bool {
+    let (mut num_tokens, mut is_word) = (0, false);
+    for_each_token(profile, text.as_bytes(), |token| {
+        num_tokens += 1;
+        is_word = token.is_word;
+    });
+    num_tokens == 1 && is_word
+}
+
 impl Cooccurrence {
+    /// Sends the pairs of `word`, whose places are the hits of `query`.
+    fn send_pairs_of(
+        &self,
+        mut run: Execution,
+        loaded: &LoadedCorpus,
+        word: &str,
+        query: &Query,
+    ) -> Result<()> {
+        let reach = self.window.saturating_sub(1);
+        let window = Window { left: reach, right: reach };
+        let Some(near) = count_near(&run, loaded, query, window)? else { return Ok(()) };
+        let mut pairs = near.by_word(&loaded.corpus, self.fold);
+        if let Some(count) = pairs.get_mut(word) {
+            *count /= 2;
+        }
+        pairs.retain(|_, count| *count >= self.min_count);
+        let pairs: Vec<(String, u64)> = pairs.into_iter().collect();
+        let scan = run.scan.clone();
+        for start in (0..pairs.len()).step_by(run.output.batch_size()) {
+            let rows = start..pairs.len().min(start + run.output.batch_size());
+            let made = MadeRows::passing(&scan, rows, |column, rows| match column {
+                0 => Ok(views(rows.iter().map(|_| word))),
+                1 => Ok(views(rows.iter().map(|&row| pairs[row].0.as_str()))),
+                _ => int64(rows.iter().map(|&row| pairs[row].1)),
+            })?;
+            if !made.send(&mut run)? {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     fn send_pairs(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let memory_bytes = task_memory_bytes(&run);
         let (vocabulary, words) = (loaded.vocabulary(self.fold)?, loaded.words(self.fold)?);

@@ -1,9 +1,12 @@
-//! The function `kwic(corpus, query [, width] [, fold])`: every hit in its context, as concordances
-//! show them.
+//! The function `kwic(corpus, query [, width] [, fold] [, blanks])`: every hit in its context, as
+//! concordances show them.
 //!
-//! Contexts are text as it stands in the document, cut at words. Only contexts are decoded. Filters
-//! on `doc_id` choose the documents before the search.
+//! Contexts are text as it stands in the document, cut at words. White space in them is shown as one
+//! blank, so that a row is a line; `blanks => 'keep'` leaves it as it is. The words of a context, from
+//! the hit outwards, are listed only if a statement uses them. Only contexts are decoded. Filters on
+//! `doc_id` choose the documents before the search.
 
+use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -18,15 +21,19 @@ use super::searching::{
     searched_segments,
 };
 use super::sequence_rows::length;
-use super::strings::int64;
+use super::strings::{int64, list_array};
 use crate::errors::datafusion_error;
 use crate::scan::function::{Definition, Merge, TableFunction};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
 use tadoc::query::{
-    Context, ContextBatch, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, SearchOptions, kwic_segments,
+    Context, ContextBatch, ContextForm, ContextWords, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES,
+    SearchOptions, kwic_segments,
 };
+
+const LEFT_WORDS: usize = 5;
+const RIGHT_WORDS: usize = 6;
 
 /// The function `kwic` in SQL.
 pub(super) static DEFINITION: Definition = Definition {
@@ -42,6 +49,12 @@ pub(super) static DEFINITION: Definition = Definition {
                 "words on each side, at most 64 KiB",
             ),
             signature::ANY_CASE,
+            signature::optional(
+                "blanks",
+                ArgumentKind::Text,
+                "'collapse'",
+                "'collapse' shows white space as one blank, 'keep' as it is",
+            ),
             signature::VERSION,
         ],
         columns: &[
@@ -50,12 +63,22 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::column("left", ColumnKind::Text, "text before the match"),
             signature::column("match", ColumnKind::Text, "text of the match"),
             signature::column("right", ColumnKind::Text, "text behind the match"),
+            signature::column(
+                "left_words",
+                ColumnKind::TextList,
+                "words before the match, the nearest first",
+            ),
+            signature::column(
+                "right_words",
+                ColumnKind::TextList,
+                "words behind the match, the nearest first",
+            ),
         ],
         summary: "every match in its context, in order of document and offset",
     },
     bind: |arguments, _| {
         let (width, is_folded) = (arguments.integer("width"), arguments.boolean("fold"));
-        Arc::new(Kwic::new(arguments.text("query"), width, is_folded))
+        Arc::new(Kwic::new(arguments.text("query"), width, is_folded, arguments.text("blanks")))
     },
 };
 
@@ -63,12 +86,32 @@ pub(super) static DEFINITION: Definition = Definition {
 pub(crate) struct Kwic {
     query: QueryText,
     width: usize,
+    /// The argument `blanks`; empty if it was omitted.
+    blanks: String,
+}
+
+/// White space in contexts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Blanks {
+    Collapse,
+    Keep,
 }
 
 impl Kwic {
-    pub(crate) fn new(query: &str, width: Option<u64>, is_folded: bool) -> Self {
+    fn new(query: &str, width: Option<u64>, is_folded: bool, blanks: &str) -> Self {
         let width = length(width, DEFAULT_KWIC_WIDTH);
-        Self { query: QueryText::new(query, is_folded), width }
+        Self { query: QueryText::new(query, is_folded), width, blanks: blanks.to_owned() }
+    }
+
+    fn blanks(&self) -> Result<Blanks> {
+        match self.blanks.as_str() {
+            "" | "collapse" => Ok(Blanks::Collapse),
+            "keep" => Ok(Blanks::Keep),
+            other => {
+                let expected = "expected 'collapse' or 'keep'";
+                Err(self.signature().error(format!("blanks: got '{other}', {expected}")))
+            }
+        }
     }
 }
 
@@ -80,6 +123,8 @@ impl TableFunction for Kwic {
     fn arguments(&self) -> Vec<(&'static str, String)> {
         let mut arguments = self.query.shown();
         arguments.push(("width", self.width.to_string()));
+        let blanks = Some(self.blanks.clone()).filter(|blanks| blanks == "keep");
+        arguments.extend(blanks.map(|blanks| ("blanks", blanks)));
         arguments
     }
 
@@ -92,7 +137,8 @@ impl TableFunction for Kwic {
     }
 
     fn prepare(&self, scan: &Scan) -> Result<()> {
-        self.query.parse(scan).map(drop).map_err(|error| self.signature().error(error))
+        self.query.parse(scan).map_err(|error| self.signature().error(error))?;
+        self.blanks().map(drop)
     }
 
     fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
@@ -101,7 +147,9 @@ impl TableFunction for Kwic {
     }
 
     fn row_bytes(&self, scan: &Scan) -> u64 {
-        scan.words_bytes(self.width.saturating_mul(2)).min(2 * MAX_CONTEXT_BYTES as u64)
+        let text_bytes = scan.words_bytes(self.width.saturating_mul(2));
+        let times = if lists_words(scan) { 4 } else { 1 };
+        text_bytes.min(2 * MAX_CONTEXT_BYTES as u64) * times
     }
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
@@ -136,6 +184,8 @@ impl Kwic {
             is_cancelled: &is_cancelled,
         };
         let max_bytes = run.scan.options.max_output_bytes;
+        let blanks = self.blanks()?;
+        let form = ContextForm { width: self.width, with_words: lists_words(&run.scan) };
         let corpus = &loaded.corpus;
         let segments = searched_segments(&run, corpus);
         let num_hits = NumHits::for_execution(&run)?;
@@ -145,25 +195,51 @@ impl Kwic {
             outcome = num_hits
                 .add(batch.len())
                 .and_then(|()| reservation.try_resize(2 * batch.memory_bytes()))
-                .and_then(|()| send_batch(&mut run, loaded, batch));
+                .and_then(|()| send_batch(&mut run, loaded, batch, blanks));
             match outcome {
                 Ok(true) => ControlFlow::Continue(()),
                 _ => ControlFlow::Break(()),
             }
         };
-        let found =
-            kwic_segments(corpus, &query, segments, self.width, max_bytes, &options, &mut visit);
+        let found = kwic_segments(corpus, &query, segments, form, max_bytes, &options, &mut visit);
         finished(outcome.map(drop), found)
     }
 }
 
-fn send_batch(run: &mut Execution, loaded: &LoadedCorpus, batch: &ContextBatch) -> Result<bool> {
+/// Returns true if the words of contexts are used.
+fn lists_words(scan: &Scan) -> bool {
+    scan.uses(LEFT_WORDS) || scan.uses(RIGHT_WORDS)
+}
+
+fn send_batch(
+    run: &mut Execution,
+    loaded: &LoadedCorpus,
+    batch: &ContextBatch,
+    blanks: Blanks,
+) -> Result<bool> {
     let texts = |part: for<'a> fn(&Context<'a>) -> &'a [u8]| -> Result<ArrayRef> {
         let mut builder = StringViewBuilder::with_capacity(batch.len());
         for context in batch.iter() {
-            builder.try_append_value(String::from_utf8_lossy(part(&context)))?;
+            let text = String::from_utf8_lossy(part(&context));
+            builder.try_append_value(match blanks {
+                Blanks::Collapse => with_single_blanks(text),
+                Blanks::Keep => text,
+            })?;
         }
         Ok(Arc::new(builder.finish()))
+    };
+    let words = |side: for<'a> fn(&Context<'a>) -> ContextWords<'a>| -> Result<ArrayRef> {
+        let mut builder = StringViewBuilder::new();
+        let mut ends = Vec::with_capacity(batch.len());
+        for context in batch.iter() {
+            let words = side(&context);
+            let end = ends.last().unwrap_or(&0) + words.iter().len();
+            for word in words.iter() {
+                builder.try_append_value(String::from_utf8_lossy(word))?;
+            }
+            ends.push(end);
+        }
+        Ok(Arc::new(list_array(Arc::new(builder.finish()), ends.into_iter(), None)?))
     };
     run.send(batch.len(), |column| match column {
         0 => int64(batch.iter().map(|context| context.hit.doc_id)),
@@ -173,6 +249,49 @@ fn send_batch(run: &mut Execution, loaded: &LoadedCorpus, batch: &ContextBatch) 
         }
         2 => texts(|context| context.left),
         3 => texts(|context| context.matched),
+        LEFT_WORDS => words(|context| context.left_words),
+        RIGHT_WORDS => words(|context| context.right_words),
         _ => texts(|context| context.right),
     })
+}
+
+/// Returns `text` with one blank in place of each run of white space.
+fn with_single_blanks(text: Cow<'_, str>) -> Cow<'_, str> {
+    let mut is_behind_space = false;
+    let is_odd = |c: char| {
+        let was_behind_space = std::mem::replace(&mut is_behind_space, c.is_whitespace());
+        c.is_whitespace() && (c != ' ' || was_behind_space)
+    };
+    if !text.contains(is_odd) {
+        return text;
+    }
+    let mut single = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c.is_whitespace() {
+            false => single.push(c),
+            true if single.ends_with(' ') => {}
+            true => single.push(' '),
+        }
+    }
+    Cow::Owned(single)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn white_space_becomes_one_blank() {
+        for (text, expected) in [
+            ("a, b", "a, b"),
+            ("", ""),
+            (" a ", " a "),
+            ("a\n", "a "),
+            ("\r\n\ta  b\u{3000}c \n", " a b c "),
+            ("a\u{a0}b", "a b"),
+        ] {
+            assert_eq!(with_single_blanks(Cow::Borrowed(text)), expected, "{text:?}");
+        }
+        assert!(matches!(with_single_blanks(Cow::Borrowed("as is")), Cow::Borrowed(_)));
+    }
 }

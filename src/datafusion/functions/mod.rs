@@ -5,10 +5,11 @@
 //!
 //! Shared files, in reading order: `strings` (arrays), `doc_rows`, `word_rows` and `sequence_rows`
 //! (functions by document, by word and by sequence), `sequence_texts`, `traversals` (EXPLAIN and
-//! metrics), `searching` (queries and hits), `few_documents` and `document_source` (rows of
+//! metrics), `searching` (queries and hits), `neighbours` (words near hits), `few_documents` and `document_source` (rows of
 //! `documents`), `plain_files`, `verify_file` and `verify_version` (rows of `corpus_verify`). Then
 //! `scalar` (scalar functions).
 
+mod collocates;
 mod cooccurrence;
 mod corpus_info;
 mod corpus_verify;
@@ -21,7 +22,9 @@ mod few_documents;
 mod grep;
 mod ingestion_model;
 mod inverted_index;
+mod keyness;
 mod kwic;
+mod neighbours;
 mod plain_files;
 mod rank;
 mod ranked_inverted_index;
@@ -62,7 +65,7 @@ pub(crate) use documents::Documents;
 pub(crate) use scalar::{CorpusFunction, Home, scalar_functions};
 
 /// Definitions of all table functions, in the order of the reference.
-static FUNCTIONS: [&Definition; 24] = [
+static FUNCTIONS: [&Definition; 26] = [
     &documents::DEFINITION,
     &word_count::DEFINITION,
     &word_count::SORTED,
@@ -80,6 +83,7 @@ static FUNCTIONS: [&Definition; 24] = [
     &kwic::DEFINITION,
     &rank::DEFINITION,
     &grep::DEFINITION,
+    &collocates::DEFINITION,
     &extract::DEFINITION,
     &corpus_info::DEFINITION,
     &corpus_verify::DEFINITION,
@@ -89,7 +93,21 @@ static FUNCTIONS: [&Definition; 24] = [
     &tadoc_functions::DEFINITION,
 ];
 
-/// Returns the signatures of all table functions, in the order of the reference.
+/// Function that returns the table of a call.
+type PlanCall = fn(&Arguments, &Arc<CorpusCache>) -> Result<Arc<dyn TableProvider>>;
+
+/// A table function that is a logical plan over other functions.
+#[derive(Debug)]
+struct PlannedFunction {
+    signature: Signature,
+    plan: PlanCall,
+}
+
+/// Table functions that are plans over other functions.
+static PLANNED: [&PlannedFunction; 1] = [&keyness::DEFINITION];
+
+/// Returns the signatures of all table functions, in the order of the reference. Plans over other
+/// functions come last.
 ///
 /// ```
 /// for signature in datafusion_tadoc::signatures() {
@@ -97,7 +115,8 @@ static FUNCTIONS: [&Definition; 24] = [
 /// }
 /// ```
 pub fn signatures() -> impl Iterator<Item = &'static Signature> {
-    FUNCTIONS.iter().map(|definition| &definition.signature)
+    let planned = PLANNED.iter().map(|planned| &planned.signature);
+    FUNCTIONS.iter().map(|definition| &definition.signature).chain(planned)
 }
 
 /// Returns the type of the answer and the documentation of each scalar function.
@@ -120,24 +139,44 @@ pub fn find_signature(name: &str) -> Option<&'static Signature> {
 /// A table function as DataFusion calls it. It only parses arguments and binds the function.
 #[derive(Debug)]
 pub(crate) struct TadocFunction {
-    definition: &'static Definition,
+    called: Called,
     cache: Arc<CorpusCache>,
+}
+
+/// The definition of a function that is called.
+#[derive(Debug, Clone, Copy)]
+enum Called {
+    Scan(&'static Definition),
+    Plan(&'static PlannedFunction),
 }
 
 impl TadocFunction {
     /// Returns every table function, with one cache for all.
     pub(crate) fn all(cache: &Arc<CorpusCache>) -> impl Iterator<Item = (&'static str, Arc<Self>)> {
-        FUNCTIONS.iter().map(move |definition| {
-            let function = Self { definition, cache: Arc::clone(cache) };
-            (definition.signature.name, Arc::new(function))
+        let scans = FUNCTIONS.iter().map(|definition| Called::Scan(definition));
+        let plans = PLANNED.iter().map(|planned| Called::Plan(planned));
+        scans.chain(plans).map(move |called| {
+            let function = Self { called, cache: Arc::clone(cache) };
+            (function.signature().name, Arc::new(function))
         })
+    }
+
+    fn signature(&self) -> &'static Signature {
+        match self.called {
+            Called::Scan(definition) => &definition.signature,
+            Called::Plan(planned) => &planned.signature,
+        }
     }
 }
 
 impl TableFunctionImpl for TadocFunction {
     fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
-        let arguments = Arguments::parse(&self.definition.signature, args.exprs())?;
-        let function = (self.definition.bind)(&arguments, args.session());
+        let arguments = Arguments::parse(self.signature(), args.exprs())?;
+        let definition = match self.called {
+            Called::Scan(definition) => definition,
+            Called::Plan(planned) => return (planned.plan)(&arguments, &self.cache),
+        };
+        let function = (definition.bind)(&arguments, args.session());
         let table = TadocTable::new(function, arguments.shown_first(), Arc::clone(&self.cache));
         Ok(Arc::new(table.with_version(arguments.version())))
     }

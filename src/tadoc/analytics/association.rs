@@ -19,8 +19,8 @@
 //! number of words in all windows. Windows may overlap, so O can exceed `word_count`; a cell is never
 //! below 0.
 //!
-//! [`keyness`] compares two corpora: the log-likelihood as Rayson and Garside, "Comparing corpora using
-//! frequency profiling", 2000, with the sign of the difference; and the log ratio of Hardie, "Log ratio:
+//! [`keyness`] compares two corpora: the log-likelihood of the two counts of the word, as Rayson and
+//! Garside, "Comparing corpora using frequency profiling", 2000, with the sign of the difference; and the log ratio of Hardie, "Log ratio:
 //! an informal introduction", 2014: the binary logarithm of the ratio of relative frequencies, where a
 //! count of 0 is taken as 0.5.
 
@@ -127,7 +127,9 @@ pub fn keyness(counts: [u64; 2], sizes: [u64; 2]) -> (f64, f64) {
     if size == 0.0 || reference_size == 0.0 {
         return (0.0, 0.0);
     }
-    let score = signed_log_likelihood([[count, reference], [size, reference_size]]);
+    let share = (count + reference) / (size + reference_size);
+    let ratio = cell(count, size * share) + cell(reference, reference_size * share);
+    let score = 2.0 * ratio.max(0.0) * if count < size * share { -1.0 } else { 1.0 };
     let rate = |count: f64, size: f64| if count == 0.0 { 0.5 / size } else { count / size };
     (score, (rate(count, size) / rate(reference, reference_size)).log2())
 }
@@ -136,10 +138,6 @@ pub fn keyness(counts: [u64; 2], sizes: [u64; 2]) -> (f64, f64) {
 /// It is negative if the word is relatively rarer in the first part.
 fn signed_log_likelihood([counts, sizes]: [[f64; 2]; 2]) -> f64 {
     let (all, total) = (counts[0] + counts[1], sizes[0] + sizes[1]);
-    let cell = |observed: f64, expected: f64| match observed > 0.0 && expected > 0.0 {
-        true => observed * (observed / expected).ln(),
-        false => 0.0,
-    };
     let both = |part: usize| {
         let expected = sizes[part] * all / total;
         let others = (sizes[part] - counts[part]).max(0.0);
@@ -147,6 +145,14 @@ fn signed_log_likelihood([counts, sizes]: [[f64; 2]; 2]) -> f64 {
     };
     let ratio = 2.0 * (both(0) + both(1)).max(0.0);
     if counts[0] * total < sizes[0] * all { -ratio } else { ratio }
+}
+
+/// Returns the part of a cell of a table in a log-likelihood.
+fn cell(observed: f64, expected: f64) -> f64 {
+    match observed > 0.0 && expected > 0.0 {
+        true => observed * (observed / expected).ln(),
+        false => 0.0,
+    }
 }
 
 #[cfg(test)]

@@ -45,6 +45,9 @@ pub(super) const CALLS: &[(&str, &str, &str)] = &[
         "(doc_id + byte_offset) * line_number + octet_length(before) - octet_length(after)",
         "doc_id, line_number",
     ),
+    ("collocates(@, 'of')", "octet_length(word) * count + corpus_count", ""),
+    ("cooccurrence(@, word => 'of')", "octet_length(word2) * count", "word1, word2"),
+    ("keyness(@, @)", "octet_length(word) * count - reference_count", ""),
     ("corpus_info(@)", "octet_length(value)", ""),
     ("corpus_verify(@)", "coalesce(\"offset\", 0)", ""),
 ];

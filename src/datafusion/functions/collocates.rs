@@ -1,0 +1,174 @@
+//! The function `collocates(corpus, query [, left] [, right] [, measure] [, min_count] [, fold])`: the
+//! words that stand near the hits of a query, and how strongly they belong to it.
+//!
+//! The neighbours of each hit are walked in the grammar, so the cost is that of the hits, not of all
+//! pairs of words. How often a word occurs in the corpus is known from the vocabulary. Formulas and
+//! sources of the measures are in `tadoc::analytics::Measure`.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::Float64Array;
+use datafusion::error::Result;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::neighbours::count_near;
+use super::searching::QueryText;
+use super::sequence_rows::length;
+use super::strings::{fold_of, int64, views};
+use crate::errors::datafusion_error;
+use crate::scan::function::{Definition, TableFunction};
+use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
+use crate::scan::{Execution, Scan};
+use crate::source::LoadedCorpus;
+use tadoc::analytics::{Company, Fold, Measure, WordCounts};
+use tadoc::query::Window;
+
+/// Default number of words on each side.
+const DEFAULT_SPAN: usize = 5;
+
+/// The function `collocates` in SQL.
+pub(super) static DEFINITION: Definition = Definition {
+    signature: Signature {
+        name: "collocates",
+        arguments: &[
+            signature::CORPUS,
+            signature::QUERY,
+            signature::optional("left", ArgumentKind::Integer, "5", "words before a match"),
+            signature::optional("right", ArgumentKind::Integer, "5", "words behind a match"),
+            signature::optional(
+                "measure",
+                ArgumentKind::Text,
+                "'logdice'",
+                "'logdice', 'mi', 't' or 'll' (log-likelihood)",
+            ),
+            signature::optional("min_count", ArgumentKind::Integer, "1", "leave out rarer words"),
+            signature::FOLD,
+            signature::VERSION,
+        ],
+        columns: &[
+            signature::column("word", ColumnKind::Text, "the word, in lower case where folded"),
+            signature::column("count", ColumnKind::Integer, "how often it stands near a match"),
+            signature::column("corpus_count", ColumnKind::Integer, "how often it occurs at all"),
+            signature::column("score", ColumnKind::Number, "strength by the measure"),
+        ],
+        summary: "the words near the matches of a query, those that belong to it most first",
+    },
+    bind: |arguments, _| {
+        let is_folded = arguments.boolean("fold");
+        Arc::new(Collocates {
+            query: QueryText::new(arguments.text("query"), is_folded),
+            window: Window {
+                left: length(arguments.integer("left"), DEFAULT_SPAN),
+                right: length(arguments.integer("right"), DEFAULT_SPAN),
+            },
+            measure: arguments.text("measure").to_owned(),
+            min_count: arguments.integer("min_count").unwrap_or(1),
+            fold: fold_of(is_folded),
+        })
+    },
+};
+
+#[derive(Debug)]
+struct Collocates {
+    query: QueryText,
+    window: Window,
+    /// The argument `measure`; empty if it was omitted.
+    measure: String,
+    min_count: u64,
+    fold: Fold,
+}
+
+/// A row.
+struct Collocate {
+    word: String,
+    count: u64,
+    corpus_count: u64,
+    score: f64,
+}
+
+impl TableFunction for Collocates {
+    fn signature(&self) -> &'static Signature {
+        &DEFINITION.signature
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        let mut arguments = self.query.shown();
+        let measure = self.measure().map_or_else(|_| self.measure.clone(), |m| m.as_str().into());
+        arguments.extend([
+            ("left", self.window.left.to_string()),
+            ("right", self.window.right.to_string()),
+            ("measure", measure),
+            ("min_count", self.min_count.to_string()),
+        ]);
+        arguments
+    }
+
+    fn prepare(&self, scan: &Scan) -> Result<()> {
+        let query = self.query.parse(scan);
+        query.map_err(|error| self.signature().error(error))?;
+        self.measure().map(drop)
+    }
+
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        vec![scan.device()]
+    }
+
+    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
+        async move {
+            // Words are counted in all segments, also in those without a hit.
+            let loaded = run.load().await?;
+            run.blocking(move |run| self.send_rows(run, &loaded)).await
+        }
+        .boxed()
+    }
+}
+
+impl Collocates {
+    fn measure(&self) -> Result<Measure> {
+        match self.measure.as_str() {
+            "" => Ok(Measure::default()),
+            name => name.parse().map_err(|error| self.signature().error(error)),
+        }
+    }
+
+    fn send_rows(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
+        let Some(rows) = self.rows(&run, loaded)? else { return Ok(()) };
+        for rows in rows.chunks(run.output.batch_size()) {
+            let more = run.send(rows.len(), |column| match column {
+                0 => Ok(views(rows.iter().map(|row| row.word.as_str()))),
+                1 => int64(rows.iter().map(|row| row.count)),
+                2 => int64(rows.iter().map(|row| row.corpus_count)),
+                _ => Ok(Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| row.score)))),
+            })?;
+            if !more {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the rows in order: the highest score first, equal ones in byte order of the word.
+    /// Returns `None` if the reader has left.
+    fn rows(&self, run: &Execution, loaded: &LoadedCorpus) -> Result<Option<Vec<Collocate>>> {
+        let query = self.query.parse(&run.scan).map_err(datafusion_error)?;
+        let measure = self.measure()?;
+        let Some(near) = count_near(run, loaded, &query, self.window)? else { return Ok(None) };
+        let vocabulary = loaded.vocabulary(self.fold)?;
+        let counted = WordCounts::with_vocabulary(Arc::clone(&vocabulary));
+        let counted = counted.map_err(datafusion_error)?;
+        let total = counted.counts().iter().fold(0, |sum: u64, &count| sum.saturating_add(count));
+        let by_word = near.by_word(&loaded.corpus, self.fold).into_iter();
+        let rows = by_word.filter(|(_, count)| *count >= self.min_count).map(|(word, together)| {
+            // A word of a window is always one of the vocabulary.
+            let word_count = vocabulary.row_of(&word).map_or(together, |row| counted.count(row));
+            let (hits, near) = (near.num_hits(), near.num_words());
+            let score = measure.score(&Company { together, hits, near, word_count, total });
+            Collocate { word, count: together, corpus_count: word_count, score }
+        });
+        let mut rows: Vec<Collocate> = rows.collect();
+        // The sort is stable, and the words ascend.
+        rows.sort_by(|a, b| b.score.total_cmp(&a.score));
+        Ok(Some(rows))
+    }
+}

@@ -17,14 +17,21 @@ const AMPLE: u64 = 1 << 30;
 const WAYS: [Traversal; 4] =
     [Traversal::Auto, Traversal::TopDown, Traversal::BottomUp, Traversal::TokenScan];
 
-/// Returns the folded words of `case`, and the words of its folded text.
-fn both(case: &Case) -> [Arc<Vocabulary>; 2] {
+/// Returns folds of each kind.
+fn folds() -> impl Strategy<Value = Fold> {
+    let names = ["case", "accents", "case,accents", "stem:english", "accents,stem:french"];
+    prop::sample::select(names.map(|name| name.parse().unwrap()).to_vec())
+}
+
+/// Returns the words of `case` after `fold`, and the words of its text after `fold`.
+fn both(case: &Case, fold: Fold) -> [Arc<Vocabulary>; 2] {
     let docs = case.plain.words.iter().map(|words| {
-        let folded: Vec<String> = words.iter().map(|word| word.text.to_lowercase()).collect();
+        let folded: Vec<String> =
+            words.iter().map(|word| fold.text(&word.text).into_owned()).collect();
         folded.join(" ").into_bytes()
     });
     let plain = scrambled::case_of(TokenizerProfile::Whitespace, docs.collect(), 7);
-    let folded = Vocabulary::new(&case.corpus).unwrap().folded(Fold::Case).unwrap();
+    let folded = Vocabulary::new(&case.corpus).unwrap().folded(fold).unwrap();
     [Arc::new(folded), Arc::new(Vocabulary::new(&plain.corpus).unwrap())]
 }
 
@@ -50,9 +57,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(600))]
 
     #[test]
-    fn words_are_folded(recipe in recipes(), picks in any::<u8>()) {
+    fn words_are_folded(recipe in recipes(), fold in folds(), picks in any::<u8>()) {
         let case = recipe.cook();
-        let both = both(&case);
+        let both = both(&case, fold);
         let num_docs = case.plain.docs.len() as u64;
         let docs: Vec<u64> = (0..num_docs).filter(|doc| picks >> doc & 1 == 1).collect();
         let docs = DocSelection::list(docs).unwrap();
@@ -74,9 +81,9 @@ proptest! {
     }
 
     #[test]
-    fn documents_are_folded(recipe in recipes()) {
+    fn documents_are_folded(recipe in recipes(), fold in folds()) {
         let case = recipe.cook();
-        let both = both(&case);
+        let both = both(&case, fold);
         for way in WAYS {
             agree(&both, |words| {
                 let index = InvertedIndex::with_vocabulary(words, way).unwrap();
@@ -104,10 +111,11 @@ proptest! {
     #[test]
     fn sequences_are_folded(
         recipe in recipes(),
+        fold in folds(),
         n in prop::sample::select(vec![1, 2, 3, 8, 33]),
     ) {
         let case = recipe.cook();
-        let both = both(&case);
+        let both = both(&case, fold);
         for way in WAYS {
             agree(&both, |words| {
                 let counts = SequenceCounts::with_vocabulary(words, n, way, AMPLE).unwrap();
@@ -149,13 +157,13 @@ fn many_words_are_folded() {
         .map(|doc| (0..1000).map(|at| word(doc * 617 + at)).collect::<String>().into_bytes())
         .collect();
     let case = scrambled::case_of(TokenizerProfile::Word, docs, 3);
-    let both = both(&case);
+    let both = both(&case, Fold::CASE);
     agree(&both, |words| {
         let counts = WordCounts::with_vocabulary(words).unwrap();
         counts.iter().map(|(word, count)| (word.to_owned(), count)).collect::<Vec<_>>()
     });
     let [folded, plain] = both;
-    assert!(plain.folded(Fold::None).unwrap().folded_words().is_none());
+    assert!(plain.folded(Fold::NONE).unwrap().folded_words().is_none());
     let words = folded.folded_words().unwrap();
     assert_eq!(words.num_words() as usize, folded.len());
     assert!(folded.memory_bytes() >= words.memory_bytes() + 12 * folded.len());

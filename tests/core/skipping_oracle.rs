@@ -14,7 +14,7 @@ use tadoc::query::{
 };
 use tadoc::read::extract;
 use tadoc::segment::Segment;
-use tadoc::text::{Dictionary, Fold, TokenizerProfile};
+use tadoc::text::{Dictionary, TokenizerProfile};
 use testkit::documents::{PROFILES, compress, numbered, options, path_of};
 
 const WORDS: [&str; 9] = ["the", "of", "power", "Power", "loss", "storm", "plant", "é", "x1"];
@@ -130,13 +130,13 @@ proptest! {
         texts in texts(),
         block_bytes in select(&[1usize, 7, 20, 60, 1 << 20][..]),
         profile in select(&PROFILES[..]),
-        fold in select(&[Fold::None, Fold::Case][..]),
+        fold in select(&["none", "case", "accents", "accents,stem:english"][..]),
         queries in subsequence(&QUERIES[..], 5),
     ) {
         let opened = Opened::new(profile, &texts, block_bytes);
         let all = &opened.all;
         for text in queries {
-            let query = Query::parse(profile, text).unwrap().folded(fold).unwrap();
+            let query = Query::parse(profile, text).unwrap().folded(fold.parse().unwrap()).unwrap();
             let some = opened.some(&segments_for_query(&query, &opened.words()));
             prop_assert_eq!(some.num_docs(), all.num_docs());
             let hits = search(all, &query, None).unwrap();

@@ -6,6 +6,7 @@
 //! empty.tadoc            no document
 //! parts.tadoc            three documents cut into many segments, one of them inside
 //! shelf/{a,b}.tadoc      two corpora beside a file that is not a corpus
+//! folds.tadoc            four documents whose words have accents, cases and endings, in two segments
 //! mixed/{word,space}.tadoc   two tokenizers
 //! damaged.tadoc          plays.tadoc with one flipped bit in its dictionary
 //! short.tadoc            plays.tadoc without its second half
@@ -38,6 +39,14 @@ pub const PLAYS: [(&str, &[u8]); 5] = [
     ("tempest.txt", b"We are such stuff as dreams are made on; to be, or to sleep."),
 ];
 
+/// Names and texts of the documents of `folds.tadoc`.
+const FOLDS: [(&str, &str); 4] = [
+    ("de.txt", "Die Straße, das Haus, die Häuser; eine STRASSE, Strassen"),
+    ("en.txt", "Connection, connections and CONNECTED: a naïve search searched"),
+    ("fr.txt", "le _château_ et Châteaux, un café mangé et mangées"),
+    ("pl.txt", "Łódź lodz Søren soren Æon aeon chateau"),
+];
+
 /// Writes a corpus of `documents`.
 pub fn write_corpus(path: &Path, options: IngestOptions, documents: &[(&str, &[u8])]) {
     let mut builder = CorpusBuilder::new(Vec::new(), options).unwrap();
@@ -68,6 +77,9 @@ pub fn write_all(dir: &Path) {
     write_corpus(&dir.join("shelf/b.tadoc"), default(), &[("c", b"green blue")]);
     fs::write(dir.join("shelf/notes.md"), "no corpus").unwrap();
     fs::write(dir.join("nothing/notes.md"), "no corpus").unwrap();
+    let folds = FOLDS.map(|(name, text)| (name, text.as_bytes()));
+    let blocks = IngestOptions { block_bytes: 120, ..default() };
+    write_corpus(&dir.join("folds.tadoc"), blocks, &folds);
     write_corpus(&dir.join("mixed/word.tadoc"), default(), &[("w", b"it's")]);
     let whitespace = IngestOptions { profile: TokenizerProfile::Whitespace, ..default() };
     write_corpus(&dir.join("mixed/space.tadoc"), whitespace, &[("s", b"it's")]);

@@ -15,7 +15,7 @@ use futures::future::BoxFuture;
 use super::neighbours::count_near;
 use super::searching::QueryText;
 use super::sequence_rows::length;
-use super::strings::{fold_of, int64, views};
+use super::strings::{int64, views};
 use crate::errors::datafusion_error;
 use crate::scan::function::{Definition, TableFunction};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
@@ -55,16 +55,16 @@ pub(super) static DEFINITION: Definition = Definition {
         summary: "the words near the matches of a query, those that belong to it most first",
     },
     bind: |arguments, _| {
-        let is_folded = arguments.boolean("fold");
+        let fold = arguments.fold("fold");
         Arc::new(Collocates {
-            query: QueryText::new(arguments.text("query"), is_folded),
+            query: QueryText::new(arguments.text("query"), fold),
             window: Window {
                 left: length(arguments.integer("left"), DEFAULT_SPAN),
                 right: length(arguments.integer("right"), DEFAULT_SPAN),
             },
             measure: arguments.text("measure").to_owned(),
             min_count: arguments.integer("min_count").unwrap_or(1),
-            fold: fold_of(is_folded),
+            fold,
         })
     },
 };

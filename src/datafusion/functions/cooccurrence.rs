@@ -19,7 +19,7 @@ use super::neighbours::count_near;
 use super::sequence_rows::{
     COUNT, MadeRows, check_at_least, length, note_rows, send_part, send_share, task_memory_bytes,
 };
-use super::strings::{fold_of, int64, shown_fold, views};
+use super::strings::{int64, shown_fold, views};
 use super::traversals::shown_choice;
 use crate::errors::datafusion_error;
 use crate::placement::{self, Task};
@@ -69,7 +69,7 @@ pub(super) static DEFINITION: Definition = Definition {
     bind: |arguments, _| {
         let (window, min_count) = (arguments.integer("window"), arguments.integer("min_count"));
         let word = Some(arguments.text("word")).filter(|word| !word.is_empty());
-        Arc::new(Cooccurrence::new(window, min_count, arguments.boolean("fold"), word))
+        Arc::new(Cooccurrence::new(window, min_count, arguments.fold("fold"), word))
     },
 };
 
@@ -83,14 +83,8 @@ pub(crate) struct Cooccurrence {
 }
 
 impl Cooccurrence {
-    fn new(
-        window: Option<u64>,
-        min_count: Option<u64>,
-        is_folded: bool,
-        word: Option<&str>,
-    ) -> Self {
+    fn new(window: Option<u64>, min_count: Option<u64>, fold: Fold, word: Option<&str>) -> Self {
         let (window, min_count) = (length(window, 5), min_count.unwrap_or(1));
-        let fold = fold_of(is_folded);
         let word = word.map(|word| fold.text(word).into_owned());
         Self { window, min_count, fold, word }
     }
@@ -137,7 +131,7 @@ impl TableFunction for Cooccurrence {
         if self.word.is_some() {
             return Err("the pairs of one word are counted at its places");
         }
-        Ok(Task::Cooccurrence { window: self.window, is_folded: self.fold != Fold::None })
+        Ok(Task::Cooccurrence { window: self.window, fold: self.fold })
     }
 
     fn uses(&self, _scan: &Scan) -> Uses {
@@ -230,7 +224,7 @@ impl Cooccurrence {
 
     fn send_pairs(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let memory_bytes = task_memory_bytes(&run);
-        let (vocabulary, words) = (loaded.vocabulary(self.fold)?, loaded.words(self.fold)?);
+        let (vocabulary, words) = (loaded.vocabulary(self.fold)?, &loaded.words(self.fold)?);
         let (scan, traversal) = (run.scan.clone(), run.scan.options.traversal);
         let passing = |found: &Cooccurrences, rows: Range<usize>| {
             MadeRows::passing(&scan, rows, |column, rows| match column {

@@ -18,7 +18,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::doc_rows::{DOC_ID, num_partitions, selected_documents, term_vectors, terms_task};
-use super::strings::{fold_of, int64, int64_lists, shown_fold};
+use super::strings::{int64, int64_lists, shown_fold};
 use super::traversals::shown_choices;
 use crate::errors::datafusion_error;
 use crate::placement::Task;
@@ -49,7 +49,7 @@ pub(super) static DEFINITION: Definition = Definition {
         ],
         summary: "a sparse matrix of documents and words, one row a document",
     },
-    bind: |arguments, _| Arc::new(DocTermMatrix::new(arguments.boolean("fold"))),
+    bind: |arguments, _| Arc::new(DocTermMatrix::new(arguments.fold("fold"))),
 };
 
 #[derive(Debug)]
@@ -58,8 +58,8 @@ pub(crate) struct DocTermMatrix {
 }
 
 impl DocTermMatrix {
-    pub(crate) fn new(is_folded: bool) -> Self {
-        Self { fold: fold_of(is_folded) }
+    pub(crate) fn new(fold: Fold) -> Self {
+        Self { fold }
     }
 }
 

@@ -21,14 +21,13 @@ use futures::future::BoxFuture;
 use super::doc_rows::{DOC_ID, num_partitions, paths, range_of};
 use super::searching::{NumHits, finished, sought_documents};
 use super::sequence_rows::length;
-use super::strings::{Texts, fold_of, int64, shown_fold};
+use super::strings::{Texts, int64};
 use crate::errors::datafusion_error;
 use crate::scan::batch_rows::batch_bytes;
 use crate::scan::function::{Definition, Merge, TableFunction};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::scan::{Execution, Scan, selected};
 use crate::source::{LoadedCorpus, Sought};
-use tadoc::analytics::Fold;
 use tadoc::query::{
     GrepLine, GrepOptions, LineExpression, LinePattern, SearchOptions, TextPattern,
     documents_for_demands, grep_documents,
@@ -87,8 +86,8 @@ pub(super) static DEFINITION: Definition = Definition {
         summary: "every line that matches a regular expression, in order of document and line",
     },
     bind: |arguments, _| {
-        let (context, is_folded) = (arguments.integer("context"), arguments.boolean("fold"));
-        Arc::new(Grep::new(arguments.text("pattern"), context, is_folded))
+        let (context, is_any_case) = (arguments.integer("context"), arguments.boolean("fold"));
+        Arc::new(Grep::new(arguments.text("pattern"), context, is_any_case))
     },
 };
 
@@ -96,17 +95,17 @@ pub(super) static DEFINITION: Definition = Definition {
 pub(crate) struct Grep {
     pattern: String,
     context: usize,
-    fold: Fold,
+    is_any_case: bool,
 }
 
 impl Grep {
-    pub(crate) fn new(pattern: &str, context: Option<u64>, is_folded: bool) -> Self {
+    pub(crate) fn new(pattern: &str, context: Option<u64>, is_any_case: bool) -> Self {
         let (pattern, context) = (pattern.to_owned(), length(context, 0));
-        Self { pattern, context, fold: fold_of(is_folded) }
+        Self { pattern, context, is_any_case }
     }
 
     fn pattern(&self) -> tadoc::Result<LinePattern> {
-        let is_any_case = self.fold != Fold::None;
+        let is_any_case = self.is_any_case;
         LinePattern::new(&LineExpression {
             source: &self.pattern,
             is_any_case,
@@ -123,7 +122,7 @@ impl TableFunction for Grep {
     fn arguments(&self) -> Vec<(&'static str, String)> {
         let mut arguments = vec![("pattern", self.pattern.clone())];
         arguments.extend((self.context > 0).then(|| ("context", self.context.to_string())));
-        arguments.extend(shown_fold(self.fold));
+        arguments.extend(self.is_any_case.then(|| ("fold", "true".to_owned())));
         arguments
     }
 

@@ -15,7 +15,7 @@ use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::strings::{fold_of, int64, lists, shown_fold};
+use super::strings::{int64, lists, shown_fold};
 use super::traversals::{record_sweep, shown_choices};
 use super::word_rows::{Rows, WORD, for_each_selected, num_words};
 use crate::errors::datafusion_error;
@@ -45,7 +45,7 @@ pub(super) static DEFINITION: Definition = Definition {
         ],
         summary: "the documents of each word, in byte order of word",
     },
-    bind: |arguments, _| Arc::new(InvertedIndex::new(arguments.boolean("fold"))),
+    bind: |arguments, _| Arc::new(InvertedIndex::new(arguments.fold("fold"))),
 };
 
 #[derive(Debug, Clone)]
@@ -54,8 +54,8 @@ pub(crate) struct InvertedIndex {
 }
 
 impl InvertedIndex {
-    pub(crate) fn new(is_folded: bool) -> Self {
-        Self { fold: fold_of(is_folded) }
+    pub(crate) fn new(fold: Fold) -> Self {
+        Self { fold }
     }
 }
 
@@ -82,7 +82,7 @@ impl TableFunction for InvertedIndex {
 
     fn device_task(&self, scan: &Scan) -> std::result::Result<Task, &'static str> {
         match needs_lists(scan) {
-            true => Ok(Task::InvertedIndex { is_folded: self.fold != Fold::None }),
+            true => Ok(Task::InvertedIndex { fold: self.fold }),
             false => Err("no documents are asked for"),
         }
     }
@@ -133,7 +133,7 @@ fn send_rows(mut run: Execution, loaded: &LoadedCorpus, fold: Fold) -> Result<()
     let build = || build(&run, loaded, fold, &reservation);
     let index = needs_lists(&run.scan).then(build).transpose()?;
     reservation.try_resize(index.as_ref().map_or(0, analytics::InvertedIndex::memory_bytes))?;
-    let words = loaded.words(fold)?;
+    let words = &loaded.words(fold)?;
     let num_docs = |row| index.as_ref().map_or(0, |index| index.num_docs(row) as u64);
     let doc_counts = |rows: &Rows| int64(rows.iter().map(num_docs));
     for_each_selected(&mut run, words, doc_counts, |run, words, rows| {

@@ -27,6 +27,7 @@ use crate::scan::function::{Definition, Merge, TableFunction};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
+use tadoc::analytics::Fold;
 use tadoc::query::{
     Context, ContextBatch, ContextForm, ContextWords, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES,
     SearchOptions, kwic_segments,
@@ -48,7 +49,7 @@ pub(super) static DEFINITION: Definition = Definition {
                 "8",
                 "words on each side, at most 64 KiB",
             ),
-            signature::ANY_CASE,
+            signature::QUERY_FOLD,
             signature::optional(
                 "blanks",
                 ArgumentKind::Text,
@@ -77,8 +78,8 @@ pub(super) static DEFINITION: Definition = Definition {
         summary: "every match in its context, in order of document and offset",
     },
     bind: |arguments, _| {
-        let (width, is_folded) = (arguments.integer("width"), arguments.boolean("fold"));
-        Arc::new(Kwic::new(arguments.text("query"), width, is_folded, arguments.text("blanks")))
+        let (width, fold) = (arguments.integer("width"), arguments.fold("fold"));
+        Arc::new(Kwic::new(arguments.text("query"), width, fold, arguments.text("blanks")))
     },
 };
 
@@ -98,9 +99,9 @@ enum Blanks {
 }
 
 impl Kwic {
-    fn new(query: &str, width: Option<u64>, is_folded: bool, blanks: &str) -> Self {
+    fn new(query: &str, width: Option<u64>, fold: Fold, blanks: &str) -> Self {
         let width = length(width, DEFAULT_KWIC_WIDTH);
-        Self { query: QueryText::new(query, is_folded), width, blanks: blanks.to_owned() }
+        Self { query: QueryText::new(query, fold), width, blanks: blanks.to_owned() }
     }
 
     fn blanks(&self) -> Result<Blanks> {

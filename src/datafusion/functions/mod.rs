@@ -218,8 +218,8 @@ mod tests {
                 name => name,
             };
             let text = std::fs::read_to_string(folder.join(format!("{file}.rs"))).unwrap();
-            let names =
-                ["text", "integer", "boolean", "number"].map(|kind| format!("arguments.{kind}(\""));
+            let names = ["text", "integer", "boolean", "fold", "number"]
+                .map(|kind| format!("arguments.{kind}(\""));
             for name in names.iter().flat_map(|call| text.split(call.as_str()).skip(1)) {
                 let name = name.split('"').next().unwrap();
                 assert!(signature.arguments.iter().any(|a| a.name == name), "{file}: {name}");

@@ -42,7 +42,7 @@ pub(super) static DEFINITION: Definition = Definition {
                 "0.75",
                 "how much long documents lose, up to 1",
             ),
-            signature::ANY_CASE,
+            signature::QUERY_FOLD,
             signature::VERSION,
         ],
         columns: &[
@@ -59,7 +59,7 @@ pub(super) static DEFINITION: Definition = Definition {
             k1: arguments.number("k1").unwrap_or(defaults.k1),
             b: arguments.number("b").unwrap_or(defaults.b),
         };
-        let query = QueryText::new(arguments.text("query"), arguments.boolean("fold"));
+        let query = QueryText::new(arguments.text("query"), arguments.fold("fold"));
         Arc::new(Rank { query, options })
     },
 };

@@ -22,7 +22,7 @@ use super::sequence_rows::{
     task_memory_bytes,
 };
 use super::sequence_texts::{sequence_texts, texts_of_rows};
-use super::strings::{fold_of, int64, shown_fold};
+use super::strings::{int64, shown_fold};
 use super::traversals::shown_choice;
 use crate::errors::{core_error, datafusion_error};
 use crate::placement::{self, Task};
@@ -56,7 +56,7 @@ pub(super) static DEFINITION: Definition = Definition {
         summary: "the documents of each sequence of n words, those that repeat it most first",
     },
     bind: |arguments, _| {
-        Arc::new(RankedInvertedIndex::new(arguments.integer("n"), arguments.boolean("fold")))
+        Arc::new(RankedInvertedIndex::new(arguments.integer("n"), arguments.fold("fold")))
     },
 };
 
@@ -67,8 +67,8 @@ pub(crate) struct RankedInvertedIndex {
 }
 
 impl RankedInvertedIndex {
-    pub(crate) fn new(num_words: Option<u64>, is_folded: bool) -> Self {
-        Self { num_words: length(num_words, 3), fold: fold_of(is_folded) }
+    pub(crate) fn new(num_words: Option<u64>, fold: Fold) -> Self {
+        Self { num_words: length(num_words, 3), fold }
     }
 }
 
@@ -99,13 +99,13 @@ impl TableFunction for RankedInvertedIndex {
     }
 
     fn can_spread(&self) -> bool {
-        self.fold == Fold::None
+        self.fold == Fold::NONE
     }
 
     fn device_task(&self, scan: &Scan) -> std::result::Result<Task, &'static str> {
         let is_part = scan.is_filtered() && !ranks_matter(scan);
-        let (num_words, is_folded) = (self.num_words, self.fold != Fold::None);
-        Ok(Task::RankedInvertedIndex { num_words, is_folded, is_part })
+        let (num_words, fold) = (self.num_words, self.fold);
+        Ok(Task::RankedInvertedIndex { num_words, fold, is_part })
     }
 
     fn uses(&self, _scan: &Scan) -> Uses {
@@ -123,7 +123,7 @@ impl TableFunction for RankedInvertedIndex {
 
     fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
         let num_words = Some(self.num_words as u64);
-        let counts = SequenceCount::new(num_words, true, self.fold != Fold::None);
+        let counts = SequenceCount::new(num_words, true, self.fold);
         let columns = ["sequence", DOC_ID, COUNT];
         if !rows.scan().uses(RANK) {
             return rows.of_documents(Arc::new(counts), &columns);
@@ -147,8 +147,8 @@ impl TableFunction for RankedInvertedIndex {
 
 fn send_rows(mut run: Execution, loaded: &LoadedCorpus, asked: &RankedInvertedIndex) -> Result<()> {
     let &RankedInvertedIndex { num_words, fold } = asked;
-    let (vocabulary, words) = (loaded.vocabulary(fold)?, loaded.words(fold)?);
-    if fold == Fold::None && run.scan.placement.is_on_device() {
+    let (vocabulary, words) = (loaded.vocabulary(fold)?, &loaded.words(fold)?);
+    if fold == Fold::NONE && run.scan.placement.is_on_device() {
         let rank = || {
             let docs = documents(&run, loaded)?;
             placement::ranked_table(&run, &vocabulary, &docs, num_words)
@@ -174,7 +174,7 @@ fn send_rows(mut run: Execution, loaded: &LoadedCorpus, asked: &RankedInvertedIn
     let docs = documents(&run, loaded)?;
     let (memory_bytes, traversal) = (task_memory_bytes(&run), run.scan.options.traversal);
     let on_device = match fold {
-        Fold::None => None,
+        Fold::NONE => None,
         _ => placement::ranked_inverted_index(&run, &vocabulary, &docs, num_words)?,
     };
     let reservation = run.reservation("RankedInvertedIndex");

@@ -14,7 +14,7 @@ use futures::future::BoxFuture;
 use super::sequence_rows::{
     COUNT, check_at_least, for_each_passing, length, task_memory_bytes, texts,
 };
-use super::strings::{fold_of, int64, shown_fold};
+use super::strings::{int64, shown_fold};
 use crate::errors::datafusion_error;
 use crate::scan::function::{Definition, TableFunction};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
@@ -60,7 +60,7 @@ pub(super) static DEFINITION: Definition = Definition {
     bind: |arguments, _| {
         let (min_words, min_count) =
             (arguments.integer("min_words"), arguments.integer("min_count"));
-        Arc::new(RepeatedPhrases::new(min_words, min_count, arguments.boolean("fold")))
+        Arc::new(RepeatedPhrases::new(min_words, min_count, arguments.fold("fold")))
     },
 };
 
@@ -72,9 +72,9 @@ pub(crate) struct RepeatedPhrases {
 }
 
 impl RepeatedPhrases {
-    pub(crate) fn new(min_words: Option<u64>, min_count: Option<u64>, is_folded: bool) -> Self {
+    pub(crate) fn new(min_words: Option<u64>, min_count: Option<u64>, fold: Fold) -> Self {
         let (min_words, min_count) = (length(min_words, 8), min_count.unwrap_or(2));
-        Self { min_words, min_count, fold: fold_of(is_folded) }
+        Self { min_words, min_count, fold }
     }
 }
 

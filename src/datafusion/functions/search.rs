@@ -27,6 +27,7 @@ use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
 use datafusion::arrow::array::StringViewBuilder;
+use tadoc::analytics::Fold;
 use tadoc::query::{Hit, LineCounter, SearchOptions, search_segments};
 
 const DOC_ID: usize = 0;
@@ -50,7 +51,7 @@ pub(super) static DEFINITION: Definition = Definition {
                 "NULL",
                 "search this document only",
             ),
-            signature::ANY_CASE,
+            signature::QUERY_FOLD,
             signature::VERSION,
         ],
         columns: &[
@@ -73,8 +74,8 @@ pub(super) static DEFINITION: Definition = Definition {
         summary: "every place of a word or a phrase, in order of document and offset",
     },
     bind: |arguments, _| {
-        let (doc_id, is_folded) = (arguments.integer("doc_id"), arguments.boolean("fold"));
-        Arc::new(Search::new(arguments.text("query"), doc_id, is_folded))
+        let (doc_id, fold) = (arguments.integer("doc_id"), arguments.fold("fold"));
+        Arc::new(Search::new(arguments.text("query"), doc_id, fold))
     },
 };
 
@@ -85,8 +86,8 @@ pub(crate) struct Search {
 }
 
 impl Search {
-    pub(crate) fn new(query: &str, doc_id: Option<u64>, is_folded: bool) -> Self {
-        Self { query: QueryText::new(query, is_folded), doc_id }
+    pub(crate) fn new(query: &str, doc_id: Option<u64>, fold: Fold) -> Self {
+        Self { query: QueryText::new(query, fold), doc_id }
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use datafusion::error::Result;
 
 use super::doc_rows::{num_partitions, passing_documents, selected_documents};
-use super::strings::{fold_of, int64, shown_fold};
+use super::strings::{int64, shown_fold};
 use crate::errors::{datafusion_error, task_error};
 use crate::scan::{Execution, Scan};
 use crate::source::{LoadedCorpus, Sought};
@@ -24,8 +24,8 @@ pub(super) struct QueryText {
 }
 
 impl QueryText {
-    pub(super) fn new(text: &str, is_folded: bool) -> Self {
-        Self { text: text.to_owned(), fold: fold_of(is_folded) }
+    pub(super) fn new(text: &str, fold: Fold) -> Self {
+        Self { text: text.to_owned(), fold }
     }
 
     pub(super) fn parse(&self, scan: &Scan) -> tadoc::Result<Query> {

@@ -22,7 +22,7 @@ use super::sequence_rows::{
     send_in_order, send_part, send_share, task_memory_bytes,
 };
 use super::sequence_texts::{sequence_texts, texts_of_rows};
-use super::strings::{fold_of, int64, shown_fold};
+use super::strings::{int64, shown_fold};
 use super::traversals::{SWEEP, shown_choice};
 use crate::errors::datafusion_error;
 use crate::placement::{self, Task};
@@ -66,8 +66,8 @@ pub(super) static DEFINITION: Definition = Definition {
         summary: "how often each sequence of n words occurs, ascending by word",
     },
     bind: |arguments, _| {
-        let (by_doc, is_folded) = (arguments.boolean("by_doc"), arguments.boolean("fold"));
-        Arc::new(SequenceCount::new(arguments.integer("n"), by_doc, is_folded))
+        let (by_doc, fold) = (arguments.boolean("by_doc"), arguments.fold("fold"));
+        Arc::new(SequenceCount::new(arguments.integer("n"), by_doc, fold))
     },
 };
 
@@ -79,8 +79,8 @@ pub(crate) struct SequenceCount {
 }
 
 impl SequenceCount {
-    pub(crate) fn new(num_words: Option<u64>, by_doc: bool, is_folded: bool) -> Self {
-        Self { num_words: length(num_words, 3), by_doc, fold: fold_of(is_folded) }
+    pub(crate) fn new(num_words: Option<u64>, by_doc: bool, fold: Fold) -> Self {
+        Self { num_words: length(num_words, 3), by_doc, fold }
     }
 }
 
@@ -133,9 +133,7 @@ impl TableFunction for SequenceCount {
         match (self.by_doc, self.num_words) {
             (true, _) => Err("there is no kernel for sequences of each document"),
             (false, 1) => Err("words have their counts"),
-            (false, num_words) => {
-                Ok(Task::SequenceCount { num_words, is_folded: self.fold != Fold::None })
-            }
+            (false, num_words) => Ok(Task::SequenceCount { num_words, fold: self.fold }),
         }
     }
 
@@ -184,7 +182,7 @@ enum SequenceRange {
 impl SequenceCount {
     fn send_counts(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let memory_bytes = task_memory_bytes(&run);
-        let (vocabulary, words) = (loaded.vocabulary(self.fold)?, loaded.words(self.fold)?);
+        let (vocabulary, words) = (loaded.vocabulary(self.fold)?, &loaded.words(self.fold)?);
         let (scan, traversal) = (run.scan.clone(), run.scan.options.traversal);
         let text_position = 0;
         let passing = |counts: &SequenceCounts, rows: Range<usize>| {
@@ -245,7 +243,7 @@ impl SequenceCount {
     fn send_by_document(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let docs: Vec<u64> = selected_documents(&run)?.iter().collect();
         let memory_bytes = task_memory_bytes(&run);
-        let (vocabulary, words) = (loaded.vocabulary(self.fold)?, loaded.words(self.fold)?);
+        let (vocabulary, words) = (loaded.vocabulary(self.fold)?, &loaded.words(self.fold)?);
         let (scan, traversal) = (run.scan.clone(), run.scan.options.traversal);
         let traversal = match traversal {
             Traversal::Auto if is_small_part(loaded, docs.len()) => Traversal::TopDown,

@@ -78,14 +78,9 @@ impl Texts {
     }
 }
 
-/// Returns the fold of the argument `fold`.
-pub(super) fn fold_of(is_folded: bool) -> Fold {
-    if is_folded { Fold::Case } else { Fold::None }
-}
-
 /// Returns the argument `fold` for EXPLAIN, if it is not the default.
 pub(super) fn shown_fold(fold: Fold) -> Option<(&'static str, String)> {
-    (fold != Fold::None).then(|| ("fold", "true".to_owned()))
+    (fold != Fold::NONE).then(|| ("fold", fold.to_string()))
 }
 
 /// Builds an `Int64` column of counts.

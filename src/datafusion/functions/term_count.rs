@@ -19,6 +19,7 @@ use crate::scan::function::{Definition, Merge, TableFunction};
 use crate::scan::signature::{self, ColumnKind, Signature};
 use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
+use tadoc::analytics::Fold;
 use tadoc::query;
 use tadoc::query::SearchOptions;
 
@@ -26,7 +27,12 @@ use tadoc::query::SearchOptions;
 pub(super) static DEFINITION: Definition = Definition {
     signature: Signature {
         name: "term_count",
-        arguments: &[signature::CORPUS, signature::QUERY, signature::ANY_CASE, signature::VERSION],
+        arguments: &[
+            signature::CORPUS,
+            signature::QUERY,
+            signature::QUERY_FOLD,
+            signature::VERSION,
+        ],
         columns: &[
             signature::DOC_ID,
             signature::PATH,
@@ -34,9 +40,7 @@ pub(super) static DEFINITION: Definition = Definition {
         ],
         summary: "how often a query matches in each document that has a match",
     },
-    bind: |arguments, _| {
-        Arc::new(TermCount::new(arguments.text("query"), arguments.boolean("fold")))
-    },
+    bind: |arguments, _| Arc::new(TermCount::new(arguments.text("query"), arguments.fold("fold"))),
 };
 
 #[derive(Debug)]
@@ -45,8 +49,8 @@ pub(crate) struct TermCount {
 }
 
 impl TermCount {
-    pub(crate) fn new(query: &str, is_folded: bool) -> Self {
-        Self { query: QueryText::new(query, is_folded) }
+    pub(crate) fn new(query: &str, fold: Fold) -> Self {
+        Self { query: QueryText::new(query, fold) }
     }
 }
 

@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use super::doc_rows::{
     DOC_ID, doc_ids, num_partitions, selected_documents, term_vectors, terms_task, words_at,
 };
-use super::strings::{fold_of, int64, shown_fold};
+use super::strings::{int64, shown_fold};
 use super::traversals::shown_choices;
 use crate::errors::datafusion_error;
 use crate::placement::Task;
@@ -37,7 +37,7 @@ pub(super) static DEFINITION: Definition = Definition {
         summary: "the words of each document; with top, its most frequent ones, these first",
     },
     bind: |arguments, _| {
-        Arc::new(TermVector::new(arguments.integer("top"), arguments.boolean("fold")))
+        Arc::new(TermVector::new(arguments.integer("top"), arguments.fold("fold")))
     },
 };
 
@@ -48,9 +48,9 @@ pub(crate) struct TermVector {
 }
 
 impl TermVector {
-    pub(crate) fn new(top: Option<u64>, is_folded: bool) -> Self {
+    pub(crate) fn new(top: Option<u64>, fold: Fold) -> Self {
         let top = top.map(|top| usize::try_from(top).unwrap_or(usize::MAX));
-        Self { top, fold: fold_of(is_folded) }
+        Self { top, fold }
     }
 }
 
@@ -106,7 +106,7 @@ impl TermVector {
     fn send_rows(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let docs = selected_documents(&run)?;
         let vectors = term_vectors(&run, loaded, self.fold)?;
-        let words = loaded.words(self.fold)?;
+        let words = &loaded.words(self.fold)?;
         let reservation = run.reservation("TermVector");
         let num_counted = run.counter("documents_counted");
         let mut cursor = vectors.cursor(&docs, self.top);

@@ -19,7 +19,7 @@ use super::doc_rows::{
     DOC_ID, doc_ids, new_term_vectors, num_partitions, selected_documents, terms_task, words_at,
 };
 use super::inverted_index::InvertedIndex;
-use super::strings::{fold_of, int64, shown_fold};
+use super::strings::{int64, shown_fold};
 use super::term_vector::TermVector;
 use super::traversals::shown_choices;
 use crate::errors::datafusion_error;
@@ -45,7 +45,7 @@ pub(super) static DEFINITION: Definition = Definition {
         ],
         summary: "how much each word tells about each document; with top, the best ones first",
     },
-    bind: |arguments, _| Arc::new(Tfidf::new(arguments.integer("top"), arguments.boolean("fold"))),
+    bind: |arguments, _| Arc::new(Tfidf::new(arguments.integer("top"), arguments.fold("fold"))),
 };
 
 #[derive(Debug)]
@@ -55,9 +55,9 @@ pub(crate) struct Tfidf {
 }
 
 impl Tfidf {
-    pub(crate) fn new(top: Option<u64>, is_folded: bool) -> Self {
+    pub(crate) fn new(top: Option<u64>, fold: Fold) -> Self {
         let top = top.map(|top| usize::try_from(top).unwrap_or(usize::MAX));
-        Self { top, fold: fold_of(is_folded) }
+        Self { top, fold }
     }
 }
 
@@ -101,11 +101,10 @@ impl TableFunction for Tfidf {
     }
 
     fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
-        let is_folded = self.fold != Fold::None;
-        let words = rows.of_all(Arc::new(InvertedIndex::new(is_folded)), &["word", "doc_count"])?;
+        let words = rows.of_all(Arc::new(InvertedIndex::new(self.fold)), &["word", "doc_count"])?;
         let words = words.aggregate([col("word")], [sum(col("doc_count")).alias("df")])?;
         let words = words.project([col("word").alias("key"), col("df")])?;
-        let counts = TermVector::new(None, is_folded);
+        let counts = TermVector::new(None, self.fold);
         let counts = rows.of_documents(Arc::new(counts), &["doc_id", "word", "count"])?.build()?;
         // A hash join holds its left side in memory.
         let scored = words.join(counts, JoinType::Inner, (vec!["key"], vec!["word"]), None)?;
@@ -147,7 +146,7 @@ impl Tfidf {
             let doc_counts = loaded.doc_counts(self.fold, &vectors)?;
             Ok(analytics::Tfidf::with_counts(vectors, run.scan.num_docs(), doc_counts))
         })?;
-        let words = loaded.words(self.fold)?;
+        let words = &loaded.words(self.fold)?;
         let reservation = run.reservation("Tfidf");
         let num_counted = run.counter("documents_counted");
         let mut cursor = tfidf.cursor(&docs, self.top);

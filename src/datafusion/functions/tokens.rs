@@ -13,7 +13,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::doc_rows::{DOC_ID, num_partitions, selected_documents, words_at};
-use super::strings::{fold_of, int64, shown_fold};
+use super::strings::{int64, shown_fold};
 use super::word_count::WordCount;
 use crate::errors::datafusion_error;
 use crate::portions::numbered;
@@ -39,7 +39,7 @@ pub(super) static DEFINITION: Definition = Definition {
         ],
         summary: "the words of each document in order",
     },
-    bind: |arguments, _| Arc::new(Tokens::new(arguments.boolean("fold"))),
+    bind: |arguments, _| Arc::new(Tokens::new(arguments.fold("fold"))),
 };
 
 #[derive(Debug, Clone)]
@@ -48,8 +48,8 @@ pub(crate) struct Tokens {
 }
 
 impl Tokens {
-    pub(crate) fn new(is_folded: bool) -> Self {
-        Self { fold: fold_of(is_folded) }
+    pub(crate) fn new(fold: Fold) -> Self {
+        Self { fold }
     }
 }
 
@@ -93,7 +93,7 @@ impl TableFunction for Tokens {
     }
 
     fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
-        let words = WordCount::new(self.fold != Fold::None);
+        let words = WordCount::new(self.fold);
         let ids = numbered(rows.of_all(Arc::new(words), &["word"])?)?;
         let tokens =
             rows.of_documents(Arc::new(self.clone()), &["doc_id", "word_index", "word"])?;
@@ -112,7 +112,7 @@ impl TableFunction for Tokens {
 
 fn send_rows(mut run: Execution, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
     let docs = selected_documents(&run)?;
-    let words = loaded.words(fold)?;
+    let words = &loaded.words(fold)?;
     let num_read = run.counter("words_read");
     let mut cursor = TokenCursor::new(loaded.vocabulary(fold)?, &docs);
     while let Some(chunk) = cursor.next_chunk().map_err(datafusion_error)? {

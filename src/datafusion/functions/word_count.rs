@@ -13,7 +13,7 @@ use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::strings::{fold_of, int64};
+use super::strings::int64;
 use super::traversals::{SWEEP, record_sweep};
 use super::word_rows::{Rows, WORD, for_each_selected, num_words};
 use crate::errors::datafusion_error;
@@ -45,7 +45,7 @@ pub(super) static DEFINITION: Definition = Definition {
         ],
         summary: "how often each word occurs, in byte order of word",
     },
-    bind: |arguments, _| Arc::new(WordCount::new(arguments.boolean("fold"))),
+    bind: |arguments, _| Arc::new(WordCount::new(arguments.fold("fold"))),
 };
 
 /// The function `word_sort` in SQL.
@@ -59,7 +59,7 @@ pub(super) static SORTED: Definition = Definition {
         ],
         summary: "how often each word occurs, in byte order of word",
     },
-    bind: |arguments, _| Arc::new(WordCount::sorted(arguments.boolean("fold"))),
+    bind: |arguments, _| Arc::new(WordCount::sorted(arguments.fold("fold"))),
 };
 
 #[derive(Debug, Clone)]
@@ -69,13 +69,13 @@ pub(crate) struct WordCount {
 }
 
 impl WordCount {
-    pub(crate) fn new(is_folded: bool) -> Self {
-        Self { signature: &DEFINITION.signature, fold: fold_of(is_folded) }
+    pub(crate) fn new(fold: Fold) -> Self {
+        Self { signature: &DEFINITION.signature, fold }
     }
 
     /// Builds the function `word_sort`.
-    pub(crate) fn sorted(is_folded: bool) -> Self {
-        Self { signature: &SORTED.signature, fold: fold_of(is_folded) }
+    pub(crate) fn sorted(fold: Fold) -> Self {
+        Self { signature: &SORTED.signature, fold }
     }
 }
 
@@ -85,7 +85,7 @@ impl TableFunction for WordCount {
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
-        vec![("fold", (self.fold != Fold::None).to_string())]
+        vec![("fold", self.fold.to_string())]
     }
 
     fn claims_column(&self, column: &str) -> bool {
@@ -151,7 +151,8 @@ fn send_counts(mut run: Execution, loaded: &LoadedCorpus, fold: Fold) -> Result<
         Rows::Range(range) => int64(counts[range.clone()].iter().copied()),
         Rows::Selected(rows) => int64(rows.iter().map(|&row| counts[row])),
     };
-    for_each_selected(&mut run, loaded.words(fold)?, counts, |run, words, rows| {
+    let words = &loaded.words(fold)?;
+    for_each_selected(&mut run, words, counts, |run, words, rows| {
         run.send(words.len(), |column| match column {
             WORD => Ok(Arc::clone(words)),
             _ => counts(&rows),

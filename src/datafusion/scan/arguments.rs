@@ -10,7 +10,9 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::Expr;
 use datafusion::scalar::ScalarValue;
 
+use crate::errors::closest;
 use crate::scan::signature::{Argument, ArgumentKind, Signature};
+use tadoc::text::{Fold, Language};
 
 /// Name of the argument that selects a version of a living corpus.
 const VERSION: &str = "version";
@@ -29,6 +31,7 @@ enum Value {
     Integer(u64),
     Number(f64),
     Boolean(bool),
+    Fold(Fold),
 }
 
 impl Arguments {
@@ -91,6 +94,14 @@ impl Arguments {
         *self.value(name) == Value::Boolean(true)
     }
 
+    /// Returns the fold of the argument `name`, or none if it was omitted.
+    pub(crate) fn fold(&self, name: &str) -> Fold {
+        match self.value(name) {
+            Value::Fold(fold) => *fold,
+            _ => Fold::NONE,
+        }
+    }
+
     /// Returns the first argument as a plan shows it. This is the location if the function reads
     /// files.
     pub(crate) fn shown_first(&self) -> String {
@@ -100,6 +111,7 @@ impl Arguments {
             Some(Value::Integer(number)) => number.to_string(),
             Some(Value::Number(number)) => number.to_string(),
             Some(Value::Boolean(flag)) => flag.to_string(),
+            Some(Value::Fold(fold)) => fold.to_string(),
         }
     }
 }
@@ -150,8 +162,30 @@ fn parse_value(signature: &Signature, argument: &Argument, expr: &Expr) -> Resul
             ScalarValue::Boolean(Some(flag)) => Some(Value::Boolean(*flag)),
             _ => None,
         },
+        ArgumentKind::Fold => match (literal, literal.try_as_str().flatten()) {
+            (ScalarValue::Boolean(Some(true)), _) => Some(Value::Fold(Fold::CASE)),
+            (ScalarValue::Boolean(Some(false)), _) => Some(Value::Fold(Fold::NONE)),
+            (_, Some(text)) => {
+                let fold = text.parse().map_err(|fault| signature.error(unknown_fold(fault)))?;
+                Some(Value::Fold(fold))
+            }
+            _ => None,
+        },
     };
     value.ok_or_else(|| refuse(shown()))
+}
+
+/// Returns the message for a text that is no fold, with the closest text that is one.
+fn unknown_fold(fault: tadoc::Error) -> String {
+    let tadoc::Error::InvalidArgument { name, got, allowed } = fault else {
+        return fault.to_string();
+    };
+    let stems = Language::all().map(|language| Fold::of_stem(language).to_string());
+    let known: Vec<String> =
+        [Fold::CASE, Fold::ACCENTS].map(|fold| fold.to_string()).into_iter().chain(stems).collect();
+    let close = closest(got.trim_matches('\''), known.iter().map(String::as_str));
+    let hint = close.map(|close| format!("; did you mean '{close}'?")).unwrap_or_default();
+    format!("{name}: got {got}, expected {allowed}{hint}")
 }
 
 /// Returns the value of an integer literal, if it is 0 or more.
@@ -210,6 +244,31 @@ mod tests {
     }
 
     #[test]
+    fn folds_are_booleans_or_texts() {
+        let signature = find_signature("word_count").unwrap();
+        let fold = |value: Expr| {
+            Arguments::parse(signature, &[lit("c"), value]).unwrap().fold("fold").to_string()
+        };
+        assert_eq!([fold(lit(true)), fold(lit(false))], ["case", "none"]);
+        assert_eq!(fold(lit(ScalarValue::Null)), "none");
+        assert_eq!(fold(lit("none")), "none");
+        assert_eq!(fold(lit(ScalarValue::Utf8View(Some("accents,Case".into())))), "case,accents");
+        assert_eq!(fold(lit("stem:German, accents")), "accents,stem:german");
+        for (text, expected) in [
+            ("yes", "fold: got 'yes', expected case, accents, stem:LANGUAGE"),
+            ("", "fold: got '', expected case, accents"),
+            ("accent", "; did you mean 'accents'?; usage: word_count("),
+            ("case,stem:englsh", "got 'stem:englsh', expected stem:LANGUAGE with one of arabic, "),
+            ("case,stem:englsh", "did you mean 'stem:english'?"),
+            ("german", "did you mean 'stem:german'?"),
+            ("stem:german,stem:dutch", "expected one stem; usage"),
+        ] {
+            let text = error("word_count", &[lit("c"), lit(text)]);
+            assert!(text.contains(expected), "{text}");
+        }
+    }
+
+    #[test]
     fn refusals_name_argument_value_and_usage() {
         let usage = "usage: extract(corpus, doc_id, byte_offset, byte_len, version => NULL)";
         let text = error("extract", &[lit("c"), lit(0i64), lit(-1i64), lit(4i64)]);
@@ -221,7 +280,9 @@ mod tests {
         assert!(error("documents", &[lit(ScalarValue::Null)]).contains("got NULL"));
         let three = [lit("a"), lit(1i64), lit("b")];
         assert!(error("documents", &three).contains("got 3 arguments"));
-        assert!(error("word_count", &[lit("a"), lit("yes")]).contains("got 'yes', expected true"));
+        assert!(
+            error("word_count", &[lit("a"), lit(1i64)]).contains("got 1, expected true, false")
+        );
         let above_zero = "expected a number above 0";
         assert!(error("ingestion_model", &[lit("fast")]).contains(above_zero));
         assert!(error("ingestion_model", &[lit(0i64)]).contains(above_zero));

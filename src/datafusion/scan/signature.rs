@@ -24,6 +24,8 @@ pub enum ArgumentKind {
     Number,
     /// `true` or `false`.
     Boolean,
+    /// A fold: `true`, `false`, or the text of one.
+    Fold,
 }
 
 impl fmt::Display for ArgumentKind {
@@ -33,6 +35,7 @@ impl fmt::Display for ArgumentKind {
             Self::Integer => "a whole number, 0 or more",
             Self::Number => "a number above 0",
             Self::Boolean => "true or false",
+            Self::Fold => "true, false or text such as 'case,accents' or 'stem:english'",
         })
     }
 }
@@ -206,12 +209,16 @@ pub(crate) const TOP: Argument =
     optional("top", ArgumentKind::Integer, "NULL", "so many words of each document only");
 
 /// Argument for folding a vocabulary.
-pub(crate) const FOLD: Argument =
-    optional("fold", ArgumentKind::Boolean, "false", "take words of the same lower case as one");
+pub(crate) const FOLD: Argument = optional(
+    "fold",
+    ArgumentKind::Fold,
+    "false",
+    "take words of the same lower case, base letters or stem as one",
+);
 
 /// Argument `fold` of functions with a query.
-pub(crate) const ANY_CASE: Argument =
-    optional("fold", ArgumentKind::Boolean, "false", "match words of any case");
+pub(crate) const QUERY_FOLD: Argument =
+    optional("fold", ArgumentKind::Fold, "false", "match words of any case, accents or ending");
 
 /// Argument for the version of a living corpus.
 pub(crate) const VERSION: Argument = optional(

@@ -2,7 +2,7 @@
 //! share.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use datafusion::arrow::array::{StringViewArray, make_view};
 use datafusion::arrow::buffer::{Buffer, ScalarBuffer};
@@ -106,10 +106,8 @@ impl Drop for LoadedFile {
 #[derive(Debug)]
 pub(crate) struct LoadedCorpus {
     pub(crate) corpus: Corpus,
-    /// Vocabularies, indexed by [`Fold`].
-    pub(super) vocabularies: [OnceLock<Arc<Vocabulary>>; 2],
-    pub(super) words: [OnceLock<StringViewArray>; 2],
-    pub(super) doc_counts: [OnceLock<Arc<[u64]>>; 2],
+    /// Words by fold, the fold that was used last at the end.
+    folds: Mutex<Vec<(Fold, Arc<FoldedWords>)>>,
     /// Lengths of documents and counts of words, with their memory.
     ranker: OnceLock<(Ranker, MemoryReservation)>,
     /// Rows and times of completed tasks.
@@ -129,9 +127,7 @@ impl LoadedCorpus {
         let segments = files.iter().flat_map(|file| file.segments.iter().cloned()).collect();
         Self {
             corpus: Corpus::new(profile, segments),
-            vocabularies: Default::default(),
-            words: Default::default(),
-            doc_counts: Default::default(),
+            folds: Mutex::default(),
             ranker: OnceLock::new(),
             tasks: KnownTasks::default(),
             reservation: MemoryConsumer::new("TadocVocabulary").register(context.pool()),
@@ -142,31 +138,31 @@ impl LoadedCorpus {
     /// Returns the words of the corpus in byte order. They are merged over segments and folded on
     /// first use.
     pub(crate) fn vocabulary(&self, fold: Fold) -> Result<Arc<Vocabulary>> {
-        let slot = &self.vocabularies[fold as usize];
-        if let Some(vocabulary) = slot.get() {
+        let kept = self.folded(fold);
+        if let Some(vocabulary) = kept.vocabulary.get() {
             return Ok(Arc::clone(vocabulary));
         }
         let vocabulary = match fold {
-            Fold::None => self.merged()?,
-            Fold::Case => {
-                let words = self.vocabulary(Fold::None)?;
-                let held = self.reservation.new_empty();
-                // Each word with its place, and the texts in lower case.
+            Fold::NONE => self.merged(&kept.reservation)?,
+            fold => {
+                let words = self.vocabulary(Fold::NONE)?;
+                let held = kept.reservation.new_empty();
+                // Each word with its place, and the folded texts.
                 held.try_grow(64 * words.len())?;
                 let folded = words.folded(fold).map_err(datafusion_error)?;
-                self.reservation.try_grow(folded.memory_bytes())?;
+                kept.reservation.try_grow(folded.memory_bytes())?;
                 folded
             }
         };
-        Ok(Arc::clone(slot.get_or_init(|| Arc::new(vocabulary))))
+        Ok(Arc::clone(kept.vocabulary.get_or_init(|| Arc::new(vocabulary))))
     }
 
-    fn merged(&self) -> Result<Vocabulary> {
+    fn merged(&self, reservation: &MemoryReservation) -> Result<Vocabulary> {
         let segments = self.corpus.segments();
         if segments.len() > 1 {
             // A row of the merge holds at most one (segment, id) pair and an offset for each word.
             let words: u64 = segments.iter().map(|s| u64::from(s.dictionary.num_words())).sum();
-            self.reservation.try_grow(16 * words as usize)?;
+            reservation.try_grow(16 * words as usize)?;
         }
         Vocabulary::new(&self.corpus).map_err(datafusion_error)
     }
@@ -174,13 +170,13 @@ impl LoadedCorpus {
     /// Returns, for each word of the vocabulary of `vectors`, the number of documents that contain
     /// it. Counted on first use, because counting takes longer than a pass over all term vectors.
     pub(crate) fn doc_counts(&self, fold: Fold, vectors: &TermVectors) -> Result<Arc<[u64]>> {
-        let slot = &self.doc_counts[fold as usize];
-        if let Some(counts) = slot.get() {
+        let kept = self.folded(fold);
+        if let Some(counts) = kept.doc_counts.get() {
             return Ok(Arc::clone(counts));
         }
         let counts = document_counts(vectors).map_err(datafusion_error)?;
-        self.reservation.try_grow(8 * counts.len())?;
-        Ok(Arc::clone(slot.get_or_init(|| counts.into())))
+        kept.reservation.try_grow(8 * counts.len())?;
+        Ok(Arc::clone(kept.doc_counts.get_or_init(|| counts.into())))
     }
 
     /// Returns the answer of `ask` to the ranker of the corpus, whose totals are `totals`.
@@ -208,15 +204,63 @@ impl LoadedCorpus {
 
     /// Returns the vocabulary as an array whose views point into the dictionaries: 16 bytes for
     /// each word, and no word is copied.
-    pub(crate) fn words(&self, fold: Fold) -> Result<&StringViewArray> {
-        let slot = &self.words[fold as usize];
-        if let Some(words) = slot.get() {
-            return Ok(words);
+    pub(crate) fn words(&self, fold: Fold) -> Result<Arc<StringViewArray>> {
+        let kept = self.folded(fold);
+        if let Some(words) = kept.words.get() {
+            return Ok(Arc::clone(words));
         }
         let vocabulary = self.vocabulary(fold)?;
-        self.reservation.try_grow(16 * vocabulary.len())?;
-        let words = word_views(&self.corpus, &vocabulary)?;
-        Ok(slot.get_or_init(|| words))
+        kept.reservation.try_grow(16 * vocabulary.len())?;
+        let words = Arc::new(word_views(&self.corpus, &vocabulary)?);
+        Ok(Arc::clone(kept.words.get_or_init(|| words)))
+    }
+
+    /// Returns the words of `fold`, which becomes the fold that was used last. Of more folds than
+    /// are kept, those that were used first are given up, unless a query uses them.
+    fn folded(&self, fold: Fold) -> Arc<FoldedWords> {
+        let mut folds = self.folds.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = folds.iter().position(|(known, _)| *known == fold);
+        let words = match place {
+            Some(place) => folds.remove(place).1,
+            None => Arc::new(FoldedWords::new(self.reservation.new_empty())),
+        };
+        folds.push((fold, Arc::clone(&words)));
+        while folds.len() > MAX_KEPT_FOLDS {
+            let unused = |(fold, words): &(Fold, Arc<FoldedWords>)| {
+                *fold != Fold::NONE && Arc::strong_count(words) == 1 && !words.is_used()
+            };
+            match folds.iter().position(unused) {
+                Some(place) => drop(folds.remove(place)),
+                None => break,
+            }
+        }
+        words
+    }
+}
+
+/// Most folds whose words a corpus keeps, with that of words as they are.
+const MAX_KEPT_FOLDS: usize = 5;
+
+/// Words of a corpus after a fold, each part made on first use.
+#[derive(Debug)]
+struct FoldedWords {
+    vocabulary: OnceLock<Arc<Vocabulary>>,
+    words: OnceLock<Arc<StringViewArray>>,
+    doc_counts: OnceLock<Arc<[u64]>>,
+    reservation: MemoryReservation,
+}
+
+impl FoldedWords {
+    fn new(reservation: MemoryReservation) -> Self {
+        let (vocabulary, words, doc_counts) = Default::default();
+        Self { vocabulary, words, doc_counts, reservation }
+    }
+
+    /// Returns true if a query holds a part.
+    fn is_used(&self) -> bool {
+        self.vocabulary.get().is_some_and(|vocabulary| Arc::strong_count(vocabulary) > 1)
+            || self.words.get().is_some_and(|words| Arc::strong_count(words) > 1)
+            || self.doc_counts.get().is_some_and(|counts| Arc::strong_count(counts) > 1)
     }
 }
 

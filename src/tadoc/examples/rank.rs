@@ -28,7 +28,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let start = Instant::now();
             rank().map(|_| start.elapsed())
         });
-        let later: Duration = later.collect::<tadoc::Result<Vec<_>>>()?.into_iter().min().ok_or("")?;
+        let later: Duration =
+            later.collect::<tadoc::Result<Vec<_>>>()?.into_iter().min().ok_or("")?;
         let best: Vec<String> =
             best.iter().map(|row| format!("{}:{:.6}", row.doc_id, row.score)).collect();
         println!("{text}\t{}\t{}\t{}", first.as_nanos(), later.as_nanos(), best.join(" "));

@@ -22,10 +22,11 @@ use std::ops::{ControlFlow, Range};
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
+use crate::query::hit::Hit;
 use crate::query::language::query::Query;
 use crate::query::matching::neighbours::{Walk, walks_from};
 use crate::query::options::SearchOptions;
-use crate::query::search::{Hit, search_segments};
+use crate::query::search::search_segments;
 use crate::segment::Corpus;
 use crate::text::Fold;
 

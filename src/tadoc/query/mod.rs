@@ -46,12 +46,12 @@
 //! allocated.
 
 mod batch;
+mod collocates;
 mod condition;
 mod counts;
+mod grep;
 mod hit;
 mod hits;
-mod grep;
-mod collocates;
 mod kwic;
 mod language;
 mod lines;
@@ -65,16 +65,16 @@ mod text_hits;
 mod windows;
 
 pub use batch::{OffsetLists, WordQuery, count_batch, search_batch};
-pub use counts::DocumentCount;
-pub use hit::Hit;
-pub use grep::{GrepLine, GrepOptions, LineExpression, LinePattern, grep, grep_documents};
-pub use language::{Expression, Leaf, Query, QueryLimits, WordPattern};
-pub use lines::{LineCounter, LinePlace};
 pub use collocates::{NeighbourCounts, Window, count_neighbours};
+pub use counts::DocumentCount;
+pub use grep::{GrepLine, GrepOptions, LineExpression, LinePattern, grep, grep_documents};
+pub use hit::Hit;
 pub use kwic::{
     Context, ContextBatch, ContextForm, ContextWords, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, kwic,
     kwic_segments,
 };
+pub use language::{Expression, Leaf, Query, QueryLimits, WordPattern};
+pub use lines::{LineCounter, LinePlace};
 pub use matching::{
     DocSet, SegmentWords, TextPattern, candidate_docs, candidate_documents, documents_for_demands,
     segments_for_query, segments_for_texts,

@@ -133,10 +133,10 @@ pub struct Ranker {
     kept: Mutex<Kept>,
 }
 
-/// Counts by the normal form of their leaf.
+/// Counts by their leaf.
 #[derive(Debug, Default)]
 struct Kept {
-    counts: HashMap<String, LeafCounts>,
+    counts: HashMap<Query, LeafCounts>,
     num_bytes: usize,
 }
 
@@ -262,8 +262,7 @@ impl Ranker {
         search: &SearchOptions<'_>,
     ) -> Result<LeafCounts> {
         let alone = query.leaf_alone(leaf);
-        let key = alone.to_string();
-        if let Some(counts) = self.kept().counts.get(&key) {
+        if let Some(counts) = self.kept().counts.get(&alone) {
             return Ok(Arc::clone(counts));
         }
         let mut found = Vec::new();
@@ -276,14 +275,14 @@ impl Ranker {
             }
         })?;
         let counts: LeafCounts = found.into();
-        let num_bytes = key.len() + size_of_val(&*counts);
+        let num_bytes = alone.memory_bytes() + size_of_val(&*counts);
         if num_bytes <= MAX_KEPT_BYTES {
             let mut kept = self.kept();
             if kept.num_bytes + num_bytes > MAX_KEPT_BYTES {
                 // Words that are asked again come back soon.
                 *kept = Kept::default();
             }
-            if kept.counts.insert(key, Arc::clone(&counts)).is_none() {
+            if kept.counts.insert(alone, Arc::clone(&counts)).is_none() {
                 kept.num_bytes += num_bytes;
             }
         }

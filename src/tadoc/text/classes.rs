@@ -56,9 +56,12 @@ impl WordClass for PerlWord {
 }
 
 /// Table with one bit for each code point, 136 KiB. Ordinary text touches a few pages of it.
-static PERL_WORD_BITS: LazyLock<Vec<u64>> = LazyLock::new(|| {
+static PERL_WORD_BITS: LazyLock<Vec<u64>> = LazyLock::new(|| bits_of(r"\w"));
+
+/// Returns one bit for each code point: 1 if `class`, a class of a regular expression, has it.
+pub(super) fn bits_of(class: &str) -> Vec<u64> {
     let mut bits = vec![0_u64; (char::MAX as usize + 1) / 64];
-    let ranges = regex_syntax::parse(r"\w").map(|hir| hir.into_kind());
+    let ranges = regex_syntax::parse(class).map(|hir| hir.into_kind());
     if let Ok(regex_syntax::hir::HirKind::Class(regex_syntax::hir::Class::Unicode(class))) = ranges
     {
         for c in class.iter().flat_map(|range| range.start()..=range.end()) {
@@ -66,7 +69,7 @@ static PERL_WORD_BITS: LazyLock<Vec<u64>> = LazyLock::new(|| {
         }
     }
     bits
-});
+}
 
 /// The class of all characters except white space and NUL.
 pub(super) struct Ink;

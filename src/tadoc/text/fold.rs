@@ -1,34 +1,210 @@
-//! Folds: rules that make different words count as equal.
+//! Folds: rules that make different words count as equal. A query chooses them, and nothing of them
+//! is stored.
 //!
-//! Each word is folded alone, as by [`str::to_lowercase`]: `ΣΑΣ` becomes `σας`, `İ` becomes `i` and
-//! a dot above, `ß` is unchanged.
+//! ```text
+//!                      Häuser     _Straße    ΣΑΣ     mangées
+//! case                 häuser     _straße    σας     mangées      Unicode lower case
+//! accents              Hauser     Strasse    ΣΑΣ     mangees      base letters, no underscores around
+//! case,accents         hauser     strasse    σας     mangees
+//! stem:german          haus       _strass    σας     mangees      Snowball's stem of the lower case
+//! accents,stem:french  haus       strass     σας     mang         the stem, then its base letters
+//! ```
+//!
+//! Each word is folded alone. Lower case is that of [`str::to_lowercase`]: `İ` becomes `i` and a dot
+//! above, `ß` is unchanged. `accents` has the rules for base letters. The text of a [`Fold`] is a
+//! list of its parts in normal form, such as `accents,stem:german`.
+//!
+//! A stem implies `case`, because the stemmers read lower case. With `accents`, the word is stemmed
+//! as it is spelled and the accents of the stem are dropped, because the endings of many languages
+//! have accents: the stem of `mangées` is that of `manger`, the stem of `mangees` is not. So words
+//! that `stem` joins stay joined, and a word without its accents has the same stem mostly, not always
+//! (`très` and `tres`).
+//!
+//! O(bytes) of a word. A word of ASCII that needs no work is borrowed. Stemmers read words of at most
+//! [`MAX_STEMMED_BYTES`] only, because some of them take quadratic time.
+
+mod accents;
+mod language;
 
 use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
 
-/// Rule by which words count as equal.
+use crate::error::{Error, Result};
+
+pub use language::Language;
+
+/// Length of the longest word that is stemmed, in bytes. A longer one counts as its own stem.
+pub const MAX_STEMMED_BYTES: usize = 256;
+
+/// Rule by which words count as equal: none, or one or more of `case`, `accents` and a stem.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
-pub enum Fold {
-    /// Every word counts as itself.
-    #[default]
-    None,
-    /// Words with the same Unicode lower case count as equal.
-    Case,
+pub struct Fold {
+    /// True if words are compared in lower case. Always true if there is a stem.
+    case: bool,
+    accents: bool,
+    stem: Option<Language>,
 }
 
 impl Fold {
-    /// Returns the folded form of `word`.
-    pub fn text(self, word: &str) -> Cow<'_, str> {
-        let is_folded = || word.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase());
-        match self {
-            Self::Case if !is_folded() => Cow::Owned(word.to_lowercase()),
-            _ => Cow::Borrowed(word),
+    /// Every word counts as itself.
+    pub const NONE: Self = Self { case: false, accents: false, stem: None };
+    /// Words with the same Unicode lower case count as equal.
+    pub const CASE: Self = Self { case: true, ..Self::NONE };
+    /// Words with the same base letters count as equal.
+    pub const ACCENTS: Self = Self { accents: true, ..Self::NONE };
+
+    /// Returns the fold by which words with the same stem count as equal.
+    pub const fn of_stem(language: Language) -> Self {
+        Self { stem: Some(language), ..Self::CASE }
+    }
+
+    /// Returns true if words are compared in lower case.
+    pub const fn ignores_case(self) -> bool {
+        self.case
+    }
+
+    /// Returns true if words are compared without accents.
+    pub const fn ignores_accents(self) -> bool {
+        self.accents
+    }
+
+    /// Returns the same fold without its stem. It folds the characters of a word one by one, but for
+    /// the final sigma and the underscores around a word.
+    pub const fn without_stem(self) -> Self {
+        Self { stem: None, ..self }
+    }
+
+    /// Returns the fold of this one and `other`. A stem of `other` has priority.
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            case: self.case || other.case,
+            accents: self.accents || other.accents,
+            stem: other.stem.or(self.stem),
         }
     }
+
+    /// Returns the folded form of `word`. It is not empty unless `word` is.
+    ///
+    /// ```
+    /// use tadoc::text::Fold;
+    ///
+    /// let fold: Fold = "accents,stem:german".parse()?;
+    /// assert_eq!(fold.text("Häuser"), "haus");
+    /// # Ok::<(), tadoc::Error>(())
+    /// ```
+    pub fn text(self, word: &str) -> Cow<'_, str> {
+        let mut text = Cow::Borrowed(word);
+        let Some(language) = self.stem else {
+            if self.accents {
+                text = accents::base(word);
+            }
+            return if self.case { then(text, lower) } else { text };
+        };
+        if self.accents {
+            text = accents::composed(word);
+        }
+        text = then(text, lower);
+        if text.len() <= MAX_STEMMED_BYTES {
+            text = then(text, |text| language.stem(text));
+        }
+        if self.accents { then(text, accents::base) } else { text }
+    }
+
+    /// Returns the folded form of one character of a word, without the stem: none for a mark that is
+    /// dropped. An underscore stays.
+    pub(crate) fn character(self, character: char) -> String {
+        let text = match self.accents {
+            true => accents::base_letters(&character.to_string()),
+            false => character.to_string(),
+        };
+        if self.case { text.to_lowercase() } else { text }
+    }
+}
+
+/// Returns `step` of `text`. A text that stays as it is keeps its memory.
+fn then<'w>(text: Cow<'w, str>, step: impl for<'t> Fn(&'t str) -> Cow<'t, str>) -> Cow<'w, str> {
+    match text {
+        Cow::Borrowed(text) => step(text),
+        Cow::Owned(text) => match step(&text) {
+            Cow::Borrowed(same) if same.len() == text.len() => Cow::Owned(text),
+            other => Cow::Owned(other.into_owned()),
+        },
+    }
+}
+
+fn lower(text: &str) -> Cow<'_, str> {
+    match text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(text.to_lowercase()),
+    }
+}
+
+impl fmt::Display for Fold {
+    /// Writes the parts in the order `case`, `accents`, `stem:LANGUAGE`, or `none`. Beside a stem
+    /// `case` is left out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let case = (self.case && self.stem.is_none()).then(|| "case".to_owned());
+        let accents = self.accents.then(|| "accents".to_owned());
+        let stem = self.stem.map(|language| format!("stem:{language}"));
+        let parts: Vec<String> = [case, accents, stem].into_iter().flatten().collect();
+        f.write_str(if parts.is_empty() { "none".into() } else { parts.join(",") }.as_str())
+    }
+}
+
+impl FromStr for Fold {
+    type Err = Error;
+
+    /// Parses `none`, or parts with commas between them, in any order and case.
+    fn from_str(text: &str) -> Result<Self> {
+        if text.trim().eq_ignore_ascii_case("none") {
+            return Ok(Self::NONE);
+        }
+        let mut fold = Self::NONE;
+        for part in text.split(',') {
+            let next = part_of(part.trim())?;
+            if let (Some(one), Some(other)) = (fold.stem, next.stem)
+                && one != other
+            {
+                return Err(refused(&format!("stem:{one} and stem:{other}"), "one stem"));
+            }
+            fold = fold.and(next);
+        }
+        Ok(fold)
+    }
+}
+
+fn part_of(part: &str) -> Result<Fold> {
+    match part.to_ascii_lowercase().as_str() {
+        "case" => Ok(Fold::CASE),
+        "accents" => Ok(Fold::ACCENTS),
+        lower => match lower.split_once(':') {
+            Some(("stem", name)) => name.parse().map(Fold::of_stem),
+            _ => Err(refused(
+                part,
+                "case, accents, stem:LANGUAGE, or several of them with commas between",
+            )),
+        },
+    }
+}
+
+fn refused(got: &str, allowed: &str) -> Error {
+    let got = match got.char_indices().nth(48) {
+        Some((end, _)) => format!("'{}…'", &got[..end]),
+        None => format!("'{got}'"),
+    };
+    Error::InvalidArgument { name: "fold", got, allowed: allowed.to_owned() }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    fn fold(text: &str) -> Fold {
+        text.parse().unwrap()
+    }
 
     #[test]
     fn case_is_folded_beyond_ascii() {
@@ -41,8 +217,160 @@ mod tests {
             ("ẞß", "ßß"),
             ("中文", "中文"),
         ] {
-            assert_eq!(Fold::Case.text(word), text);
-            assert_eq!(Fold::None.text(word), word);
+            assert_eq!(Fold::CASE.text(word), text);
+            assert_eq!(Fold::NONE.text(word), word);
+        }
+    }
+
+    #[test]
+    fn folds_combine() {
+        for (name, word, text) in [
+            ("accents", "_Straße", "Strasse"),
+            ("case,accents", "_Straße", "strasse"),
+            ("case,accents", "İ", "i"),
+            ("case,accents", "℡", "tel"),
+            ("case,accents", "ΆΣ", "ας"),
+            ("stem:english", "Connections", "connect"),
+            ("stem:german", "Häuser", "haus"),
+            ("stem:german", "_Straße", "_strass"),
+            ("accents,stem:german", "_Straße", "strass"),
+            ("stem:french", "CHÂTEAUX", "château"),
+            ("accents,stem:french", "Cha\u{302}teaux", "chateau"),
+            ("accents,stem:french", "mangées", "mang"),
+            ("stem:russian", "новый", "нов"),
+            ("accents,stem:russian", "новый", "нов"),
+            ("stem:english", "中文", "中文"),
+        ] {
+            assert_eq!(fold(name).text(word), text, "{name} {word}");
+        }
+    }
+
+    #[test]
+    fn texts_have_a_normal_form() {
+        for (text, normal) in [
+            ("none", "none"),
+            (" None ", "none"),
+            ("case", "case"),
+            ("accents,CASE", "case,accents"),
+            ("case, case", "case"),
+            ("Stem:German", "stem:german"),
+            ("stem:en,case", "stem:english"),
+            ("stem:french , accents", "accents,stem:french"),
+            ("stem:dutch_porter,stem:dutch_porter", "stem:dutch_porter"),
+        ] {
+            assert_eq!(fold(text).to_string(), normal);
+            assert_eq!(fold(normal), fold(text));
+        }
+        for language in Language::all() {
+            for one in [Fold::of_stem(language), Fold::of_stem(language).and(Fold::ACCENTS)] {
+                assert_eq!(fold(&one.to_string()), one);
+            }
+        }
+        assert_eq!(fold("accents").and(Fold::CASE), fold("case,accents"));
+    }
+
+    #[test]
+    fn unknown_folds_are_refused() {
+        for (text, expected) in [
+            ("", "fold: got '', expected case, accents, stem:LANGUAGE"),
+            ("case,", "got ''"),
+            ("none,case", "got 'none'"),
+            ("yes", "got 'yes'"),
+            ("stem", "got 'stem'"),
+            ("stem:", "got 'stem:', expected stem:LANGUAGE with one of arabic, armenian,"),
+            ("stem:klingon", "got 'stem:klingon', expected stem:LANGUAGE"),
+            ("stem:german,stem:dutch", "'stem:german and stem:dutch', expected one stem"),
+        ] {
+            let fault = text.parse::<Fold>().unwrap_err().to_string();
+            assert!(fault.contains(expected), "{text}: {fault}");
+        }
+        assert!("x".repeat(10_000).parse::<Fold>().unwrap_err().to_string().len() < 300);
+    }
+
+    #[test]
+    fn ascii_that_needs_no_work_is_borrowed() {
+        for name in
+            ["none", "case", "accents", "case,accents", "stem:english", "accents,stem:english"]
+        {
+            for word in ["tea", "tea_2"] {
+                assert!(matches!(fold(name).text(word), Cow::Borrowed(_)), "{name} {word}");
+            }
+        }
+        assert!(matches!(fold("accents").text("__Init__"), Cow::Borrowed("Init")));
+    }
+
+    /// Every character is folded as each of its cases is, and a folded character stays as it is. Only
+    /// the two cases of the lunate sigma decompose to different sigmas.
+    #[test]
+    fn characters_of_any_case_and_accent_meet() {
+        let both = fold("case,accents");
+        for character in ('\u{1}'..=char::MAX).filter(|c| *c != 'Ϲ') {
+            let word = character.to_string();
+            let folded = both.text(&word).into_owned();
+            assert_eq!(both.text(&folded), folded, "{character}");
+            assert_eq!(Fold::CASE.text(&folded), folded, "{character}");
+            assert_eq!(both.text(&Fold::CASE.text(&word)), folded, "{character}");
+            if Fold::ACCENTS.text(&word) != word {
+                assert_eq!(both.text(&Fold::ACCENTS.text(&word)), folded, "{character}");
+            }
+        }
+    }
+
+    #[test]
+    fn long_words_count_as_their_own_stems() {
+        let english = fold("stem:english");
+        let word = |len: usize| "A".repeat(len - 3) + "ing";
+        assert_eq!(english.text(&word(MAX_STEMMED_BYTES)).len(), MAX_STEMMED_BYTES - 3);
+        let long = word(MAX_STEMMED_BYTES + 1);
+        assert_eq!(english.text(&long), long.to_lowercase());
+    }
+
+    fn folds() -> impl Strategy<Value = Fold> {
+        let languages: Vec<_> = Language::all().map(Some).chain([None; 8]).collect();
+        let parts = (any::<bool>(), any::<bool>(), prop::sample::select(languages));
+        parts.prop_map(|(case, accents, stem)| {
+            let stem = stem.map_or(Fold::NONE, Fold::of_stem);
+            let case = if case { Fold::CASE } else { Fold::NONE };
+            stem.and(case).and(if accents { Fold::ACCENTS } else { Fold::NONE })
+        })
+    }
+
+    /// Folds without any fast way.
+    fn plainly(fold: Fold, word: &str) -> String {
+        let base = |text: &str| if fold.accents { accents::plainly(text) } else { text.to_owned() };
+        match fold.stem {
+            None if fold.case => base(word).to_lowercase(),
+            None => base(word),
+            Some(language) => {
+                let spelled = if fold.accents { accents::composed(word) } else { word.into() };
+                base(&language.stem(&spelled.to_lowercase()))
+            }
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(4000))]
+
+        #[test]
+        fn words_are_folded_as_the_plain_way_does(
+            fold in folds(),
+            word in "[_a-zA-Z0-9]{1,12}|[_a-zéÉßøŁσΣсЯйİ\u{301}日]{1,10}|[[:alpha:]]{1,8}|\\PC{1,8}",
+        ) {
+            let folded = fold.text(&word);
+            prop_assert_eq!(&*folded, plainly(fold, &word));
+            prop_assert!(!folded.is_empty());
+            let plain = fold.without_stem();
+            let once = plain.text(&word);
+            prop_assert_eq!(plain.text(&once), &*once);
+        }
+
+        /// No stemmer fails on any text, of any language.
+        #[test]
+        fn stemmers_take_any_text(word in "\\PC{0,40}|[\\p{L}\\p{M}]{0,30}|\\p{Cyrillic}{1,20}|[\\p{Arabic}\\p{Greek}\\p{Devanagari}\\p{Tamil}]{1,20}") {
+            for language in Language::all() {
+                Fold::of_stem(language).and(Fold::ACCENTS).text(&word);
+                Fold::of_stem(language).text(&word);
+            }
         }
     }
 }

@@ -35,8 +35,8 @@ fn corpus() -> Corpus {
 fn counted(corpus: &Corpus, fold: Fold, way: Traversal) -> Vec<String> {
     let words = Vocabulary::new(corpus).unwrap();
     let words = match fold {
-        Fold::None => Arc::new(words),
-        Fold::Case => Arc::new(Arc::new(words).folded(fold).unwrap()),
+        Fold::NONE => Arc::new(words),
+        fold => Arc::new(Arc::new(words).folded(fold).unwrap()),
     };
     let all = DocSelection::all(corpus);
     let mut shown = Vec::new();
@@ -110,11 +110,11 @@ fn threads_change_nothing() {
             let corpus = corpus();
             let mut shown = vec![found(&corpus)];
             for way in WAYS {
-                shown.push(counted(&corpus, Fold::None, way));
+                shown.push(counted(&corpus, Fold::NONE, way));
             }
             // Words of documents are kept by now.
-            shown.push(counted(&corpus, Fold::Case, Traversal::Auto));
-            shown.push(counted(&corpus, Fold::None, Traversal::Auto));
+            shown.push(counted(&corpus, Fold::CASE, Traversal::Auto));
+            shown.push(counted(&corpus, Fold::NONE, Traversal::Auto));
             shown.push(found(&corpus));
             assert!(shown[1..5].windows(2).all(|ways| ways[0] == ways[1]), "{num_threads} threads");
             assert!(shown[1] == shown[6] && shown[0] == shown[7], "{num_threads} threads");

@@ -24,11 +24,10 @@ use datafusion::logical_expr::{
 use datafusion::scalar::ScalarValue;
 
 use crate::errors::datafusion_error;
-use crate::functions::strings::fold_of;
 use crate::options::TadocOptions;
 use crate::scan::signature::ColumnKind;
 use tadoc::query::{Query, QueryLimits, SnippetOptions, highlight, snippet, text_hits};
-use tadoc::text::TokenizerProfile;
+use tadoc::text::{Fold, TokenizerProfile};
 
 /// A function over a text and a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -47,7 +46,8 @@ const OPEN: Argument = ("open", Some("'<b>'"), "text before each hit");
 const CLOSE: Argument = ("close", Some("'</b>'"), "text after each hit");
 const ELLIPSIS: Argument = ("ellipsis", Some("'…'"), "text in place of what is left out");
 const MAX_WORDS: Argument = ("max_words", Some("16"), "most words of the part, 1 to 1000");
-const FOLD: Argument = ("fold", Some("false"), "match words of any case");
+const FOLD: Argument =
+    ("fold", Some("false"), "match words of any case, accents or ending, as in search");
 const TOKENIZER: Argument = ("tokenizer", Some("'word'"), "profile that cuts text and query");
 
 /// Largest number of words of a snippet.
@@ -210,7 +210,7 @@ struct Call<'a> {
 }
 
 /// Query of the row before, with the arguments that it was made of.
-type Parsed = ((String, bool, TokenizerProfile), Query);
+type Parsed = ((String, Fold, TokenizerProfile), Query);
 
 impl Call<'_> {
     fn answer(&self, num_rows: usize) -> Result<ArrayRef> {
@@ -287,25 +287,27 @@ impl Call<'_> {
         row: usize,
         parsed: &'p mut Option<Parsed>,
     ) -> Result<(&'p Query, TokenizerProfile)> {
-        let is_folded = match self.text(FOLD, row).as_deref() {
-            None | Some("false") => false,
-            Some("true") => true,
-            Some(other) => {
-                return self.refuse(format!("fold: got '{other}', expected true or false"));
-            }
+        let fold = match self.text(FOLD, row).as_deref() {
+            None | Some("false") => Ok(Fold::NONE),
+            Some("true") => Ok(Fold::CASE),
+            Some(other) => other.parse(),
+        };
+        let fold = match fold {
+            Ok(fold) => fold,
+            Err(error) => return self.refuse(error.to_string()),
         };
         let profile = match self.text(TOKENIZER, row) {
             Some(name) => name.parse().map_err(datafusion_error)?,
             None => TokenizerProfile::Word,
         };
-        let is_same = parsed.as_ref().is_some_and(|((known, fold, cut), _)| {
-            known == text && *fold == is_folded && *cut == profile
+        let is_same = parsed.as_ref().is_some_and(|((known, folded, cut), _)| {
+            known == text && *folded == fold && *cut == profile
         });
         if !is_same {
             let query = Query::parse_within(profile, text, &self.limits)
-                .and_then(|query| query.folded(fold_of(is_folded)));
+                .and_then(|query| query.folded(fold));
             match query {
-                Ok(query) => *parsed = Some(((text.to_owned(), is_folded, profile), query)),
+                Ok(query) => *parsed = Some(((text.to_owned(), fold, profile), query)),
                 Err(error) => return self.refuse(error.to_string()),
             }
         }

@@ -62,13 +62,13 @@ fn parts_are_the_rows_of_the_cores() {
     let sequences = |num_words| Counted { num_words, min_count: 1, are_pairs: false };
     let pairs = |min_count| Counted { num_words: 2, min_count, are_pairs: true };
     for (block_bytes, fold) in
-        [(1 << 20, Fold::None), (1 << 20, Fold::Case), (30_000, Fold::None), (30_000, Fold::Case)]
+        [(1 << 20, Fold::NONE), (1 << 20, Fold::CASE), (30_000, Fold::NONE), (30_000, Fold::CASE)]
     {
         let corpus = corpus_of_texts(block_bytes, &texts);
         assert_eq!(corpus.segments().len() > 1, block_bytes < 1 << 20);
         let plain = Vocabulary::new(&corpus).unwrap();
         let vocabulary = match fold {
-            Fold::None => Arc::new(plain),
+            Fold::NONE => Arc::new(plain),
             fold => Arc::new(plain.folded(fold).unwrap()),
         };
         for what in [sequences(2), sequences(3), sequences(8), pairs(1), pairs(9)] {
@@ -109,7 +109,7 @@ fn what_occurs_nowhere_is_left_out_and_counts_are_64_bits() {
     assert_eq!(slices(u64::MAX).1.counts()[1], u64::MAX);
     // Folded words may turn two rows into one.
     let one = corpus_of_one_word();
-    let folded = Vocabulary::new(&one).unwrap().folded(Fold::Case).unwrap();
+    let folded = Vocabulary::new(&one).unwrap().folded(Fold::CASE).unwrap();
     let mut segment = from_segment(&one, 0, what);
     segment.counts.fill(u64::MAX);
     let table = SequenceTable::new(&folded, what, vec![segment], held());

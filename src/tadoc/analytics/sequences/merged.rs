@@ -233,10 +233,10 @@ mod tests {
         for block_bytes in [1 << 20, 700, 300] {
             let corpus = corpus_of_texts(block_bytes, &documents());
             assert_eq!(corpus.segments().len() == 1, block_bytes == 1 << 20);
-            for (n, fold) in [(2, Fold::None), (3, Fold::None), (3, Fold::Case), (5, Fold::Case)] {
+            for (n, fold) in [(2, Fold::NONE), (3, Fold::NONE), (3, Fold::CASE), (5, Fold::CASE)] {
                 let plain = Vocabulary::new(&corpus).unwrap();
                 let vocabulary = match fold {
-                    Fold::None => Arc::new(plain),
+                    Fold::NONE => Arc::new(plain),
                     fold => Arc::new(plain.folded(fold).unwrap()),
                 };
                 let parts = (0..corpus.segments().len()).map(|at| part(&corpus, at, n)).collect();
@@ -273,7 +273,7 @@ mod tests {
         {
             let corpus = corpus_of_texts(block_bytes, &documents());
             let plain = Vocabulary::new(&corpus).unwrap();
-            let fold = if is_folded { Fold::Case } else { Fold::None };
+            let fold = if is_folded { Fold::CASE } else { Fold::NONE };
             let vocabulary = Arc::new(plain.folded(fold).unwrap());
             for (window, min_count) in [(2, 1), (5, 1), (3, 40), (3, 0)] {
                 let parts = (0..corpus.segments().len()).map(|at| pairs(&corpus, at, window));

@@ -218,7 +218,7 @@ mod tests {
             let corpus = corpus_of_texts(block_bytes, &documents());
             assert_eq!(corpus.segments().len() == 1, block_bytes == 1 << 20);
             let some = DocSelection::list([0, 3, 4, 40, 89]).unwrap();
-            for (n, fold) in [(1, Fold::None), (2, Fold::Case), (3, Fold::None), (1, Fold::Case)] {
+            for (n, fold) in [(1, Fold::NONE), (2, Fold::CASE), (3, Fold::NONE), (1, Fold::CASE)] {
                 let plain = Vocabulary::new(&corpus).unwrap();
                 let vocabulary = Arc::new(plain.folded(fold).unwrap());
                 for docs in [&DocSelection::all(&corpus), &some] {

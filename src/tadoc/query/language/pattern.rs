@@ -1,8 +1,16 @@
 //! Pattern of one word of a phrase: a word, a word with edits, a wildcard or a regular expression.
 //!
 //! A folded pattern is compared with folded words, so all words of a dictionary are read: O(bytes
-//! of the words), a few milliseconds for a million words. A regular expression matches any case by
-//! itself, and only the words that begin like it are read.
+//! of the words), a few milliseconds for a million words in lower case, ten times as long for stems.
+//! A regular expression matches any case by itself, and only the words that begin like it are read;
+//! under other folds it reads all words as well.
+//!
+//! ```text
+//! pattern              compared with
+//! word                 the folded word, after the same fold
+//! wildcard, edits      the word after `case` and `accents`; a stem does not count
+//! regular expression   the word as it is (`case` alone), or the folded word (with `accents` or a stem)
+//! ```
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};
@@ -33,34 +41,34 @@ enum Kind {
 
 impl WordPattern {
     pub(in crate::query) fn exact(word: String) -> Self {
-        Self { kind: Kind::Exact(word), fold: Fold::None }
+        Self { kind: Kind::Exact(word), fold: Fold::NONE }
     }
 
     pub(in crate::query) fn wildcard(wildcard: Wildcard) -> Self {
-        Self { kind: Kind::Wildcard(wildcard), fold: Fold::None }
+        Self { kind: Kind::Wildcard(wildcard), fold: Fold::NONE }
     }
 
     pub(in crate::query) fn fuzzy(word: FuzzyWord) -> Self {
-        Self { kind: Kind::Fuzzy(word), fold: Fold::None }
+        Self { kind: Kind::Fuzzy(word), fold: Fold::NONE }
     }
 
     pub(in crate::query) fn regex(regex: WordRegex) -> Self {
-        Self { kind: Kind::Regex(regex), fold: Fold::None }
+        Self { kind: Kind::Regex(regex), fold: Fold::NONE }
     }
 
-    /// Returns the same pattern for words of any case.
-    pub(in crate::query) fn of_any_case(&self) -> Result<Self, RegexFault> {
-        let fold = Fold::Case;
+    /// Returns the same pattern for words that match after `fold`.
+    pub(in crate::query) fn folded(&self, fold: Fold) -> Result<Self, RegexFault> {
         let kind = match &self.kind {
             Kind::Exact(word) => Kind::Exact(fold.text(word).into_owned()),
-            Kind::Wildcard(wildcard) => {
-                Kind::Wildcard(Wildcard::new(wildcard.pieces().flat_map(folded_piece)))
+            Kind::Wildcard(wildcard) => Kind::Wildcard(folded_wildcard(wildcard, fold)),
+            Kind::Regex(regex) if fold.ignores_case() => {
+                Kind::Regex(WordRegex::for_any_case(regex.source())?)
             }
-            Kind::Fuzzy(fuzzy) => Kind::Fuzzy(FuzzyWord {
-                word: fold.text(&fuzzy.word).into_owned(),
-                ..fuzzy.clone()
-            }),
-            Kind::Regex(regex) => Kind::Regex(WordRegex::for_any_case(regex.source())?),
+            Kind::Fuzzy(fuzzy) => {
+                let word = fold.without_stem().text(&fuzzy.word).into_owned();
+                Kind::Fuzzy(FuzzyWord { word, ..fuzzy.clone() })
+            }
+            Kind::Regex(regex) => Kind::Regex(regex.clone()),
         };
         Ok(Self { kind, fold })
     }
@@ -76,7 +84,7 @@ impl WordPattern {
     /// Returns the word, if the pattern is one.
     pub fn as_word(&self) -> Option<&str> {
         match (&self.kind, self.fold) {
-            (Kind::Exact(word), Fold::None) => Some(word),
+            (Kind::Exact(word), Fold::NONE) => Some(word),
             _ => None,
         }
     }
@@ -84,29 +92,28 @@ impl WordPattern {
     /// Returns true if the pattern matches all of `word`.
     pub fn matches(&self, word: &str) -> bool {
         match (&self.kind, self.fold) {
-            (Kind::Exact(expected), Fold::None) => expected == word,
-            (Kind::Exact(expected), Fold::Case) => match word.is_ascii() {
-                true => expected.eq_ignore_ascii_case(word),
-                false => *expected == self.fold.text(word),
-            },
-            (Kind::Wildcard(wildcard), Fold::None) => wildcard.matches(word),
-            (Kind::Wildcard(wildcard), Fold::Case) => wildcard.matches(&open_folded(word)),
-            (Kind::Fuzzy(fuzzy), fold) => fuzzy.matches(&fold.text(word)),
-            (Kind::Regex(regex), _) => regex.matches(word),
+            (Kind::Exact(expected), Fold::CASE) if word.is_ascii() => {
+                expected.eq_ignore_ascii_case(word)
+            }
+            (Kind::Exact(expected), fold) => *expected == fold.text(word),
+            (Kind::Wildcard(wildcard), fold) => wildcard.matches(&open_folded(word, fold)),
+            (Kind::Fuzzy(fuzzy), fold) => fuzzy.matches(&fold.without_stem().text(word)),
+            (Kind::Regex(regex), Fold::CASE) => regex.matches(word),
+            (Kind::Regex(regex), fold) => regex.matches(&fold.text(word)),
         }
     }
 
     /// Returns the words of `dictionary` that match.
     pub(in crate::query) fn find(&self, dictionary: &Dictionary) -> WordSet {
         match (&self.kind, self.fold) {
-            (Kind::Exact(word), Fold::None) => {
+            (Kind::Exact(word), Fold::NONE) => {
                 let id = dictionary.word_id(word.as_bytes());
                 id.map_or(WordSet::default(), |id| WordSet::from_ids(&[id.into()]))
             }
-            (Kind::Wildcard(wildcard), Fold::None) => wildcard.find(dictionary),
-            (Kind::Fuzzy(fuzzy), Fold::None) => fuzzy.find(dictionary),
-            (Kind::Regex(regex), _) => regex.find(dictionary),
-            (Kind::Exact(_) | Kind::Wildcard(_) | Kind::Fuzzy(_), Fold::Case) => {
+            (Kind::Wildcard(wildcard), Fold::NONE) => wildcard.find(dictionary),
+            (Kind::Fuzzy(fuzzy), Fold::NONE) => fuzzy.find(dictionary),
+            (Kind::Regex(regex), Fold::NONE | Fold::CASE) => regex.find(dictionary),
+            _ => {
                 let fits = |id: u32| self.matches(dictionary.word(id.into()));
                 WordSet::from_ids(&filtered(0..dictionary.num_words(), fits))
             }
@@ -114,23 +121,44 @@ impl WordPattern {
     }
 }
 
-/// Returns the lower case of `word`, with each final sigma replaced by a sigma. The choice between
-/// the two depends on the next character, and a wildcard does not determine that.
-fn open_folded(word: &str) -> Cow<'_, str> {
-    match Fold::Case.text(word) {
-        folded if folded.contains(FINAL_SIGMA) => folded.replace(FINAL_SIGMA, SIGMA).into(),
+/// Returns `word` after `fold` without its stem. Each final sigma is a sigma: the choice between the
+/// two depends on the next character, and a wildcard does not determine that.
+fn open_folded(word: &str, fold: Fold) -> Cow<'_, str> {
+    match fold.without_stem().text(word) {
+        folded if fold.ignores_case() && folded.contains(FINAL_SIGMA) => {
+            folded.chars().map(open_sigma).collect::<String>().into()
+        }
         folded => folded,
     }
 }
 
 const FINAL_SIGMA: char = '\u{3c2}';
-const SIGMA: &str = "\u{3c3}";
 
-/// Returns the pieces of [`open_folded`] words for a piece of a wildcard, one or more.
-fn folded_piece(piece: PatternChar) -> Vec<PatternChar> {
+fn open_sigma(character: char) -> char {
+    if character == FINAL_SIGMA { '\u{3c3}' } else { character }
+}
+
+/// Returns the wildcard for [`open_folded`] words. Its characters are folded one by one. Without
+/// accents it also loses the underscores at its ends, as words do.
+fn folded_wildcard(wildcard: &Wildcard, fold: Fold) -> Wildcard {
+    let mut pieces: Vec<PatternChar> =
+        wildcard.pieces().flat_map(|piece| folded_piece(piece, fold)).collect();
+    if fold.ignores_accents() {
+        let is_kept = |piece: &PatternChar| *piece != PatternChar::Literal('_');
+        pieces.truncate(pieces.iter().rposition(is_kept).map_or(0, |last| last + 1));
+        pieces.drain(..pieces.iter().position(is_kept).unwrap_or(0));
+    }
+    Wildcard::new(pieces)
+}
+
+/// Returns the pieces of [`open_folded`] words for a piece of a wildcard: none for an accent that
+/// stands alone.
+fn folded_piece(piece: PatternChar, fold: Fold) -> Vec<PatternChar> {
     match piece {
         PatternChar::Literal(character) => {
-            open_folded(&character.to_string()).chars().map(PatternChar::Literal).collect()
+            let folded = fold.character(character);
+            let open = |c| if fold.ignores_case() { open_sigma(c) } else { c };
+            folded.chars().map(|c| PatternChar::Literal(open(c))).collect()
         }
         other => vec![other],
     }
@@ -165,4 +193,107 @@ fn write_escaped(formatter: &mut fmt::Formatter<'_>, character: char) -> fmt::Re
         formatter.write_char('\\')?;
     }
     formatter.write_char(character)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use regex::{Regex, escape};
+
+    use super::*;
+    use crate::query::Query;
+    use crate::text::TokenizerProfile;
+
+    /// Returns the only pattern of `text` after `fold`.
+    fn pattern(text: &str, fold: Fold) -> WordPattern {
+        let query = Query::parse(TokenizerProfile::Whitespace, text).unwrap();
+        query.items()[0][0].folded(fold).unwrap()
+    }
+
+    #[test]
+    fn patterns_fit_folded_words() {
+        for (fold, text, word, fits) in [
+            ("accents", "château", "_chateau_", true),
+            ("accents", "château", "Château", false),
+            ("case,accents", "_CHATEAU", "château", true),
+            ("case,accents", "strasse", "Straße", true),
+            ("accents", "ch?t*", "château", true),
+            ("accents", "_châ*", "_chateau_", true),
+            ("accents", "*_", "chateau", true),
+            ("accents", "*e\u{301}", "café", true),
+            ("accents", "CAF*", "café", false),
+            ("case,accents", "stra??e", "STRAßE", true),
+            ("case,accents", "ά*Σ", "ΑΣΑς", true),
+            ("accents", "ας*", "ΑΣΑ", false),
+            ("accents", "/ch.t.*/", "château", true),
+            ("accents", "/château/", "château", false),
+            ("accents", "/CH.*/", "château", false),
+            ("case,accents", "/CH.*/", "_château_", true),
+            ("stem:english", "connected", "CONNECTIONS", true),
+            ("stem:english", "connect*", "Connections", true),
+            ("stem:english", "connects*", "Connections", false),
+            ("stem:english", "/connect/", "Connections", true),
+            ("stem:english", "/connections/", "Connections", false),
+            ("accents,stem:german", "HAUS", "Häuser", true),
+            ("accents,stem:german", "hauser*", "Häuser", true),
+            ("stem:german", "hauser*", "Häuser", false),
+        ] {
+            let found = pattern(text, fold.parse().unwrap()).matches(word);
+            assert_eq!(found, fits, "{fold} {text} {word}");
+        }
+    }
+
+    /// Returns `text` with every final sigma as a sigma, if case is folded.
+    fn open(text: &str, fold: Fold) -> String {
+        if fold.ignores_case() { text.replace('ς', "σ") } else { text.to_owned() }
+    }
+
+    /// Returns the wildcard `text` as a regular expression over words after a fold.
+    fn plainly(text: &str, fold: Fold) -> Regex {
+        let piece = |character: char| match character {
+            '*' => ".*".to_owned(),
+            '?' => ".".to_owned(),
+            other => escape(&open(&fold.character(other), fold)),
+        };
+        let pieces: String = text.chars().map(piece).collect();
+        let pieces = if fold.ignores_accents() { pieces.trim_matches('_') } else { &pieces };
+        Regex::new(&format!("^(?s:{pieces})$")).unwrap()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn finds_the_words_whose_folded_form_fits(
+            words in prop::collection::btree_set("[_aAéÉßsσΣς]{1,3}(ing|s|ed)?", 0..40),
+            text in "[_aAéÉßsσΣς*?]{1,4}(ing|s)?|/[aé.]{1,3}(ing)?/",
+            fold in prop::sample::select(
+                &["case", "accents", "case,accents", "stem:english", "accents,stem:english"][..]
+            ),
+        ) {
+            let fold: Fold = fold.parse().unwrap();
+            let mut offsets = vec![0];
+            words.iter().for_each(|word| offsets.push(offsets[offsets.len() - 1] + word.len() as u32));
+            let arena: String = words.iter().map(String::as_str).collect();
+            let dictionary = Dictionary::from_parts(words.len() as u32, offsets, arena.into()).unwrap();
+            let fits = |word: &str| {
+                match text.strip_prefix('/').and_then(|text| text.strip_suffix('/')) {
+                    Some(source) => {
+                        let case = if fold.ignores_case() { "(?i)" } else { "" };
+                        let regex = Regex::new(&format!("^{case}(?:{source})$")).unwrap();
+                        let of_word = if fold == Fold::CASE { Fold::NONE } else { fold };
+                        regex.is_match(&of_word.text(word))
+                    }
+                    None if text.contains(['*', '?']) => {
+                        plainly(&text, fold).is_match(&open(&fold.without_stem().text(word), fold))
+                    }
+                    None => fold.text(&text) == fold.text(word),
+                }
+            };
+            let slow = (0..words.len() as u32).zip(&words).filter(|(_, word)| fits(word));
+            let slow: Vec<u32> = slow.map(|(id, _)| id).collect();
+            let found = pattern(&text, fold).find(&dictionary);
+            prop_assert_eq!(found.ids().collect::<Vec<_>>(), slow, "{} {}", fold, text);
+        }
+    }
 }

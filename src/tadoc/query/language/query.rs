@@ -45,7 +45,7 @@ use crate::query::language::words::{QueryLimits, invalid};
 
 /// A parsed query: items of one word or more, leaves made of them, and the condition that a document
 /// has to meet.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Query {
     items: Vec<Item>,
     leaves: Vec<Leaf>,
@@ -81,15 +81,16 @@ impl Query {
     }
 
     /// Returns the query for words that match after `fold`. Words are folded as [`Fold::text`]
-    /// does, the characters of a wildcard one by one (`?` is one character of the folded word). A
-    /// regular expression is treated as if it began with `(?i)`. Items that become equal count
-    /// once.
+    /// does, the characters of a wildcard one by one for case and accents (`?` is one character of the
+    /// folded word). A regular expression is treated as if it began with `(?i)` where case is folded,
+    /// and matches the folded word where accents are dropped or words are stemmed. Items that become
+    /// equal count once.
     ///
     /// ```
     /// use tadoc::query::Query;
     /// use tadoc::text::{Fold, TokenizerProfile};
     ///
-    /// let query = Query::parse(TokenizerProfile::Word, "Élan")?.folded(Fold::Case)?;
+    /// let query = Query::parse(TokenizerProfile::Word, "Élan")?.folded(Fold::CASE)?;
     /// assert!(query.items()[0][0].matches("ÉLAN"));
     /// # Ok::<(), tadoc::Error>(())
     /// ```
@@ -98,17 +99,17 @@ impl Query {
     /// [`InvalidArgument`](crate::Error::InvalidArgument) for a regular expression that is too
     /// large in any case.
     pub fn folded(self, fold: Fold) -> Result<Self> {
-        if fold == Fold::None {
+        if fold == Fold::NONE {
             return Ok(self);
         }
-        let of_any_case = |pattern: &WordPattern| {
+        let folded = |pattern: &WordPattern| {
             let allowed = "a shorter regular expression, or fold => false";
             let fault = |fault: RegexFault| {
                 invalid(format!("{pattern} in any case: {}", fault.reason), allowed)
             };
-            pattern.of_any_case().map_err(fault)
+            pattern.folded(fold).map_err(fault)
         };
-        let items = self.items.iter().map(|item| item.iter().map(of_any_case).collect());
+        let items = self.items.iter().map(|item| item.iter().map(folded).collect());
         let items: Vec<Item> = items.collect::<Result<_>>()?;
         let (items, leaves, root) = Leaves::replaced(items, &self.leaves, &self.root);
         Ok(Self { items, leaves, root })
@@ -141,6 +142,13 @@ impl Query {
             &Expression::Leaf(0),
         );
         Self { items, leaves, root }
+    }
+
+    /// Returns the bytes of memory of the query, roughly.
+    pub(in crate::query) fn memory_bytes(&self) -> usize {
+        let words = self.items.iter().flatten();
+        let of_words = words.map(|word| 64 + word.compiled_bytes() + word.to_string().len());
+        size_of::<Self>() + 64 * self.leaves.len() + of_words.sum::<usize>()
     }
 
     /// Returns the query for documents with any leaf of this query, also those that NOT excludes.
@@ -346,7 +354,7 @@ mod tests {
     #[test]
     fn folded_queries_fit_words_of_any_case() {
         let folded = |text: &str| {
-            Query::parse(TokenizerProfile::Whitespace, text).unwrap().folded(Fold::Case).unwrap()
+            Query::parse(TokenizerProfile::Whitespace, text).unwrap().folded(Fold::CASE).unwrap()
         };
         let cases = [
             ("tea", "TeA", true),
@@ -375,7 +383,7 @@ mod tests {
         let wide = |len: usize| Query::parse(TokenizerProfile::Word, &format!("/[a-z]{{{len}}}/"));
         let lens = std::iter::successors(Some(500usize), |len| Some(len + len / 4));
         let longest = lens.map_while(|len| wide(len).ok()).last().unwrap();
-        let fault = longest.folded(Fold::Case).unwrap_err().to_string();
+        let fault = longest.folded(Fold::CASE).unwrap_err().to_string();
         assert!(fault.contains("in any case") && fault.contains("size"), "{fault}");
     }
 

@@ -136,11 +136,12 @@ fn living_corpora_are_searched_in_every_version() {
 /// Returns a text of short lines.
 fn text(random: &mut Random, num_lines: usize) -> String {
     let words = ["error", "Error", "disk", "full", "sda1", "the", "of", "42", "é", "x_y", ""];
+    let separators = [" ", ", ", "-", " "];
     let mut text = String::new();
     for _ in 0..num_lines {
         for _ in 0..random.below(6) {
-            text.push_str(random.pick(&words));
-            text.push_str(random.pick(&[" ", ", ", "-", " "]));
+            let (word, separator) = (random.pick::<&str>(&words), random.pick::<&str>(&separators));
+            text.extend([*word, *separator]);
         }
         text.push('\n');
     }

@@ -30,7 +30,7 @@ use crate::scan::TadocTable;
 use crate::scan::arguments::Arguments;
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::source::CorpusCache;
-use tadoc::analytics;
+use tadoc::analytics::{self, Fold};
 
 /// The function `keyness` in SQL.
 pub(super) static DEFINITION: PlannedFunction = PlannedFunction {
@@ -77,7 +77,7 @@ pub(super) static DEFINITION: PlannedFunction = PlannedFunction {
 /// Returns the view for a call.
 fn plan(arguments: &Arguments, cache: &Arc<CorpusCache>) -> Result<Arc<dyn TableProvider>> {
     let counted = |argument: &str, name: &str| {
-        let function = Arc::new(WordCount::new(false));
+        let function = Arc::new(WordCount::new(Fold::NONE));
         let location = arguments.text(argument).to_owned();
         let table = TadocTable::new(function, location.clone(), Arc::clone(cache));
         let source = provider_as_source(Arc::new(table));

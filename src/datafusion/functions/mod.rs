@@ -65,7 +65,7 @@ pub(crate) use documents::Documents;
 pub(crate) use scalar::{CorpusFunction, Home, scalar_functions};
 
 /// Definitions of all table functions, in the order of the reference.
-static FUNCTIONS: [&Definition; 26] = [
+static FUNCTIONS: [&Definition; 25] = [
     &documents::DEFINITION,
     &word_count::DEFINITION,
     &word_count::SORTED,

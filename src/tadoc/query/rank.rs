@@ -11,10 +11,9 @@
 //! number of documents of the corpus with hits of the leaf alone, `N` the number of documents.
 //!
 //! A [`Ranker`] keeps the counts of the leaves that were asked for last, so a word costs a pass
-//! over the grammar once and O(documents with it) after that. A heap keeps the best documents.
-//!
-//! No bound on scores ends a pass early. Lists are in order of documents and in memory, and a
-//! document takes some nanoseconds.
+//! over the grammar once. After that a word costs O(documents with it), words joined by AND cost
+//! O(documents with the rarest * log of the others), and words joined by OR leave out documents that
+//! bounds on scores exclude. A heap keeps the best documents.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
@@ -22,6 +21,7 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::{Error, Result};
+use crate::interrupt::Interrupt;
 use crate::segment::Corpus;
 
 use crate::query::condition::meet_condition;
@@ -100,8 +100,14 @@ pub struct Totals {
     pub num_words: u64,
 }
 
-/// Documents with hits of a leaf, ascending.
-type LeafCounts = Arc<[DocumentCount]>;
+/// Documents with hits of a leaf.
+#[derive(Debug)]
+struct LeafCounts {
+    /// Ascending.
+    docs: Vec<DocumentCount>,
+    /// Largest number of hits in a document.
+    max_count: u64,
+}
 
 /// Ranks the documents of one corpus, and keeps counts between queries.
 ///
@@ -136,7 +142,7 @@ pub struct Ranker {
 /// Counts by their leaf.
 #[derive(Debug, Default)]
 struct Kept {
-    counts: HashMap<Query, LeafCounts>,
+    counts: HashMap<Query, Arc<LeafCounts>>,
     num_bytes: usize,
 }
 
@@ -187,54 +193,30 @@ impl Ranker {
     ) -> Result<Vec<RankedDocument>> {
         options.check()?;
         let counts = (0..query.leaves().len()).map(|leaf| self.counts(corpus, query, leaf, search));
-        let counts: Vec<LeafCounts> = counts.collect::<Result<_>>()?;
-        let weights: Vec<f64> = counts.iter().map(|counts| self.idf(counts.len())).collect();
+        let counts: Vec<Arc<LeafCounts>> = counts.collect::<Result<_>>()?;
+        let weights: Vec<f64> = counts.iter().map(|counts| self.idf(counts.docs.len())).collect();
+        let lists: Vec<&[DocumentCount]> = counts.iter().map(|counts| &counts.docs[..]).collect();
+        let scorer = Scorer { weights: &weights, norms: self.norms(options), k1: options.k1 };
         let mut best = Best { top: options.top, heap: BinaryHeap::new() };
-        let mut scorer = Scorer { weights: &weights, norms: self.norms(options), k1: options.k1 };
+        let canceller = search.canceller();
+        let mut interrupt = canceller.interrupt();
         match query.root() {
             Expression::Leaf(leaf) => {
-                for count in counts[*leaf].iter() {
+                for count in lists[*leaf] {
                     best.push(count.doc_id, scorer.part(*leaf, *count));
                 }
             }
-            root => self.rank_each(root, &counts, &mut scorer, &mut best, search)?,
+            Expression::And(parts) if let Some(leaves) = leaves_of(parts) => {
+                rank_all(&leaves, &lists, &scorer, &mut best, &mut interrupt)?;
+            }
+            Expression::Or(parts) if let Some(leaves) = leaves_of(parts) => {
+                let bounds = leaves.iter().map(|&leaf| scorer.bound(leaf, counts[leaf].max_count));
+                let leaves = leaves.iter().copied().zip(bounds).collect();
+                rank_any(leaves, &lists, &scorer, &mut best, &mut interrupt)?;
+            }
+            root => rank_each(root, &lists, &scorer, &mut best, &mut interrupt)?,
         }
         Ok(best.finish())
-    }
-
-    /// Scores the documents that meet `root`, one after the other.
-    fn rank_each(
-        &self,
-        root: &Expression,
-        counts: &[LeafCounts],
-        scorer: &mut Scorer<'_, impl Fn(u64) -> f64>,
-        best: &mut Best,
-        search: &SearchOptions<'_>,
-    ) -> Result<()> {
-        let mut next = vec![0; counts.len()];
-        let mut here: Vec<Option<DocumentCount>> = vec![None; counts.len()];
-        let ahead = |next: &[usize]| {
-            let heads = counts.iter().zip(next).filter_map(|(counts, &at)| counts.get(at));
-            heads.map(|count| count.doc_id).min()
-        };
-        let canceller = search.canceller();
-        let mut interrupt = canceller.interrupt();
-        while let Some(doc_id) = ahead(&next) {
-            interrupt.check()?;
-            for ((counts, at), here) in counts.iter().zip(&mut next).zip(&mut here) {
-                *here = counts.get(*at).filter(|count| count.doc_id == doc_id).copied();
-                *at += usize::from(here.is_some());
-            }
-            let mut is_there = |leaf: usize| here[leaf].is_some();
-            if root.holds(&mut is_there) {
-                let mut is_scored = vec![false; counts.len()];
-                root.for_each_hit_leaf(&mut is_there, &mut |leaf| is_scored[leaf] = true);
-                let leaves = here.iter().enumerate().filter(|&(leaf, _)| is_scored[leaf]);
-                let parts = leaves.filter_map(|(leaf, count)| Some(scorer.part(leaf, (*count)?)));
-                best.push(doc_id, parts.sum());
-            }
-        }
-        Ok(())
     }
 
     fn idf(&self, num_docs_with: usize) -> f64 {
@@ -242,7 +224,8 @@ impl Ranker {
         (1.0 + (all - with + 0.5).max(0.0) / (with + 0.5)).ln()
     }
 
-    /// Returns the part of the formula that depends on the length of a document.
+    /// Returns the part of the formula that depends on the length of a document: the least for an id
+    /// that does not exist.
     fn norms(&self, options: &RankOptions) -> impl Fn(u64) -> f64 {
         let mean = self.totals.num_words as f64 / (self.totals.num_docs as f64).max(1.0);
         let per_word = options.b / mean.max(f64::MIN_POSITIVE);
@@ -260,7 +243,7 @@ impl Ranker {
         query: &Query,
         leaf: usize,
         search: &SearchOptions<'_>,
-    ) -> Result<LeafCounts> {
+    ) -> Result<Arc<LeafCounts>> {
         let alone = query.leaf_alone(leaf);
         if let Some(counts) = self.kept().counts.get(&alone) {
             return Ok(Arc::clone(counts));
@@ -274,8 +257,9 @@ impl Ranker {
                 false => Ok(ControlFlow::Continue(())),
             }
         })?;
-        let counts: LeafCounts = found.into();
-        let num_bytes = alone.memory_bytes() + size_of_val(&*counts);
+        let num_bytes = alone.memory_bytes() + size_of_val(&found[..]);
+        let max_count = found.iter().map(|count| count.count).max().unwrap_or(0);
+        let counts = Arc::new(LeafCounts { docs: found, max_count });
         if num_bytes <= MAX_KEPT_BYTES {
             let mut kept = self.kept();
             if kept.num_bytes + num_bytes > MAX_KEPT_BYTES {
@@ -312,10 +296,146 @@ struct Scorer<'a, Norms> {
 }
 
 impl<Norms: Fn(u64) -> f64> Scorer<'_, Norms> {
-    fn part(&mut self, leaf: usize, count: DocumentCount) -> f64 {
+    /// Returns a number that no part of a leaf exceeds, with room for rounding.
+    fn bound(&self, leaf: usize, max_count: u64) -> f64 {
+        let tf = max_count as f64;
+        let shortest = (self.norms)(u64::MAX);
+        self.weights[leaf] * tf * (self.k1 + 1.0) / (tf + shortest) * (1.0 + 1e-9)
+    }
+
+    fn part(&self, leaf: usize, count: DocumentCount) -> f64 {
         let tf = count.count as f64;
         self.weights[leaf] * tf * (self.k1 + 1.0) / (tf + (self.norms)(count.doc_id))
     }
+}
+
+/// Returns the leaves of `parts` if all are leaves.
+fn leaves_of(parts: &[Expression]) -> Option<Vec<usize>> {
+    let leaf = |part: &Expression| match part {
+        Expression::Leaf(leaf) => Some(*leaf),
+        _ => None,
+    };
+    parts.iter().map(leaf).collect()
+}
+
+/// Returns the first count of `list` and removes it, if it is that of `doc_id`.
+fn take(list: &mut &[DocumentCount], doc_id: u64) -> Option<DocumentCount> {
+    let (count, rest) = list.split_first().filter(|(count, _)| count.doc_id == doc_id)?;
+    *list = rest;
+    Some(*count)
+}
+
+/// Moves `list` to its first document from `doc_id` on, by steps that double. Returns its count of
+/// `doc_id`.
+fn skip_to(list: &mut &[DocumentCount], doc_id: u64) -> Option<DocumentCount> {
+    let mut step = 1;
+    while step < list.len() && list[step].doc_id < doc_id {
+        step *= 2;
+    }
+    let reach = &list[..list.len().min(step + 1)];
+    *list = &list[reach.partition_point(|count| count.doc_id < doc_id)..];
+    list.first().filter(|count| count.doc_id == doc_id).copied()
+}
+
+/// Scores the documents of all `leaves`: those of the shortest list, looked up in the others.
+fn rank_all(
+    leaves: &[usize],
+    lists: &[&[DocumentCount]],
+    scorer: &Scorer<'_, impl Fn(u64) -> f64>,
+    best: &mut Best,
+    interrupt: &mut Interrupt<'_>,
+) -> Result<()> {
+    let mut lists: Vec<&[DocumentCount]> = leaves.iter().map(|&leaf| lists[leaf]).collect();
+    let shortest = lists.iter().copied().min_by_key(|list| list.len()).unwrap_or_default();
+    for count in shortest {
+        interrupt.check()?;
+        let score = leaves.iter().zip(&mut lists).try_fold(0.0, |score, (&leaf, list)| {
+            Some(score + scorer.part(leaf, skip_to(list, count.doc_id)?))
+        });
+        if let Some(score) = score {
+            best.push(count.doc_id, score);
+        }
+    }
+    Ok(())
+}
+
+/// Scores the documents of any of `leaves`, each with the bound of its parts. The leaves with the
+/// least bounds are left out of the merge as soon as a document with these alone cannot be among
+/// the best, and are looked up for documents of the others (MaxScore, Turtle and Flood 1995).
+fn rank_any(
+    mut leaves: Vec<(usize, f64)>,
+    lists: &[&[DocumentCount]],
+    scorer: &Scorer<'_, impl Fn(u64) -> f64>,
+    best: &mut Best,
+    interrupt: &mut Interrupt<'_>,
+) -> Result<()> {
+    leaves.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let mut lists: Vec<&[DocumentCount]> = leaves.iter().map(|&(leaf, _)| lists[leaf]).collect();
+    let sums = leaves.iter().scan(0.0, |sum, (_, bound)| {
+        *sum += bound;
+        Some(*sum)
+    });
+    let sums: Vec<f64> = sums.collect();
+    let (mut first, mut parts) = (0, Vec::new());
+    while let Some(doc_id) =
+        lists[first..].iter().filter_map(|list| list.first()).map(|c| c.doc_id).min()
+    {
+        interrupt.check()?;
+        parts.clear();
+        let (looked_up, merged) = lists.split_at_mut(first);
+        for (list, &(leaf, _)) in merged.iter_mut().zip(&leaves[first..]) {
+            if let Some(count) = take(list, doc_id) {
+                parts.push((leaf, scorer.part(leaf, count)));
+            }
+        }
+        let mut score: f64 = parts.iter().map(|(_, part)| part).sum();
+        let least = best.least();
+        for (at, list) in looked_up.iter_mut().enumerate().rev() {
+            if score + sums[at] <= least {
+                break;
+            }
+            let leaf = leaves[at].0;
+            if let Some(count) = skip_to(list, doc_id) {
+                parts.push((leaf, scorer.part(leaf, count)));
+                score += scorer.part(leaf, count);
+            }
+        }
+        // Equal documents get equal scores if their parts are added in the same order.
+        parts.sort_unstable_by_key(|&(leaf, _)| leaf);
+        best.push(doc_id, parts.iter().map(|(_, part)| part).sum());
+        while first < sums.len() && sums[first] <= best.least() {
+            first += 1;
+        }
+    }
+    Ok(())
+}
+
+/// Scores the documents that meet `root`, one after the other.
+fn rank_each(
+    root: &Expression,
+    lists: &[&[DocumentCount]],
+    scorer: &Scorer<'_, impl Fn(u64) -> f64>,
+    best: &mut Best,
+    interrupt: &mut Interrupt<'_>,
+) -> Result<()> {
+    let mut lists = lists.to_vec();
+    let mut here: Vec<Option<DocumentCount>> = vec![None; lists.len()];
+    let mut is_scored = vec![false; lists.len()];
+    while let Some(doc_id) = lists.iter().filter_map(|list| list.first()).map(|c| c.doc_id).min() {
+        interrupt.check()?;
+        for (list, here) in lists.iter_mut().zip(&mut here) {
+            *here = take(list, doc_id);
+        }
+        let mut is_there = |leaf: usize| here[leaf].is_some();
+        if root.holds(&mut is_there) {
+            is_scored.fill(false);
+            root.for_each_hit_leaf(&mut is_there, &mut |leaf| is_scored[leaf] = true);
+            let leaves = here.iter().enumerate().filter(|&(leaf, _)| is_scored[leaf]);
+            let parts = leaves.filter_map(|(leaf, count)| Some(scorer.part(leaf, (*count)?)));
+            best.push(doc_id, parts.sum());
+        }
+    }
+    Ok(())
 }
 
 /// The best documents so far.
@@ -334,6 +454,15 @@ impl Best {
             && document < *worst
         {
             *worst = document;
+        }
+    }
+
+    /// Returns the score that a later document has to exceed.
+    fn least(&self) -> f64 {
+        match self.heap.peek() {
+            Some(worst) if self.heap.len() == self.top => worst.score,
+            _ if self.top == 0 => f64::INFINITY,
+            _ => f64::NEG_INFINITY,
         }
     }
 

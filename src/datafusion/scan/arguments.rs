@@ -180,10 +180,14 @@ fn unknown_fold(fault: tadoc::Error) -> String {
     let tadoc::Error::InvalidArgument { name, got, allowed } = fault else {
         return fault.to_string();
     };
-    let stems = Language::all().map(|language| Fold::of_stem(language).to_string());
-    let known: Vec<String> =
-        [Fold::CASE, Fold::ACCENTS].map(|fold| fold.to_string()).into_iter().chain(stems).collect();
-    let close = closest(got.trim_matches('\''), known.iter().map(String::as_str));
+    let stem = |language| Fold::of_stem(language).to_string();
+    let part = got.trim_matches('\'');
+    // The name of a language alone is far from the text of its stem.
+    let close = part.parse().ok().map(stem).or_else(|| {
+        let parts = [Fold::CASE, Fold::ACCENTS].map(|fold| fold.to_string());
+        let known: Vec<String> = parts.into_iter().chain(Language::all().map(stem)).collect();
+        closest(part, known.iter().map(String::as_str)).map(str::to_owned)
+    });
     let hint = close.map(|close| format!("; did you mean '{close}'?")).unwrap_or_default();
     format!("{name}: got {got}, expected {allowed}{hint}")
 }

@@ -6,7 +6,7 @@
 //! case                 häuser     _straße    σας     mangées      Unicode lower case
 //! accents              Hauser     Strasse    ΣΑΣ     mangees      base letters, no underscores around
 //! case,accents         hauser     strasse    σας     mangees
-//! stem:german          haus       _strass    σας     mangees      Snowball's stem of the lower case
+//! stem:german          haus       _strass    σας     mangé        Snowball's stem of the lower case
 //! accents,stem:french  haus       strass     σας     mang         the stem, then its base letters
 //! ```
 //!

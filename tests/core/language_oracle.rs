@@ -6,10 +6,11 @@ use std::ops::{ControlFlow, Range};
 
 use proptest::prelude::*;
 use tadoc::query::{
-    Query, RankOptions, Ranker, SearchOptions, SegmentWords, count, count_by_document, search,
-    search_with, segments_for_query, text_hits,
+    Hit, Query, QueryLimits, RankOptions, Ranker, SearchOptions, SegmentWords, count,
+    count_by_document, search, search_with, segments_for_query, text_hits,
 };
 use tadoc::text::TokenizerProfile;
+use testkit::naive;
 use testkit::reading::Plain;
 use testkit::scrambled::{Case, recipes};
 
@@ -254,6 +255,33 @@ fn check_texts(case: &Case, node: &Node, seed: u64) {
     }
 }
 
+/// Checks exact phrases against the text of each document.
+fn check_exact(case: &Case, phrase: &str) {
+    let limits = QueryLimits::default();
+    let Ok(query) = Query::parse_exact(case.plain.profile, phrase, &limits) else { return };
+    let again = Query::parse_exact(case.plain.profile, &query.to_string(), &limits).unwrap();
+    assert_eq!(again, query);
+    let inner = phrase.trim_matches('"');
+    let plain = Query::parse(case.plain.profile, phrase).unwrap();
+    let lead = naive::words(case.plain.profile, inner.as_bytes())[0].byte_offset;
+    let fits = |hit: &Hit| {
+        let text = &case.plain.docs[hit.doc_id as usize];
+        let start = (hit.byte_offset as usize).checked_sub(lead);
+        start.is_some_and(|start| text[start..].starts_with(inner.as_bytes()))
+    };
+    let mut expected = search(&case.corpus, &plain, None).unwrap();
+    expected.retain(fits);
+    assert_eq!(search(&case.corpus, &query, None).unwrap(), expected, "{phrase}");
+    let counted = count(&case.corpus, &query, &SearchOptions::default()).unwrap();
+    assert_eq!(counted, expected.len() as u64);
+    for (doc_id, text) in (0..).zip(&case.plain.docs) {
+        if case.corpus.segments().len() == 1 {
+            let found = text_hits(&query, case.plain.profile, text).len();
+            assert_eq!(found, expected.iter().filter(|hit| hit.doc_id == doc_id).count());
+        }
+    }
+}
+
 /// Checks that segments that are not needed hold no hit.
 fn check_segments(case: &Case, node: &Node, seed: u64) {
     let corpus = &case.corpus;
@@ -359,6 +387,23 @@ proptest! {
         // Words of a document that was cut inside a word are those of its parts.
         if case.corpus.segments().len() == 1 {
             queries.iter().for_each(|(node, seed)| check_texts(&case, node, *seed));
+        }
+    }
+
+    #[test]
+    fn exact_phrases_are_those_of_the_text(
+        recipe in recipes(),
+        picks in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), 1usize..12), 1..8),
+    ) {
+        let case = recipe.cook();
+        for (doc, start, len) in picks {
+            let Some(text) = case.plain.docs.get(doc.index(case.plain.docs.len().max(1))) else { continue };
+            let Ok(text) = std::str::from_utf8(text) else { continue };
+            let chars: Vec<char> = text.chars().filter(|c| !"\"*?/\\~".contains(*c)).collect();
+            let start = start.index(chars.len() + 1);
+            let piece: String = chars[start..chars.len().min(start + len)].iter().collect();
+            // White space at the ends belongs to the phrase; a word that is cut does not match.
+            check_exact(&case, &format!("\"{piece}\""));
         }
     }
 

@@ -68,7 +68,7 @@ fn assert_same<Row: PartialEq + std::fmt::Debug>(rows: &[Row], expected: &[Row])
 /// Returns the query that asks for each of `items` literally, in quotes.
 fn query_text(items: &[String]) -> String {
     let escaped = |character: char| match character {
-        '*' | '?' | '/' | '\\' => format!("\\{character}"),
+        '*' | '?' | '/' | '~' | '\\' => format!("\\{character}"),
         '"' => "\"\"".to_owned(),
         other => other.to_string(),
     };

@@ -1,4 +1,4 @@
-//! The function `collocates(corpus, query [, left] [, right] [, measure] [, min_count] [, fold])`: the
+//! The function `collocates(corpus, query [, left] [, right] [, measure] [, min_count] [, fold] [, exact])`: the
 //! words that stand near the hits of a query, and how strongly they belong to it.
 //!
 //! The neighbours of each hit are walked in the grammar, so the cost is that of the hits, not of all
@@ -44,6 +44,7 @@ pub(super) static DEFINITION: Definition = Definition {
             ),
             signature::optional("min_count", ArgumentKind::Integer, "1", "leave out rarer words"),
             signature::FOLD,
+            signature::EXACT,
             signature::VERSION,
         ],
         columns: &[
@@ -57,7 +58,7 @@ pub(super) static DEFINITION: Definition = Definition {
     bind: |arguments, _| {
         let fold = arguments.fold("fold");
         Arc::new(Collocates {
-            query: QueryText::new(arguments.text("query"), fold),
+            query: QueryText::of(arguments),
             window: Window {
                 left: length(arguments.integer("left"), DEFAULT_SPAN),
                 right: length(arguments.integer("right"), DEFAULT_SPAN),

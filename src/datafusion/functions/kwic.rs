@@ -1,4 +1,4 @@
-//! The function `kwic(corpus, query [, width] [, fold] [, blanks])`: every hit in its context, as
+//! The function `kwic(corpus, query [, width] [, fold] [, exact] [, blanks])`: every hit in its context, as
 //! concordances show them.
 //!
 //! Contexts are text as it stands in the document, cut at words. White space in them is shown as one
@@ -27,7 +27,6 @@ use crate::scan::function::{Definition, Merge, TableFunction};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
-use tadoc::analytics::Fold;
 use tadoc::query::{
     Context, ContextBatch, ContextForm, ContextWords, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES,
     SearchOptions, kwic_segments,
@@ -56,6 +55,7 @@ pub(super) static DEFINITION: Definition = Definition {
                 "'collapse'",
                 "'collapse' shows white space as one blank, 'keep' as it is",
             ),
+            signature::EXACT,
             signature::VERSION,
         ],
         columns: &[
@@ -78,8 +78,9 @@ pub(super) static DEFINITION: Definition = Definition {
         summary: "every match in its context, in order of document and offset",
     },
     bind: |arguments, _| {
-        let (width, fold) = (arguments.integer("width"), arguments.fold("fold"));
-        Arc::new(Kwic::new(arguments.text("query"), width, fold, arguments.text("blanks")))
+        let width = length(arguments.integer("width"), DEFAULT_KWIC_WIDTH);
+        let blanks = arguments.text("blanks").to_owned();
+        Arc::new(Kwic { query: QueryText::of(arguments), width, blanks })
     },
 };
 
@@ -99,11 +100,6 @@ enum Blanks {
 }
 
 impl Kwic {
-    fn new(query: &str, width: Option<u64>, fold: Fold, blanks: &str) -> Self {
-        let width = length(width, DEFAULT_KWIC_WIDTH);
-        Self { query: QueryText::new(query, fold), width, blanks: blanks.to_owned() }
-    }
-
     fn blanks(&self) -> Result<Blanks> {
         match self.blanks.as_str() {
             "" | "collapse" => Ok(Blanks::Collapse),

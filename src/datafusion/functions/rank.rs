@@ -1,4 +1,4 @@
-//! The function `rank(corpus, query [, top] [, k1] [, b] [, fold])`: the best documents for a query,
+//! The function `rank(corpus, query [, top] [, k1] [, b] [, fold] [, exact])`: the best documents for a query,
 //! by BM25.
 //!
 //! Segments without any word of the query are not opened: numbers of documents and words come from
@@ -43,6 +43,7 @@ pub(super) static DEFINITION: Definition = Definition {
                 "how much long documents lose, up to 1",
             ),
             signature::QUERY_FOLD,
+            signature::EXACT,
             signature::VERSION,
         ],
         columns: &[
@@ -59,7 +60,7 @@ pub(super) static DEFINITION: Definition = Definition {
             k1: arguments.number("k1").unwrap_or(defaults.k1),
             b: arguments.number("b").unwrap_or(defaults.b),
         };
-        let query = QueryText::new(arguments.text("query"), arguments.fold("fold"));
+        let query = QueryText::of(arguments);
         Arc::new(Rank { query, options })
     },
 };

@@ -1,4 +1,4 @@
-//! The function `search(corpus, query [, doc_id] [, fold])`: the places of words and phrases, found
+//! The function `search(corpus, query [, doc_id] [, fold] [, exact])`: the places of words and phrases, found
 //! by climbing the grammar.
 //!
 //! The query is parsed when the scan is made, with the corpus's own tokenizer, so that a query
@@ -27,7 +27,6 @@ use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
 use datafusion::arrow::array::StringViewBuilder;
-use tadoc::analytics::Fold;
 use tadoc::query::{Hit, LineCounter, SearchOptions, search_segments};
 
 const DOC_ID: usize = 0;
@@ -52,6 +51,7 @@ pub(super) static DEFINITION: Definition = Definition {
                 "search this document only",
             ),
             signature::QUERY_FOLD,
+            signature::EXACT,
             signature::VERSION,
         ],
         columns: &[
@@ -74,8 +74,8 @@ pub(super) static DEFINITION: Definition = Definition {
         summary: "every place of a word or a phrase, in order of document and offset",
     },
     bind: |arguments, _| {
-        let (doc_id, fold) = (arguments.integer("doc_id"), arguments.fold("fold"));
-        Arc::new(Search::new(arguments.text("query"), doc_id, fold))
+        let query = QueryText::of(arguments);
+        Arc::new(Search { query, doc_id: arguments.integer("doc_id") })
     },
 };
 
@@ -83,12 +83,6 @@ pub(super) static DEFINITION: Definition = Definition {
 pub(crate) struct Search {
     query: QueryText,
     doc_id: Option<u64>,
-}
-
-impl Search {
-    pub(crate) fn new(query: &str, doc_id: Option<u64>, fold: Fold) -> Self {
-        Self { query: QueryText::new(query, fold), doc_id }
-    }
 }
 
 impl TableFunction for Search {

@@ -10,10 +10,11 @@ use datafusion::error::Result;
 use super::doc_rows::{num_partitions, passing_documents, selected_documents};
 use super::strings::{int64, shown_fold};
 use crate::errors::{datafusion_error, task_error};
+use crate::scan::arguments::Arguments;
 use crate::scan::{Execution, Scan};
 use crate::source::{LoadedCorpus, Sought};
 use tadoc::analytics::Fold;
-use tadoc::query::{Query, QueryLimits, check_num_hits};
+use tadoc::query::{Leaf, Query, QueryLimits, check_num_hits};
 use tadoc::segment::Corpus;
 
 /// A query as it was written. The corpora of a scan determine how it is cut into words.
@@ -21,32 +22,49 @@ use tadoc::segment::Corpus;
 pub(super) struct QueryText {
     text: String,
     fold: Fold,
+    is_exact: bool,
 }
 
 impl QueryText {
-    pub(super) fn new(text: &str, fold: Fold) -> Self {
-        Self { text: text.to_owned(), fold }
+    /// Reads the arguments `query`, `fold` and `exact`.
+    pub(super) fn of(arguments: &Arguments) -> Self {
+        let (text, fold) = (arguments.text("query").to_owned(), arguments.fold("fold"));
+        Self { text, fold, is_exact: arguments.boolean("exact") }
     }
 
     pub(super) fn parse(&self, scan: &Scan) -> tadoc::Result<Query> {
-        let options = &scan.options;
-        let limits =
-            QueryLimits { max_bytes: options.max_query_bytes, max_terms: options.max_query_terms };
-        Query::parse_within(scan.source.profile(), &self.text, &limits)?.folded(self.fold)
+        let parse = if self.is_exact { Query::parse_exact } else { Query::parse_within };
+        parse(scan.source.profile(), &self.text, &limits(scan))?.folded(self.fold)
     }
 
-    /// Returns the normal form of a query that is more than a phrase, for EXPLAIN.
-    pub(super) fn explain(&self, scan: &Scan) -> Option<(&'static str, String)> {
-        let query = self.parse(scan).ok()?;
+    /// Returns the normal form of a query that is more than a phrase, and the punctuation of its
+    /// phrases that is ignored, for EXPLAIN.
+    pub(super) fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        let Ok(query) = self.parse(scan) else { return Vec::new() };
         let is_plain = query.is_leaf() && query.items().len() == 1;
-        (!is_plain).then(|| ("parsed", query.to_string()))
+        let parsed = (!is_plain).then(|| ("parsed", query.to_string()));
+        let exact = Query::parse_exact(scan.source.profile(), &self.text, &limits(scan));
+        let leaves = exact.iter().filter(|_| !self.is_exact).flat_map(Query::leaves);
+        let gaps = leaves.filter_map(|leaf| match leaf {
+            Leaf::Exact { gaps, .. } => Some(gaps.iter().map(|gap| gap.trim())),
+            _ => None,
+        });
+        let ignored: Vec<&str> = gaps.flatten().filter(|gap| !gap.is_empty()).collect();
+        let ignored = (!ignored.is_empty()).then(|| ("ignored", ignored.join(" ")));
+        parsed.into_iter().chain(ignored).collect()
     }
 
     /// Returns the arguments for EXPLAIN.
     pub(super) fn shown(&self) -> Vec<(&'static str, String)> {
         let query = ("query", self.text.clone());
-        [query].into_iter().chain(shown_fold(self.fold)).collect()
+        let exact = self.is_exact.then(|| ("exact", "true".to_owned()));
+        [query].into_iter().chain(shown_fold(self.fold)).chain(exact).collect()
     }
+}
+
+fn limits(scan: &Scan) -> QueryLimits {
+    let options = &scan.options;
+    QueryLimits { max_bytes: options.max_query_bytes, max_terms: options.max_query_terms }
 }
 
 /// Returns the corpus, with the segments that `query` needs in document `doc_id`, or in all documents

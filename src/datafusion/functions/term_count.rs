@@ -1,4 +1,4 @@
-//! The function `term_count(corpus, query [, fold])`: the number of hits of a query in each
+//! The function `term_count(corpus, query [, fold] [, exact])`: the number of hits of a query in each
 //! document.
 //!
 //! Hits are counted by rule and passed up to the documents; they are not listed. Filters on
@@ -19,7 +19,6 @@ use crate::scan::function::{Definition, Merge, TableFunction};
 use crate::scan::signature::{self, ColumnKind, Signature};
 use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
-use tadoc::analytics::Fold;
 use tadoc::query;
 use tadoc::query::SearchOptions;
 
@@ -31,6 +30,7 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::CORPUS,
             signature::QUERY,
             signature::QUERY_FOLD,
+            signature::EXACT,
             signature::VERSION,
         ],
         columns: &[
@@ -40,18 +40,12 @@ pub(super) static DEFINITION: Definition = Definition {
         ],
         summary: "how often a query matches in each document that has a match",
     },
-    bind: |arguments, _| Arc::new(TermCount::new(arguments.text("query"), arguments.fold("fold"))),
+    bind: |arguments, _| Arc::new(TermCount { query: QueryText::of(arguments) }),
 };
 
 #[derive(Debug)]
 pub(crate) struct TermCount {
     query: QueryText,
-}
-
-impl TermCount {
-    pub(crate) fn new(query: &str, fold: Fold) -> Self {
-        Self { query: QueryText::new(query, fold) }
-    }
 }
 
 impl TableFunction for TermCount {

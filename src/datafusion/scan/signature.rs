@@ -220,6 +220,14 @@ pub(crate) const FOLD: Argument = optional(
 pub(crate) const QUERY_FOLD: Argument =
     optional("fold", ArgumentKind::Fold, "false", "match words of any case, accents or ending");
 
+/// Argument `exact` of functions with a query.
+pub(crate) const EXACT: Argument = optional(
+    "exact",
+    ArgumentKind::Boolean,
+    "false",
+    "match phrases only with the same punctuation and blanks",
+);
+
 /// Argument for the version of a living corpus.
 pub(crate) const VERSION: Argument = optional(
     "version",

@@ -22,7 +22,7 @@ use crate::ids::DocId;
 use crate::segment::Corpus;
 
 use crate::query::counts::{DocCounts, DocumentCount, add_to, checked_sum, segment_item_counts};
-use crate::query::hits::stretches;
+use crate::query::hits::listed;
 use crate::query::language::{Expression, Leaf};
 use crate::query::matching::cut::doc_cut_after;
 use crate::query::matching::doc_set::DocSet;
@@ -295,7 +295,7 @@ pub(in crate::query) fn segment_leaf_counts(
         leaf => leaf,
     };
     let first_doc_id = resolved.corpus().first_doc_id(segment_idx);
-    let hits = stretches(resolved, segment_idx, leaf, filter)?;
+    let hits = listed(resolved, segment_idx, leaf, filter)?;
     let by_document = hits.chunk_by(|a, b| a.doc_id == b.doc_id);
     // Documents of a segment have numbers of 32 bits.
     let count = |hits: &[_]| hits.len() as u64;

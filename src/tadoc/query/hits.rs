@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! phrase     occurrences inside the segment, then those that cross its end
+//! exact      those of the phrase, whose text is read and compared
 //! NEAR       occurrences of its items ─▶ Windows ─▶ stretches
 //!            (behind the end of the segment: while a stretch that begins in it can go on)
 //! query      hits of all leaves, merged by a heap
@@ -17,6 +18,8 @@ use std::sync::Arc;
 
 use crate::error::Result;
 use crate::ids::DocId;
+use crate::read::extract;
+use crate::segment::Corpus;
 
 use crate::query::counts::segment_item_counts;
 use crate::query::hit::Hit;
@@ -25,6 +28,7 @@ use crate::query::matching::cut::{PartStart, doc_cut_after, part_start};
 use crate::query::matching::doc_set::DocSet;
 use crate::query::matching::occurrences::ItemStream;
 use crate::query::matching::resolved::ResolvedQuery;
+use crate::query::text_hits::words;
 use crate::query::windows::{Rule, Windows};
 
 /// Documents of a segment, shared by the streams that are restricted to them.
@@ -147,8 +151,43 @@ impl Iterator for Merged {
     }
 }
 
+/// Returns the hits of a leaf that is no plain phrase, which begin in segment `segment_idx`, in order.
+pub(in crate::query) fn listed(
+    resolved: &ResolvedQuery<'_>,
+    segment_idx: usize,
+    leaf: &Leaf,
+    filter: Filter<'_>,
+) -> Result<Vec<Hit>> {
+    let Leaf::Exact { item, gaps } = leaf else {
+        return stretches(resolved, segment_idx, leaf, filter);
+    };
+    let mut exact = Vec::new();
+    for hit in LeafHits::of_item(resolved, segment_idx, *item, filter)? {
+        if has_gaps(resolved.corpus(), &hit, gaps)? {
+            exact.push(hit);
+        }
+    }
+    Ok(exact)
+}
+
+/// Returns true if the texts around the words of `hit` are `gaps`.
+fn has_gaps(corpus: &Corpus, hit: &Hit, gaps: &[String]) -> Result<bool> {
+    let [before, between @ .., behind] = gaps else { return Ok(true) };
+    let Some(start) = hit.byte_offset.checked_sub(before.len() as u64) else { return Ok(false) };
+    let len = hit.byte_len + (before.len() + behind.len()) as u64;
+    let text = extract(corpus, hit.doc_id, start, len)?;
+    let inside = text.strip_prefix(before.as_bytes());
+    let inside = inside.and_then(|text| text.strip_suffix(behind.as_bytes()));
+    let Some(inside) = inside.filter(|inside| inside.len() as u64 == hit.byte_len) else {
+        return Ok(false);
+    };
+    let words = words(corpus.profile(), inside);
+    let found = words.windows(2).map(|pair| &inside[pair[0].1.end..pair[1].1.start]);
+    Ok(found.eq(between.iter().map(String::as_bytes)))
+}
+
 /// Returns the stretches of a leaf of several items that begin in segment `segment_idx`, in order.
-pub(in crate::query) fn stretches(
+fn stretches(
     resolved: &ResolvedQuery<'_>,
     segment_idx: usize,
     leaf: &Leaf,
@@ -159,7 +198,7 @@ pub(in crate::query) fn stretches(
     let rule = match leaf {
         Leaf::Gapped { max_between, .. } => Rule::Gapped(*max_between),
         Leaf::Near { max_between, .. } => Rule::Near(*max_between),
-        Leaf::Phrase(_) => Rule::Near(0),
+        Leaf::Phrase(_) | Leaf::Exact { .. } => Rule::Near(0),
     };
     let mut windows = Windows::new(rule, lens);
     let (mut found, mut last) = (Vec::new(), None);
@@ -247,7 +286,7 @@ impl SegmentHits {
     ) -> Result<Self> {
         let hits = leaves.map(|(leaf, filter)| match leaf {
             Leaf::Phrase(item) => LeafHits::of_item(resolved, segment_idx, *item, filter),
-            _ => stretches(resolved, segment_idx, leaf, filter).map(LeafHits::of_list),
+            _ => listed(resolved, segment_idx, leaf, filter).map(LeafHits::of_list),
         });
         let hits: Vec<LeafHits> = hits.collect::<Result<_>>()?;
         Ok(match <[LeafHits; 1]>::try_from(hits) {

@@ -38,7 +38,7 @@ pub fn text_hits(query: &Query, profile: TokenizerProfile, text: &[u8]) -> Vec<T
     let words = words(profile, text);
     let items: Vec<Vec<usize>> =
         query.items().iter().map(|item| occurrences(item, &words)).collect();
-    let hits_of = |leaf: &Leaf| leaf_hits(query, leaf, &items, &words);
+    let hits_of = |leaf: &Leaf| leaf_hits(query, leaf, &items, &words, text);
     let by_leaf: Vec<Vec<(usize, Range<usize>)>> = query.leaves().iter().map(hits_of).collect();
     let mut is_there = |leaf: usize| !by_leaf[leaf].is_empty();
     if !query.root().holds(&mut is_there) {
@@ -85,12 +85,24 @@ fn occurrences(item: &[WordPattern], words: &[PlacedWord<'_>]) -> Vec<usize> {
     windows.filter(|(_, window)| is_match(window)).map(|(at, _)| at).collect()
 }
 
+/// Returns true if the texts around the words from `first` on are `gaps`.
+fn has_gaps(words: &[PlacedWord<'_>], first: usize, text: &[u8], gaps: &[String]) -> bool {
+    let [before, between @ .., behind] = gaps else { return true };
+    let item = &words[first..words.len().min(first + between.len() + 1)];
+    let (Some(start), Some(end)) = (item.first(), item.last()) else { return false };
+    let found = item.windows(2).map(|pair| &text[pair[0].1.end..pair[1].1.start]);
+    text[..start.1.start].ends_with(before.as_bytes())
+        && text[end.1.end..].starts_with(behind.as_bytes())
+        && found.eq(between.iter().map(String::as_bytes))
+}
+
 /// Returns the hits of a leaf, each with the index of its first word and its bytes.
 fn leaf_hits(
     query: &Query,
     leaf: &Leaf,
     items: &[Vec<usize>],
     words: &[PlacedWord<'_>],
+    text: &[u8],
 ) -> Vec<(usize, Range<usize>)> {
     let bytes = |item: usize, first: usize| {
         words[first].1.start..words[first + query.items()[item].len() - 1].1.end
@@ -98,6 +110,11 @@ fn leaf_hits(
     let rule = match leaf {
         Leaf::Phrase(item) => {
             return items[*item].iter().map(|&first| (first, bytes(*item, first))).collect();
+        }
+        Leaf::Exact { item, gaps } => {
+            let is_exact = |&first: &usize| has_gaps(words, first, text, gaps);
+            let exact = items[*item].iter().copied().filter(is_exact);
+            return exact.map(|first| (first, bytes(*item, first))).collect();
         }
         Leaf::Near { max_between, .. } => Rule::Near(*max_between),
         Leaf::Gapped { max_between, .. } => Rule::Gapped(*max_between),

@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::hash::Hash;
 
-use crate::query::language::pattern::WordPattern;
+use crate::query::language::pattern::{WordPattern, escaped};
 
 /// Words that follow each other, one or more, as patterns.
 pub type Item = Vec<WordPattern>;
@@ -24,6 +24,13 @@ pub type Item = Vec<WordPattern>;
 pub enum Leaf {
     /// The words of one item, with nothing but separators between them.
     Phrase(usize),
+    /// The words of one item with exactly these texts around them.
+    Exact {
+        /// Index of the item.
+        item: usize,
+        /// Text before the first word, between neighbours and behind the last word.
+        gaps: Vec<String>,
+    },
     /// Occurrences of all items, two or more, in any order. Between the end of the first and the
     /// start of the last there are at most `max_between` words.
     Near {
@@ -45,7 +52,7 @@ impl Leaf {
     /// Returns the indexes of the items of the leaf.
     pub fn items(&self) -> &[usize] {
         match self {
-            Self::Phrase(item) => std::slice::from_ref(item),
+            Self::Phrase(item) | Self::Exact { item, .. } => std::slice::from_ref(item),
             Self::Near { items, .. } | Self::Gapped { items, .. } => items,
         }
     }
@@ -196,6 +203,12 @@ impl Leaves {
         self.leaves.number(Leaf::Phrase(item))
     }
 
+    /// Returns the number of the leaf whose words have exactly `gaps` around them.
+    pub fn exact(&mut self, item: Item, gaps: Vec<String>) -> usize {
+        let item = self.items.number(item);
+        self.leaves.number(Leaf::Exact { item, gaps })
+    }
+
     /// Returns the number of the leaf whose `items` lie near each other. Equal items count once.
     pub fn near(&mut self, items: Vec<Item>, max_between: u64) -> usize {
         let items = items.into_iter().map(|item| self.items.number(item)).collect();
@@ -224,6 +237,7 @@ impl Leaves {
         let mut made = Self::new();
         let of_leaf = |leaf: &Leaf| match leaf {
             Leaf::Phrase(item) => made.phrase(items[*item].clone()),
+            Leaf::Exact { item, gaps } => made.exact(items[*item].clone(), gaps.clone()),
             Leaf::Near { items: near, max_between } => {
                 made.near(near.iter().map(|&item| items[item].clone()).collect(), *max_between)
             }
@@ -274,6 +288,13 @@ impl Shown<'_> {
     fn leaf(&self, leaf: &Leaf) -> String {
         match leaf {
             Leaf::Phrase(item) => self.quoted(&[*item], " "),
+            Leaf::Exact { item, gaps } => {
+                let words = self.items[*item].iter().map(WordPattern::to_string);
+                let mut gaps = gaps.iter().map(|gap| escaped(gap));
+                let first = gaps.next().unwrap_or_default();
+                let rest = words.zip(gaps).map(|(word, gap)| word + &gap);
+                format!("\"{}\"", (first + &rest.collect::<String>()).replace('"', "\"\""))
+            }
             Leaf::Near { items, max_between } => {
                 let items: Vec<String> = items.iter().map(|i| self.quoted(&[*i], " ")).collect();
                 format!("NEAR({}, {max_between})", items.join(" "))

@@ -25,7 +25,7 @@ use crate::text::TokenizerProfile;
 
 use crate::query::language::expression::{Expression, Item, Leaf, Leaves};
 use crate::query::language::words::{
-    Budget, Character, QueryLimits, invalid, quoted, regex_end, words_of,
+    Budget, Character, QueryLimits, Words, invalid, quoted, regex_end, words_of,
 };
 
 /// Most groups that contain each other, as in FTS5.
@@ -38,11 +38,12 @@ const MAX_NEAR_WORDS: u64 = 1_000_000;
 /// A parsed query: items, leaves and the condition.
 pub(in crate::query) type Parsed = (Vec<Item>, Vec<Leaf>, Expression);
 
-/// Parses `text`; `None` if it is blank.
+/// Parses `text`; `None` if it is blank. If it is exact, the text between words counts.
 pub(in crate::query) fn parse(
     profile: TokenizerProfile,
     text: &str,
     limits: &QueryLimits,
+    is_exact: bool,
 ) -> Result<Option<Parsed>> {
     if text.len() as u64 > limits.max_bytes {
         return Err(Error::Capacity {
@@ -55,7 +56,7 @@ pub(in crate::query) fn parse(
     let text: Vec<Character> = text.chars().enumerate().collect();
     let budget = Budget::new(limits);
     let mut parser =
-        Parser { text: &text, at: 0, depth: 0, profile, budget, leaves: Leaves::new() };
+        Parser { text: &text, at: 0, depth: 0, profile, budget, is_exact, leaves: Leaves::new() };
     if parser.next() == Next::End {
         return Ok(None);
     }
@@ -90,6 +91,7 @@ struct Parser<'t> {
     depth: usize,
     profile: TokenizerProfile,
     budget: Budget,
+    is_exact: bool,
     leaves: Leaves,
 }
 
@@ -188,8 +190,8 @@ impl Parser<'_> {
                 Next::Near(open) => self.near(open)?,
                 Next::Quoted => self.quoted()?,
                 Next::Word => {
-                    let item = self.word(bare_end)?;
-                    Expression::Leaf(self.leaves.phrase(item))
+                    let words = self.word(bare_end)?;
+                    self.phrase(words)
                 }
             };
             parts.push(part);
@@ -250,8 +252,8 @@ impl Parser<'_> {
                         _ => return Err(self.not_in_near()),
                     }
                 }
-                (Next::Quoted, _) => items.push(self.quoted_item()?),
-                (Next::Word, _) => items.push(self.word(near_end)?),
+                (Next::Quoted, _) => items.push(self.quoted_item()?.patterns),
+                (Next::Word, _) => items.push(self.word(near_end)?.patterns),
                 _ => return Err(self.not_in_near()),
             }
             if self.slop_number().is_some() {
@@ -275,13 +277,13 @@ impl Parser<'_> {
     }
 
     fn quoted(&mut self) -> Result<Expression> {
-        let item = self.quoted_item()?;
+        let words = self.quoted_item()?;
         if self.slop_number().is_none() {
-            return Ok(Expression::Leaf(self.leaves.phrase(item)));
+            return Ok(self.phrase(words));
         }
         self.at += 1;
         let max_between = self.number("\"a b\"~5")?;
-        Ok(Expression::Leaf(self.leaves.gapped(item, max_between)))
+        Ok(Expression::Leaf(self.leaves.gapped(words.patterns, max_between)))
     }
 
     /// Returns the first digit of `~5` behind a quoted phrase.
@@ -290,7 +292,16 @@ impl Parser<'_> {
         self.char_at(self.at + 1).filter(|digit| is_slop && digit.is_ascii_digit())
     }
 
-    fn quoted_item(&mut self) -> Result<Item> {
+    fn phrase(&mut self, words: Words) -> Expression {
+        // Words can touch without a gap, as in `日本`.
+        let has_gaps = words.gaps.len() > 2 || words.gaps.iter().any(|gap| !gap.is_empty());
+        Expression::Leaf(match self.is_exact && has_gaps {
+            true => self.leaves.exact(words.patterns, words.gaps),
+            false => self.leaves.phrase(words.patterns),
+        })
+    }
+
+    fn quoted_item(&mut self) -> Result<Words> {
         let start = self.at;
         let (item, end) = quoted(self.text, start)?;
         self.at = end;
@@ -298,7 +309,7 @@ impl Parser<'_> {
     }
 
     /// Parses an item without quotes, which ends where `end_of` returns.
-    fn word(&mut self, end_of: fn(&[Character], usize) -> usize) -> Result<Item> {
+    fn word(&mut self, end_of: fn(&[Character], usize) -> usize) -> Result<Words> {
         let start = self.at;
         if self.starts_with("NEAR") && self.is_near_without_list() {
             return Err(invalid(format!("NEAR without a list, {}", self.here()), NEAR_SYNTAX));

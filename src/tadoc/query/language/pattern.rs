@@ -188,6 +188,12 @@ impl fmt::Display for WordPattern {
     }
 }
 
+/// Returns `text` with a backslash before each special character.
+pub(in crate::query) fn escaped(text: &str) -> String {
+    let escape = |c: char| is_special(c).then_some('\\').into_iter().chain([c]);
+    text.chars().flat_map(escape).collect()
+}
+
 fn write_escaped(formatter: &mut fmt::Formatter<'_>, character: char) -> fmt::Result {
     if is_special(character) {
         formatter.write_char('\\')?;

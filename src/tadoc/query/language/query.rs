@@ -74,7 +74,30 @@ impl Query {
         text: &str,
         limits: &QueryLimits,
     ) -> Result<Self> {
-        let Some((items, leaves, root)) = parse(profile, text, limits)? else {
+        Self::parsed(profile, text, limits, false)
+    }
+
+    /// Parses `text` as [`parse_within`](Self::parse_within) does. Phrases match only where the text
+    /// before, between and behind their words is the same as in the query: `"§ 1"` not in `1`.
+    /// Parts of NEAR and phrases with gaps are as without this.
+    ///
+    /// # Errors
+    /// As [`parse_within`](Self::parse_within).
+    pub fn parse_exact(
+        profile: TokenizerProfile,
+        text: &str,
+        limits: &QueryLimits,
+    ) -> Result<Self> {
+        Self::parsed(profile, text, limits, true)
+    }
+
+    fn parsed(
+        profile: TokenizerProfile,
+        text: &str,
+        limits: &QueryLimits,
+        is_exact: bool,
+    ) -> Result<Self> {
+        let Some((items, leaves, root)) = parse(profile, text, limits, is_exact)? else {
             return Err(invalid("an empty query".into(), "words or \"quoted phrases\""));
         };
         Ok(Self { items, leaves, root })

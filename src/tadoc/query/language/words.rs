@@ -15,6 +15,7 @@
 use crate::error::{Error, Result};
 use crate::text::{TokenizerProfile, for_each_token};
 
+use crate::query::language::expression::Item;
 use crate::query::language::fuzzy::{FuzzyWord, MAX_CHARS};
 use crate::query::language::pattern::{WordPattern, is_special};
 use crate::query::language::regex::WordRegex;
@@ -125,14 +126,36 @@ pub(in crate::query) fn regex_end(text: &[Character], start: usize) -> Result<us
     ))
 }
 
+/// Words of an item, and the text between them.
+#[derive(Default)]
+pub(in crate::query) struct Words {
+    pub patterns: Item,
+    /// Text before the first word, between neighbours, and behind the last word; one more than words.
+    pub gaps: Vec<String>,
+}
+
+impl Words {
+    fn push(&mut self, pattern: WordPattern) {
+        self.push_gap("");
+        self.patterns.push(pattern);
+    }
+
+    fn push_gap(&mut self, text: &str) {
+        self.gaps.resize(self.patterns.len() + 1, String::new());
+        if let Some(last) = self.gaps.last_mut() {
+            last.push_str(text);
+        }
+    }
+}
+
 /// Returns the words of an item that starts at character `start` of the query.
 pub(in crate::query) fn words_of(
     profile: TokenizerProfile,
     start: usize,
     item: &[Character],
     budget: &mut Budget,
-) -> Result<Vec<WordPattern>> {
-    let mut words = Vec::new();
+) -> Result<Words> {
+    let mut words = Words::default();
     let mut num_counted = 0;
     let mut plain = Plain::default();
     let mut at = 0;
@@ -144,8 +167,8 @@ pub(in crate::query) fn words_of(
                 plain.cut(profile, &mut words);
                 let end = regex_end(item, at)?;
                 words.push(regex(profile, &item[at..end], item.get(end))?);
-                budget.add(&words[num_counted..], start)?;
-                num_counted = words.len();
+                budget.add(&words.patterns[num_counted..], start)?;
+                num_counted = words.patterns.len();
                 at = end;
             }
             ('\\', Some(next)) if is_special(next) => {
@@ -154,8 +177,9 @@ pub(in crate::query) fn words_of(
             }
             ('~', Some(_)) if let Some(digits) = edits_at(item, at) => {
                 if plain.cut(profile, &mut words) {
-                    edit(&mut words, &item[at..at + 1 + digits.len()], &digits)?;
+                    edit(&mut words.patterns, &item[at..at + 1 + digits.len()], &digits)?;
                 } else {
+                    plain.push(PatternChar::Literal('~'));
                     digits.iter().for_each(|&digit| plain.push(PatternChar::Literal(digit)));
                 }
                 at += 1 + digits.len();
@@ -171,8 +195,9 @@ pub(in crate::query) fn words_of(
         }
     }
     plain.cut(profile, &mut words);
-    budget.add(&words[num_counted..], start)?;
-    if words.is_empty() {
+    words.push_gap("");
+    budget.add(&words.patterns[num_counted..], start)?;
+    if words.patterns.is_empty() {
         let item = shown(item);
         return Err(invalid(
             format!(
@@ -280,7 +305,7 @@ impl Plain {
 
     /// Cuts the text into words, moves them to `words` and becomes empty. Returns true if a word
     /// stands at the end.
-    fn cut(&mut self, profile: TokenizerProfile, words: &mut Vec<WordPattern>) -> bool {
+    fn cut(&mut self, profile: TokenizerProfile, words: &mut Words) -> bool {
         let (text, wildcards) =
             (std::mem::take(&mut self.text), std::mem::take(&mut self.wildcards));
         let (mut start, mut taken, mut ends_in_word) = (0, 0, false);
@@ -299,6 +324,8 @@ impl Plain {
                 words.push(WordPattern::wildcard(Wildcard::new(pieces)));
             } else if token.is_word {
                 words.push(WordPattern::exact(word.to_owned()));
+            } else {
+                words.push_gap(word);
             }
             (start, taken) = (end, taken + num_here);
         });

@@ -416,7 +416,7 @@ proptest! {
         b in 0.0f64..=1.0,
     ) {
         let case = recipe.cook();
-        let ranker = Ranker::new(&case.corpus, None).unwrap();
+        let ranker = Ranker::new(&case.corpus, None, None).unwrap();
         for node in &nodes {
             check_ranks(&case, &ranker, node, top, k1, b);
         }

@@ -26,6 +26,8 @@ use tadoc::query::Window;
 
 /// Default number of words on each side.
 const DEFAULT_SPAN: usize = 5;
+/// Most words on each side. Each hit reads them all.
+const MAX_SPAN: usize = 1000;
 
 /// The function `collocates` in SQL.
 pub(super) static DEFINITION: Definition = Definition {
@@ -108,6 +110,12 @@ impl TableFunction for Collocates {
     fn prepare(&self, scan: &Scan) -> Result<()> {
         let query = self.query.parse(scan);
         query.map_err(|error| self.signature().error(error))?;
+        for (name, span) in [("left", self.window.left), ("right", self.window.right)] {
+            if span > MAX_SPAN {
+                let what = format!("{name}: got {span}, expected at most {MAX_SPAN} words");
+                return Err(self.signature().error(what));
+            }
+        }
         self.measure().map(drop)
     }
 

@@ -69,7 +69,7 @@ pub(super) static DEFINITION: PlannedFunction = PlannedFunction {
                 "how often its share of the words doubles",
             ),
         ],
-        summary: "the words that tell a corpus from another, with the typical ones first",
+        summary: "the words that tell a corpus from another, in no order",
     },
     plan,
 };
@@ -111,7 +111,6 @@ fn plan(arguments: &Arguments, cache: &Arc<CorpusCache>) -> Result<Arc<dyn Table
                 .call(numbers())
                 .alias("log_ratio"),
         ])?
-        .sort([col("score").sort(false, false), col("word").sort(true, false)])?
         .build()?;
     Ok(Arc::new(ViewTable::new(plan, None)))
 }

@@ -1,8 +1,8 @@
 //! The function `rank(corpus, query [, top] [, k1] [, b] [, fold] [, exact])`: the best documents for a query,
 //! by BM25.
 //!
-//! Segments without any word of the query are not opened: numbers of documents and words come from
-//! the footers. Counts of words that were asked for are kept with the loaded corpus.
+//! Segments of files without any word of the query are not opened: numbers of documents and words
+//! come from the footers. Counts of words that were asked for are kept with the loaded corpus.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::scan::function::{Definition, TableFunction};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::scan::{Execution, Scan};
 use crate::source::{LoadedCorpus, Sought};
-use tadoc::query::{RankOptions, SearchOptions, Totals};
+use tadoc::query::{RankOptions, SearchOptions};
 
 /// The function `rank` in SQL.
 pub(super) static DEFINITION: Definition = Definition {
@@ -96,8 +96,11 @@ impl TableFunction for Rank {
         async move {
             // Documents that NOT excludes count for the weight of their words, too.
             let query = self.query.parse(&run.scan).map_err(datafusion_error)?.any_leaf();
-            let loaded =
-                run.load_sought(Sought { query: Some(query), ..Sought::default() }).await?;
+            let loaded = match run.scan.living() {
+                // Its files do not tell how many words its documents have.
+                Some(_) => run.load().await?,
+                None => run.load_sought(Sought { query: Some(query), ..Sought::default() }).await?,
+            };
             run.blocking(move |run| self.send_ranked(run, &loaded)).await
         }
         .boxed()
@@ -110,8 +113,8 @@ impl Rank {
         let cancel = run.output.canceller();
         let is_cancelled = move || cancel.is_closed();
         let search = SearchOptions { is_cancelled: &is_cancelled, ..SearchOptions::default() };
-        let (num_docs, num_words) = (run.scan.num_docs(), run.scan.num_word_tokens());
-        let ranked = loaded.with_ranker(Totals { num_docs, num_words }, |ranker| {
+        let of_files = run.scan.living().is_none().then(|| run.scan.num_word_tokens());
+        let ranked = loaded.with_ranker(run.scan.num_docs(), of_files, |ranker| {
             ranker.rank(&loaded.corpus, &query, &self.options, &search)
         });
         let ranked = match ranked {

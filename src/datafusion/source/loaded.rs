@@ -18,7 +18,7 @@ use crate::options::TadocOptions;
 use crate::placement::{DeviceSession, KnownTasks};
 use crate::source::memory::Uses;
 use tadoc::analytics::{Fold, TermVectors, Vocabulary, document_counts};
-use tadoc::query::{Ranker, Totals};
+use tadoc::query::Ranker;
 use tadoc::segment::{Corpus, DocumentFacts, Segment};
 use tadoc::text::{Dictionary, TokenizerProfile};
 
@@ -179,21 +179,23 @@ impl LoadedCorpus {
         Ok(Arc::clone(kept.doc_counts.get_or_init(|| counts.into())))
     }
 
-    /// Returns the answer of `ask` to the ranker of the corpus, whose totals are `totals`.
+    /// Returns the answer of `ask` to the ranker of the corpus, which has `num_docs` documents and
+    /// `num_words` words (`None` for the words of its segments, if all are open).
     ///
     /// # Errors
     /// The errors of `ask` and of [`Ranker::new`].
     pub(crate) fn with_ranker<T>(
         &self,
-        totals: Totals,
+        num_docs: u64,
+        num_words: Option<u64>,
         ask: impl FnOnce(&Ranker) -> tadoc::Result<T>,
     ) -> tadoc::Result<T> {
         if self.ranker.get().is_none() {
-            let ranker = Ranker::new(&self.corpus, Some(totals))?;
+            let ranker = Ranker::new(&self.corpus, Some(num_docs), num_words)?;
             self.ranker.get_or_init(|| (ranker, self.reservation.new_empty()));
         }
         let Some((ranker, held)) = self.ranker.get() else {
-            return ask(&Ranker::new(&self.corpus, Some(totals))?);
+            return ask(&Ranker::new(&self.corpus, Some(num_docs), num_words)?);
         };
         let answer = ask(ranker);
         if held.try_resize(ranker.memory_bytes()).is_err() {

@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().ok_or("expected CORPUS.tadoc and queries")?;
     let (_footer, corpus) = Corpus::open(Path::new(&path), &OpenLimits::default())?;
-    let ranker = Ranker::new(&corpus, None)?;
+    let ranker = Ranker::new(&corpus, None, None)?;
     for text in arguments {
         let query = Query::parse(corpus.profile(), &text)?;
         let rank =

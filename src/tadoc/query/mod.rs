@@ -80,7 +80,7 @@ pub use matching::{
     segments_for_query, segments_for_texts,
 };
 pub use options::{DEFAULT_MAX_HITS, SearchOptions};
-pub use rank::{RankOptions, RankedDocument, Ranker, Totals};
+pub use rank::{RankOptions, RankedDocument, Ranker};
 pub use search::{check_num_hits, count, count_by_document, search, search_segments, search_with};
 pub use snippet::{SnippetOptions, highlight, snippet};
 pub use term_count::term_count;

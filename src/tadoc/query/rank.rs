@@ -91,15 +91,6 @@ impl Ord for RankedDocument {
     }
 }
 
-/// Number of documents and words of a whole corpus.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Totals {
-    /// Number of documents.
-    pub num_docs: u64,
-    /// Number of words of all documents.
-    pub num_words: u64,
-}
-
 /// Documents with hits of a leaf.
 #[derive(Debug)]
 struct LeafCounts {
@@ -124,7 +115,7 @@ struct LeafCounts {
 /// let (file, _report) = builder.finish(None)?;
 /// let (_footer, corpus) = Corpus::from_bytes("c.tadoc", &file, &OpenLimits::default())?;
 ///
-/// let ranker = Ranker::new(&corpus, None)?;
+/// let ranker = Ranker::new(&corpus, None, None)?;
 /// let query = Query::parse(corpus.profile(), "storm OR night")?;
 /// let best = ranker.rank(&corpus, &query, &RankOptions::default(), &SearchOptions::default())?;
 /// assert_eq!(best.iter().map(|row| row.doc_id).collect::<Vec<_>>(), [1, 0]);
@@ -133,7 +124,8 @@ struct LeafCounts {
 /// ```
 #[derive(Debug)]
 pub struct Ranker {
-    totals: Totals,
+    num_docs: u64,
+    num_words: u64,
     /// Words of each document; 0 for documents of segments that are not opened.
     doc_lens: Vec<u64>,
     kept: Mutex<Kept>,
@@ -147,12 +139,12 @@ struct Kept {
 }
 
 impl Ranker {
-    /// Reads the lengths of the documents of `corpus`. `totals` are those of the whole corpus if
-    /// segments are absent; `None` for the sums of `corpus`.
+    /// Reads the lengths of the documents of `corpus`. `num_docs` and `num_words` are those of the
+    /// whole corpus if segments are absent; `None` for those of `corpus`.
     ///
     /// # Errors
     /// [`Error::Capacity`] if the sum of words has more than 64 bits.
-    pub fn new(corpus: &Corpus, totals: Option<Totals>) -> Result<Self> {
+    pub fn new(corpus: &Corpus, num_docs: Option<u64>, num_words: Option<u64>) -> Result<Self> {
         let mut doc_lens = vec![0u64; corpus.num_docs() as usize];
         for (segment_idx, segment) in corpus.segments().iter().enumerate() {
             for doc in segment.dag.grammar().docs() {
@@ -162,9 +154,10 @@ impl Ranker {
             }
         }
         let sum = doc_lens.iter().try_fold(0u64, |sum, &len| sum.checked_add(len));
-        let (num_docs, num_words) = (corpus.num_docs(), sum.ok_or_else(too_many_words)?);
-        let totals = totals.unwrap_or(Totals { num_docs, num_words });
-        Ok(Self { totals, doc_lens, kept: Mutex::default() })
+        let sum = sum.ok_or_else(too_many_words)?;
+        let num_docs = num_docs.unwrap_or_else(|| corpus.num_docs());
+        let num_words = num_words.unwrap_or(sum);
+        Ok(Self { num_docs, num_words, doc_lens, kept: Mutex::default() })
     }
 
     /// Returns the bytes of memory held.
@@ -220,14 +213,14 @@ impl Ranker {
     }
 
     fn idf(&self, num_docs_with: usize) -> f64 {
-        let (all, with) = (self.totals.num_docs as f64, num_docs_with as f64);
+        let (all, with) = (self.num_docs as f64, num_docs_with as f64);
         (1.0 + (all - with + 0.5).max(0.0) / (with + 0.5)).ln()
     }
 
     /// Returns the part of the formula that depends on the length of a document: the least for an id
     /// that does not exist.
     fn norms(&self, options: &RankOptions) -> impl Fn(u64) -> f64 {
-        let mean = self.totals.num_words as f64 / (self.totals.num_docs as f64).max(1.0);
+        let mean = self.num_words as f64 / (self.num_docs as f64).max(1.0);
         let per_word = options.b / mean.max(f64::MIN_POSITIVE);
         let (k1, fixed) = (options.k1, 1.0 - options.b);
         move |doc_id| {

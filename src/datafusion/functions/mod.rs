@@ -191,7 +191,7 @@ mod tests {
         let signature = find_signature("SEARCH").unwrap();
         assert_eq!(
             signature.to_string(),
-            "search(corpus, query, doc_id => NULL, fold => false, version => NULL)"
+            "search(corpus, query, doc_id => NULL, fold => false, exact => false, version => NULL)"
         );
     }
 

@@ -28,6 +28,8 @@ use crate::output::note;
 use crate::runtime::runtime;
 use crate::{display, interrupt, leave};
 
+pub use self::script::{Rows, Statements};
+
 use self::resident::ResidentPool;
 
 /// Ask questions in SQL
@@ -184,6 +186,16 @@ fn limit_row_groups(config: &mut ConfigOptions, limit: u64) -> Outcome {
     Ok(())
 }
 
+fn whole_tables() -> PrintOptions {
+    PrintOptions {
+        format: PrintFormat::Table,
+        quiet: true,
+        maxrows: MaxRows::Unlimited,
+        color: false,
+        instrumented_registry: Arc::new(InstrumentedObjectStoreRegistry::new()),
+    }
+}
+
 /// A DataFusion session with all table functions.
 pub struct Session {
     context: SessionContext,
@@ -206,14 +218,31 @@ impl Session {
 
     /// Creates a session that prints whole tables.
     pub fn for_tables() -> Outcome<Self> {
-        let options = PrintOptions {
-            format: PrintFormat::Table,
-            quiet: true,
-            maxrows: MaxRows::Unlimited,
-            color: false,
-            instrumented_registry: Arc::new(InstrumentedObjectStoreRegistry::new()),
-        };
-        Self::with_options(options, None)
+        Self::with_options(whole_tables(), None)
+    }
+
+    /// Creates a session that a program asks, with at most `memory_limit` bytes of memory for the
+    /// process, and with `settings`, each a name and a value as in `SET name = 'value'`.
+    ///
+    /// # Errors
+    /// There is no such setting, or it does not take the value.
+    pub async fn for_program(
+        memory_limit: Option<u64>,
+        settings: &[(String, String)],
+    ) -> Outcome<Self> {
+        let session = Self::with_options(whole_tables(), memory_limit)?;
+        session.prepare().await?;
+        let state = session.context.state_ref();
+        let mut state = state.write();
+        let options = state.config_mut().options_mut();
+        settings.iter().try_for_each(|(name, value)| options.set(name, value))?;
+        drop(state);
+        Ok(session)
+    }
+
+    /// Returns DataFusion's session.
+    pub fn context(&self) -> &SessionContext {
+        &self.context
     }
 
     fn with_options(options: PrintOptions, memory_limit: Option<u64>) -> Outcome<Self> {

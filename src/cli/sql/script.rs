@@ -8,26 +8,56 @@ use std::time::Instant;
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execute_stream;
 use datafusion::sql::parser::{DFParser, DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::dialect::{Dialect, dialect_from_str};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use datafusion_tadoc::{TadocOptions, check_statement_depth, contain_panics_of, enough_memory};
 
+use super::resident::Statement as LimitedStatement;
 use super::{Session, print};
 use crate::failure::{self, Failure, Outcome};
 use crate::output::note;
 
 /// The statements of a script, parsed on demand.
-struct Statements<'a>(DFParser<'a>);
+pub struct Statements<'a>(DFParser<'a>);
+
+/// The rows of a statement that has started.
+pub struct Rows {
+    /// The rows. They are taken within the memory limit.
+    stream: SendableRecordBatchStream,
+    limited: Option<LimitedStatement>,
+}
+
+impl Rows {
+    /// Runs `take` with the rows, within the memory limit of the session.
+    ///
+    /// # Errors
+    /// The error of `take`, or the process has too much resident memory.
+    pub async fn take<T, F>(self, take: impl FnOnce(SendableRecordBatchStream) -> F) -> Result<T>
+    where
+        F: Future<Output = Result<T>>,
+    {
+        let taken = take(self.stream);
+        match self.limited {
+            Some(limited) => limited.run(taken).await,
+            None => taken.await,
+        }
+    }
+}
 
 impl<'a> Statements<'a> {
-    fn new(script: &'a str, dialect: &'a dyn Dialect) -> Result<Self> {
+    /// Creates the statements of `script`.
+    ///
+    /// # Errors
+    /// A token of the script is not valid.
+    pub fn new(script: &'a str, dialect: &'a dyn Dialect) -> Result<Self> {
         Ok(Self(DFParserBuilder::new(script).with_dialect(dialect).build()?))
     }
 
     /// Returns true if no statement is left.
-    fn is_at_end(&mut self) -> bool {
+    pub fn is_at_end(&mut self) -> bool {
         let parser = &mut self.0.parser;
         while parser.consume_token(&Token::SemiColon) {}
         parser.peek_token().token == Token::EOF
@@ -35,7 +65,10 @@ impl<'a> Statements<'a> {
 
     /// Parses the next statement. The depth is checked before parsing, because a parsed statement
     /// deeper than `max_depth` cannot even be dropped safely.
-    fn next(&mut self, max_depth: u64) -> Result<Option<Statement>> {
+    ///
+    /// # Errors
+    /// The next statement is no valid SQL, or it is too deep.
+    pub fn next(&mut self, max_depth: u64) -> Result<Option<Statement>> {
         if self.is_at_end() {
             return Ok(None);
         }
@@ -70,12 +103,16 @@ impl Session {
         Ok(())
     }
 
-    fn max_depth(&self) -> u64 {
+    /// Returns the maximum depth of statements.
+    pub fn max_depth(&self) -> u64 {
         TadocOptions::from_config(self.context.state().config_options()).max_statement_depth
     }
 
     /// Returns the SQL dialect of scripts.
-    fn dialect(&self) -> Result<Box<dyn Dialect>> {
+    ///
+    /// # Errors
+    /// The setting names no dialect.
+    pub fn dialect(&self) -> Result<Box<dyn Dialect>> {
         let state = self.context.state();
         let name = &state.config_options().sql_parser.dialect;
         dialect_from_str(name).ok_or_else(|| {
@@ -88,26 +125,33 @@ impl Session {
         let start = Instant::now();
         let plan = self.context.state().statement_to_plan(statement).await?;
         let whole = print::is_shown_whole(&plan);
-        let frame = self.execute(plan).await?;
-        let context = Arc::new(frame.task_ctx());
-        let plan = frame.create_physical_plan().await?;
-        let limited = self.memory.as_ref().map(|pool| pool.statement(enough_memory(&plan)));
-        let rows = async {
-            let mut stream = execute_stream(plan, context)?;
-            if whole {
-                stream = print::masked(stream);
-            }
+        let rows = self.start(plan).await?;
+        let print = async |stream| {
             let format_options = self.context.state_ref().read().config_options().format.clone();
             print::print(stream, &self.options, whole, &format_options).await
         };
-        let num_rows = match limited {
-            Some(limited) => limited.run(rows).await?,
-            None => rows.await?,
-        };
+        let num_rows = rows.take(print).await?;
         if !self.options.quiet {
             note(print::footer(&num_rows, start.elapsed()));
         }
         Ok(())
+    }
+
+    /// Starts the statement of `plan`. DDL is done when this returns.
+    ///
+    /// # Errors
+    /// The statement cannot be planned for execution, or its DDL fails.
+    pub async fn start(&self, plan: LogicalPlan) -> Result<Rows> {
+        let whole = print::is_shown_whole(&plan);
+        let frame = self.execute(plan).await?;
+        let context = Arc::new(frame.task_ctx());
+        let plan = frame.create_physical_plan().await?;
+        let limited = self.memory.as_ref().map(|pool| pool.statement(enough_memory(&plan)));
+        let mut stream = execute_stream(plan, context)?;
+        if whole {
+            stream = print::masked(stream);
+        }
+        Ok(Rows { stream, limited })
     }
 
     /// Runs all statements of `script`. Returns the rows of the last one, and its text.

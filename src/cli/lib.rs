@@ -1,0 +1,160 @@
+//! `tadoc`: the command line of datafusion-tadoc.
+//!
+//! ```text
+//! ingest    files, folders, globs, URLs, standard input ──▶ corpus.tadoc
+//! sql       statements, scripts or a prompt; every tadoc table function is registered
+//! info      contents of a corpus (reads the footer only)
+//! verify    checks every stored byte
+//! cat       exact bytes of documents
+//! grep      lines that match a regular expression
+//! demo      a tour on text that is already on this machine
+//! edit      changes documents of a living corpus
+//! optimize  compresses a living corpus anew
+//! history   versions of a living corpus
+//! clean-up  removes files that only old versions need
+//! plot      an SVG of the result of a query
+//! calibrate measures this machine for the throughput model
+//! ```
+//!
+//! Each subcommand has its own file. Shared modules are [`failure`] (exit codes), [`location`]
+//! (paths and URLs), [`resolver`] (the corpora at a location), [`living`] (an open living corpus),
+//! [`inputs`] (the files to read), [`documents`] (from files to documents), [`columns`] (the user
+//! columns of rows) and [`output`] (the files that commands write). The command uses only the public
+//! API of the libraries.
+//!
+//! The binary and the Python module are about this library. The binary calls [`main`]. The module
+//! calls [`run`] for its command `tadoc`, and [`Session`] for statements, so that both run alike.
+
+mod calibrate;
+mod cat;
+mod clean_up;
+mod columns;
+mod demo;
+mod display;
+mod documents;
+mod edit;
+mod failure;
+mod grep;
+mod history;
+mod info;
+mod ingest;
+mod inputs;
+mod interrupt;
+mod leave;
+mod living;
+mod location;
+mod machine;
+mod optimize;
+mod output;
+mod pattern;
+mod plot;
+mod progress;
+mod resolver;
+mod runtime;
+mod sql;
+mod verify;
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::process::ExitCode;
+use std::{env, io, thread};
+
+use clap::{Parser, Subcommand};
+
+pub use crate::display::parse_size;
+pub use crate::failure::{Failure, Outcome, remember_secrets};
+pub use crate::runtime::runtime;
+pub use crate::sql::{Rows, Session, Statements};
+
+/// SQL on compressed text.
+///
+/// `tadoc ingest` turns text into a corpus: one compressed file (.tadoc) that is searched,
+/// counted and read back without decompressing it. `tadoc sql` asks it questions.
+#[derive(Parser)]
+#[command(name = "tadoc", version, after_long_help = EXAMPLES)]
+#[command(propagate_version = true, arg_required_else_help = true, infer_subcommands = true)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Ingest(ingest::Arguments),
+    Sql(sql::Arguments),
+    Info(info::Arguments),
+    Verify(verify::Arguments),
+    Edit(edit::Arguments),
+    Optimize(optimize::Arguments),
+    CleanUp(clean_up::Arguments),
+    History(history::Arguments),
+    Cat(cat::Arguments),
+    Grep(grep::Arguments),
+    Demo(demo::Arguments),
+    Plot(plot::Arguments),
+    Calibrate(calibrate::Arguments),
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tadoc demo                                  a tour on text that is already on this machine
+  tadoc ingest notes/ -o notes.tadoc          one document for each file of a folder
+  tadoc ingest app.log.gz --documents lines -o app.tadoc
+  tadoc sql -c \"SELECT * FROM word_count('notes.tadoc') ORDER BY count DESC LIMIT 10\"
+  tadoc cat notes.tadoc todo/monday.md        the exact bytes of one document
+  tadoc grep -i 'power (loss|fail)' notes.tadoc   lines that match a regular expression
+  tadoc ingest notes/ -o living/ --append     a living corpus: documents are added and edited
+  tadoc edit living/ --append 7 'one more line'
+
+Exit status:
+  0    done
+  1    failed: one line on standard error says what, where, and the way out
+  2    the command line was not understood
+       (grep: 1 if there is no line, 2 if it failed)
+  130  interrupted (Ctrl-C); no half-written output is left behind";
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    leave::leave(run(env::args_os()))
+}
+
+/// Runs a command line and returns its exit status. The first argument is the name of the program.
+///
+/// Ends the process where a command line is not understood, or asks for help.
+pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
+    let arguments = Arguments::parse_from(arguments);
+    datafusion_tadoc::quiet_readers();
+    let outcome = on_deep_stack(|| dispatch(arguments.command));
+    let status = outcome.map_or_else(Failure::report, |()| 0);
+    // Only a Rust program does this at its end. An error means that nobody reads any more.
+    let _ = io::stdout().flush();
+    status
+}
+
+/// Runs `command` on a thread with room for deep statements.
+fn on_deep_stack(command: impl FnOnce() -> Outcome + Send) -> Outcome {
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().stack_size(runtime::STACK_BYTES);
+        let running = thread.spawn_scoped(scope, command);
+        let running = running.map_err(|error| Failure::with_cause("starting a thread", &error))?;
+        running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+fn dispatch(command: Command) -> Outcome {
+    match command {
+        Command::Ingest(arguments) => ingest::run(&arguments),
+        Command::Sql(arguments) => sql::run(arguments),
+        Command::Info(arguments) => info::run(&arguments),
+        Command::Verify(arguments) => verify::run(&arguments),
+        Command::Edit(arguments) => edit::run(&arguments),
+        Command::Optimize(arguments) => optimize::run(&arguments),
+        Command::CleanUp(arguments) => clean_up::run(&arguments),
+        Command::History(arguments) => history::run(&arguments),
+        Command::Cat(arguments) => cat::run(&arguments),
+        Command::Grep(arguments) => grep::run(&arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
+        Command::Plot(arguments) => plot::run(&arguments),
+        Command::Calibrate(arguments) => calibrate::run(&arguments),
+    }
+}

@@ -24,6 +24,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("testkit", &["tadoc", "gsst", "tadoc-store", "tadoc-cuda"]),
     ("datafusion-tadoc", &["tadoc", "gsst", "tadoc-store", "tadoc-cuda"]),
     ("tadoc-cli", &["tadoc", "tadoc-store", "tadoc-cuda", "datafusion-tadoc"]),
+    ("datafusion-tadoc-python", &["gsst", "datafusion-tadoc", "tadoc-cli"]),
 ];
 
 /// Modules of the core, each with the modules that it may name, in reading order.
@@ -73,6 +74,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "benches/gsst_layouts.rs",
     "src/cli/leave.rs",
     "src/cli/sql/heap.rs",
+    "src/python/capsules.rs",
     "src/gsst/decode.rs",
     "src/cuda/corpus/edits.rs",
     "src/cuda/corpus/extract.rs",
@@ -377,6 +379,7 @@ fn the_tables_have_no_cycle() {
 fn manifest(package: &str) -> String {
     match package {
         "datafusion-tadoc" => read("Cargo.toml"),
+        "datafusion-tadoc-python" => read("src/python/Cargo.toml"),
         _ => read(format!("src/{}/Cargo.toml", package.trim_start_matches("tadoc-"))),
     }
 }

@@ -1,0 +1,421 @@
+"""SQL on compressed text.
+
+>>> import datafusion_tadoc as tadoc
+>>> _ = tadoc.ingest([("a.txt", "to be or not to be"), ("b.txt", "to do")], "hello.tadoc")
+>>> con = tadoc.connect()
+>>> con.sql("SELECT word, count FROM word_count($1) WHERE count > 1", ["hello.tadoc"]).rows()
+[('be', 2), ('to', 3)]
+
+A corpus is a compressed file that is searched, counted and read back without decompressing it.
+:func:`ingest` writes one, :func:`connect` opens a session of SQL, and :func:`open` opens a corpus
+that changes. The reference of the SQL is ``sql/README.md`` of the project.
+
+Rows travel as Arrow. ``pyarrow``, ``polars`` and ``pandas`` are used where they are installed, and
+nothing but this package is needed.
+"""
+
+from __future__ import annotations
+
+import html
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from datafusion_tadoc import _native
+from datafusion_tadoc._native import Error, __version__
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+    import pyarrow
+
+__all__ = ["Connection", "Error", "Living", "Result", "__version__", "connect", "ingest", "open"]
+
+#: Rows that `show` and notebooks print.
+SHOWN_ROWS = 40
+
+Parameters = Sequence[Any] | Mapping[str, Any]
+Location = str | os.PathLike[str]
+
+
+class Result:
+    """The rows of a statement.
+
+    A query runs each time that its rows are asked for, and not before. Other statements have run
+    when the result exists. Any library that reads Arrow takes a result as it is
+    (``pyarrow.table(result)``, ``polars.DataFrame(result)``, ``duckdb.sql("FROM result")``), and
+    reads its rows as they come.
+
+    >>> numbers = connect().sql("SELECT * FROM (VALUES (1, 'one'), (2, NULL)) AS t (number, name)")
+    >>> numbers
+    <Result: number Int64, name Utf8>
+    >>> numbers.rows()
+    [(1, 'one'), (2, None)]
+    """
+
+    def __init__(self, statement: _native.Statement | _native.Gathered) -> None:
+        self._statement = statement
+
+    @property
+    def schema(self) -> list[tuple[str, str]]:
+        """The names and Arrow types of the columns.
+
+        >>> connect().sql("SELECT 1 AS one").schema
+        [('one', 'Int64')]
+        """
+        return self._statement.columns
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns.
+
+        >>> connect().sql("SELECT 1 AS one").columns
+        ['one']
+        """
+        return [name for name, _ in self.schema]
+
+    def rows(self, limit: int | None = None) -> list[tuple[Any, ...]]:
+        """Returns the rows, at most `limit`, as tuples of Python values.
+
+        >>> connect().sql("SELECT [1, 2] AS list, DATE '2026-11-24' AS day").rows()
+        [([1, 2], datetime.date(2026, 11, 24))]
+        """
+        return self._statement.gather(limit).rows()
+
+    def arrow(self) -> pyarrow.Table:
+        """Returns the rows as a table of pyarrow."""
+        import pyarrow
+
+        return pyarrow.table(self._statement.gather())
+
+    def pl(self) -> polars.DataFrame:
+        """Returns the rows as a frame of polars."""
+        import polars
+
+        return polars.DataFrame(self._statement.gather())
+
+    def df(self) -> pandas.DataFrame:
+        """Returns the rows as a frame of pandas, which needs pyarrow."""
+        import pyarrow
+
+        table = pyarrow.table(self._statement.gather())
+        # Not every release of pandas converts views of texts.
+        views = {pyarrow.string_view(): pyarrow.large_string(), pyarrow.binary_view(): pyarrow.large_binary()}
+        plain = pyarrow.schema([field.with_type(views.get(field.type, field.type)) for field in table.schema])
+        return table.cast(plain).to_pandas()
+
+    def show(self, limit: int = SHOWN_ROWS) -> None:
+        """Prints the first rows.
+
+        >>> connect().sql("SELECT 1 AS one, 'be' AS word").show()
+        +-----+------+
+        | one | word |
+        +-----+------+
+        | 1   | be   |
+        +-----+------+
+        """
+        gathered = self._statement.gather(limit + 1)
+        if len(gathered) <= limit:
+            print(gathered.table())
+        else:
+            print(self._statement.gather(limit).table())
+            print(f"the first {limit} rows; show(limit=N) shows more")
+
+    def __iter__(self) -> Any:
+        return iter(self.rows())
+
+    def __repr__(self) -> str:
+        return f"<Result: {', '.join(f'{name} {kind}' for name, kind in self.schema)}>"
+
+    def _repr_html_(self) -> str:
+        rows = self.rows(SHOWN_ROWS + 1)
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(str(value))}</td>" for value in row) + "</tr>"
+            for row in rows[:SHOWN_ROWS]
+        )
+        more = f"<p>the first {SHOWN_ROWS} rows</p>" if len(rows) > SHOWN_ROWS else ""
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._statement.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> Any:
+        return self._statement.__arrow_c_schema__()
+
+
+class Connection:
+    """A session: tables, settings, and corpora that stay open between statements.
+
+    Threads may share a connection. Python runs on while a statement works, and Ctrl-C ends the
+    statement.
+    """
+
+    def __init__(self, session: _native.Session) -> None:
+        self._session = session
+
+    def sql(self, query: str, /, params: Parameters | None = None, **named: Any) -> Result:
+        """Runs a statement, or several with semicolons between them, and returns the last result.
+
+        Parameters stand where SQL has values, arguments of table functions too: ``$1`` or ``?``
+        for a list, ``$name`` or ``:name`` for a dictionary or for keywords.
+
+        >>> con = connect()
+        >>> con.sql("SELECT $1 + $2 AS sum", [1, 2]).rows()
+        [(3,)]
+        >>> con.sql("SELECT tokenize(:text) AS words", text="don't panic").rows()
+        [(['don', 't', 'panic'],)]
+        """
+        if named and params is not None:
+            raise TypeError("give parameters in params or as keywords, not both")
+        return Result(self._session.statement(query, named or params))
+
+    def register(self, name: str, rows: Any) -> None:
+        """Makes an Arrow object a table: a frame, a table, a stream, another result.
+
+        The rows are kept in memory. A table of the same name is replaced.
+
+        >>> con = connect()
+        >>> con.register("numbers", con.sql("SELECT 1 AS n UNION ALL SELECT 2"))
+        >>> con.sql("SELECT sum(n) FROM numbers").rows()
+        [(3,)]
+        """
+        self._session.register(name, rows)
+
+    def unregister(self, name: str) -> bool:
+        """Removes a table, and returns True if there was one."""
+        return self._session.unregister(name)
+
+    def documents(self, corpus: Location, **options: Any) -> Result:
+        """Returns the documents of a corpus: doc_id, path, bytes, words, text, content."""
+        return self._call("documents", [corpus], options)
+
+    def word_count(self, corpus: Location, **options: Any) -> Result:
+        """Returns how often each word occurs.
+
+        >>> _ = ingest([("a", "To be or not to be")], "words.tadoc", overwrite=True)
+        >>> connect().word_count("words.tadoc", fold=True).rows()
+        [('be', 2), ('not', 1), ('or', 1), ('to', 2)]
+        """
+        return self._call("word_count", [corpus], options)
+
+    def search(self, corpus: Location, query: str, **options: Any) -> Result:
+        """Returns the places of a query, such as ``'"power loss" NOT test'``."""
+        return self._call("search", [corpus, query], options)
+
+    def term_count(self, corpus: Location, query: str, **options: Any) -> Result:
+        """Returns how often a query occurs in each document."""
+        return self._call("term_count", [corpus, query], options)
+
+    def kwic(self, corpus: Location, query: str, **options: Any) -> Result:
+        """Returns the places of a query with the words around them."""
+        return self._call("kwic", [corpus, query], options)
+
+    def rank(self, corpus: Location, query: str, **options: Any) -> Result:
+        """Returns the documents that fit a query best, by BM25."""
+        return self._call("rank", [corpus, query], options)
+
+    def grep(self, corpus: Location, pattern: str, **options: Any) -> Result:
+        """Returns the lines that match a regular expression."""
+        return self._call("grep", [corpus, pattern], options)
+
+    def extract(self, corpus: Location, doc_id: int, **options: Any) -> Result:
+        """Returns a document, or a part of it (`byte_offset`, `byte_len`)."""
+        return self._call("extract", [corpus, doc_id], options)
+
+    def _call(self, function: str, arguments: list[Any], options: dict[str, Any]) -> Result:
+        for name in options:
+            if not name.isidentifier():
+                raise TypeError(f"{name!r} is no name of an argument")
+        values = [*arguments, *options.values()]
+        places = [f"${at + 1}" for at in range(len(arguments))]
+        places += [f"{name} => ${at + len(arguments) + 1}" for at, name in enumerate(options)]
+        return self.sql(f"SELECT * FROM {function}({', '.join(places)})", values)
+
+    def _feed(self, source: Any, statement: str) -> _native.Gathered:
+        """Runs a statement that reads the rows of `source` from the table ``{rows}``."""
+        name = f"tadoc_rows_{uuid.uuid4().hex}"
+        return self._session.feed(name, source, statement.replace("{rows}", name))
+
+
+def connect(
+    memory_limit: int | str | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Connection:
+    """Opens a session.
+
+    `memory_limit` is a number of bytes or a text such as ``'4GiB'``, for the whole process.
+    `device` is ``'auto'``, ``'cpu'`` or ``'gpu'``. `threads` is the number of threads that share a
+    statement. `settings` are those of ``SET``.
+
+    >>> connect(threads=1, settings={"tadoc.max_hits": 10}).sql("SHOW tadoc.max_hits").rows()
+    [('tadoc.max_hits', '10')]
+    """
+    all_settings = {name: _setting(value) for name, value in (settings or {}).items()}
+    if device is not None:
+        all_settings["tadoc.device"] = device
+    if threads is not None:
+        all_settings["datafusion.execution.target_partitions"] = str(threads)
+    if isinstance(memory_limit, str):
+        memory_limit = _native.size(memory_limit)
+    return Connection(_native.Session(memory_limit, list(all_settings.items())))
+
+
+def ingest(
+    source: Any,
+    out: Location,
+    *,
+    documents: str | None = None,
+    overwrite: bool = False,
+    tokenizer: str | None = None,
+    layout: str | None = None,
+    block_size: int | str | None = None,
+    progress: bool = False,
+    connection: Connection | None = None,
+) -> Location:
+    """Writes a corpus and returns its location.
+
+    `source` is one of these:
+
+    - an iterable of pairs of path and text (str or bytes),
+    - an Arrow object with a column ``text`` or ``content``, perhaps a column ``path``, and any
+      others, which become user columns,
+    - a path, a URL or a list of them: files, folders and globs, as ``tadoc ingest`` takes them.
+      `documents` says what becomes a document: ``'files'``, ``'lines'``, ``'jsonl:FIELD'``,
+      ``'csv:COLUMN'`` or ``'parquet:COLUMN'``.
+
+    Nothing is left behind if it fails.
+
+    >>> ingest([("a.txt", "to be"), ("b.txt", b"or not")], "pairs.tadoc", overwrite=True)
+    'pairs.tadoc'
+    """
+    paths = _paths(source)
+    if paths is not None:
+        options = {"documents": documents, "tokenizer": tokenizer, "layout": layout, "block-size": block_size}
+        flags = [f"--{name}={value}" for name, value in options.items() if value is not None]
+        flags += ["--force"] if overwrite else []
+        flags += [] if progress else ["--quiet"]
+        _command("ingest", *flags, "--output", os.fspath(out), "--", *paths, progress=progress)
+        return out
+    if documents is not None:
+        raise TypeError("documents is for files; rows and pairs are documents already")
+    options = {"overwrite": overwrite or None, "tokenizer": tokenizer, "layout": layout, "block_bytes": block_size}
+    listed = ", ".join(
+        f"'tadoc.{name}' {_quoted(_setting(value))}" for name, value in options.items() if value is not None
+    )
+    with_options = f" OPTIONS ({listed})" if listed else ""
+    target = _quoted(os.fspath(out))
+    con = connection or connect()
+    con._feed(source, f"COPY (SELECT * FROM {{rows}}) TO {target} STORED AS TADOC{with_options}")
+    return out
+
+
+class Living:
+    """A living corpus: a folder whose documents are added, edited and dropped.
+
+    Each method is one commit, which is durable when the method returns.
+
+    >>> corpus = open("living_example", create=True)
+    >>> corpus.append([("a.txt", "to be"), ("b.txt", "or not")])
+    >>> corpus.edit(0, text=" or not to be")
+    >>> corpus.drop([1])
+    >>> corpus.documents().rows()[0][4]
+    'to be or not to be'
+    >>> [kind for (kind,) in corpus.connection.sql(f'SELECT kind FROM "{corpus.table}$history"').rows()]
+    ['create', 'insert', 'edit', 'delete']
+    """
+
+    def __init__(self, location: Location, connection: Connection, table: str) -> None:
+        #: The folder or URL of the corpus.
+        self.location = location
+        #: The session of the corpus. Its statements see the corpus as the table `table`.
+        self.connection = connection
+        self.table = table
+
+    def append(self, source: Any) -> None:
+        """Adds documents, from pairs of path and text or from an Arrow object."""
+        if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
+            # INSERT matches columns by position, so they are named.
+            name = f"tadoc_columns_{uuid.uuid4().hex}"
+            self.connection.register(name, source)
+            try:
+                columns = self.connection.sql(f"SELECT * FROM {name}").columns
+                names = ", ".join(_identifier(column) for column in columns)
+                self.connection.sql(f"INSERT INTO {self.table} ({names}) SELECT {names} FROM {name}")
+            finally:
+                self.connection.unregister(name)
+            return
+        insert = f"INSERT INTO {self.table} (path, content) SELECT path, content FROM {{rows}}"
+        self.connection._feed(source, insert)
+
+    def edit(
+        self, doc_id: int, pos: int | None = None, len_bytes: int | None = None, text: str | None = None
+    ) -> None:
+        """Changes bytes of a document: inserts `text` at `pos`, appends it if there is no `pos`, or
+        deletes `len_bytes` at `pos`."""
+        insert = f'INSERT INTO "{self.table}$edits" (doc_id, pos, len_bytes, text) VALUES ($1, $2, $3, $4)'
+        self.connection.sql(insert, [doc_id, pos, len_bytes, text])
+
+    def drop(self, doc_ids: Iterable[int]) -> None:
+        """Drops documents."""
+        ids = ", ".join(str(int(doc_id)) for doc_id in doc_ids)
+        if ids:
+            self.connection.sql(f"DELETE FROM {self.table} WHERE doc_id IN ({ids})")
+
+    def history(self) -> Result:
+        """Returns the versions."""
+        return self.connection.sql(f'SELECT * FROM "{self.table}$history"')
+
+    def documents(self) -> Result:
+        """Returns the documents of the latest version."""
+        return self.connection.documents(self.location)
+
+    def optimize(self) -> None:
+        """Compresses the corpus anew, in a process of its own."""
+        _command("optimize", "--", os.fspath(self.location))
+
+
+def open(location: Location, *, create: bool = False, connection: Connection | None = None) -> Living:
+    """Opens a living corpus. With `create` it begins one where there is nothing."""
+    con = connection or connect()
+    table = f"living_{uuid.uuid4().hex}"
+    options = " OPTIONS ('tadoc.create' 'true')" if create else ""
+    target = _quoted(os.fspath(location))
+    con.sql(f"CREATE EXTERNAL TABLE {table} STORED AS TADOC LOCATION {target}{options}")
+    return Living(location, con, table)
+
+
+def _paths(source: Any) -> list[str] | None:
+    """Returns the paths that `source` names, or None if it is something else."""
+    if isinstance(source, (str, os.PathLike)):
+        return [os.fspath(source)]
+    if isinstance(source, (list, tuple)) and source and all(isinstance(p, (str, os.PathLike)) for p in source):
+        return [os.fspath(path) for path in source]
+    return None
+
+
+def _command(*arguments: str, progress: bool = False) -> None:
+    """Runs the command `tadoc`, in a process of its own, so that Ctrl-C is its to handle."""
+    command = [sys.executable, "-m", "datafusion_tadoc", *arguments]
+    done = subprocess.run(command, stderr=None if progress else subprocess.PIPE, check=False)
+    if done.returncode != 0:
+        said = (done.stderr or b"").decode(errors="replace").strip()
+        lines = [line for line in said.splitlines() if line.startswith("error: ")]
+        raise Error(lines[-1].removeprefix("error: ") if lines else said or f"tadoc {arguments[0]} failed")
+
+
+def _setting(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,79 @@
+//! `datafusion_tadoc._native`: the part of the Python module that is Rust.
+//!
+//! ```text
+//! datafusion_tadoc/__init__.py   what users see: connect, sql, Result, ingest, open
+//!        │
+//!        ▼
+//! session    ─▶ parameters (Python values as SQL literals), feed (documents from Python)
+//! statement  ─▶ streams of rows
+//! gathered   ─▶ rows_of (rows as Python values)
+//!        │
+//!        ▼
+//! waiting       statements run on threads of this library. Python's lock is free meanwhile, and
+//!               Ctrl-C ends the statement
+//! capsules      Arrow from and to other libraries, without copies
+//! ```
+//!
+//! Sessions are those of the command line (`tadoc_cli::Session`), so errors have the same texts.
+//! Panics become errors at two borders: in the task of a statement, and in each function that
+//! Python calls.
+
+mod capsules;
+mod feed;
+mod gathered;
+mod parameters;
+mod rows_of;
+mod session;
+mod statement;
+mod waiting;
+
+use pyo3::prelude::*;
+
+use tadoc_cli::Failure;
+
+pyo3::create_exception!(
+    datafusion_tadoc,
+    Error,
+    pyo3::exceptions::PyException,
+    "A statement, an ingest or a connection failed. The text is that of the command line."
+);
+
+/// Returns the exception of a failure.
+fn error_of(failure: impl Into<Failure>) -> PyErr {
+    Error::new_err(failure.into().into_text())
+}
+
+/// The Rust part of `datafusion_tadoc`.
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::Error;
+    #[pymodule_export]
+    use super::gathered::Gathered;
+    #[pymodule_export]
+    use super::session::Session;
+    #[pymodule_export]
+    use super::statement::Statement;
+
+    use std::ffi::OsString;
+
+    use pyo3::prelude::*;
+
+    /// Runs a command line and returns its exit status. The first argument is the program's name.
+    #[pyfunction]
+    fn command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
+        py.detach(|| tadoc_cli::run(arguments))
+    }
+
+    /// Returns the number of bytes that a text such as `4GiB` names.
+    #[pyfunction]
+    fn size(text: &str) -> PyResult<u64> {
+        tadoc_cli::parse_size(text).map_err(super::Error::new_err)
+    }
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        datafusion_tadoc::quiet_readers();
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

@@ -1,0 +1,152 @@
+//! A session: statements with parameters, and tables of Python's objects.
+
+use std::sync::Arc;
+
+use datafusion::datasource::MemTable;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::sql::parser::Statement as Parsed;
+use pyo3::prelude::*;
+use tadoc_cli::{Failure, Outcome, Statements, remember_secrets};
+
+use crate::capsules::reader_of;
+use crate::error_of;
+use crate::feed::Feed;
+use crate::gathered::{Gathered, gather};
+use crate::parameters::Parameters;
+use crate::statement::Statement;
+use crate::waiting::{Task, wait};
+
+/// A session of the engine. Threads may share it.
+#[pyclass(frozen, module = "datafusion_tadoc._native")]
+pub struct Session {
+    session: Arc<tadoc_cli::Session>,
+}
+
+#[pymethods]
+impl Session {
+    /// Opens a session with a limit of the memory of the process, and with settings.
+    #[new]
+    fn new(
+        py: Python<'_>,
+        memory_limit: Option<u64>,
+        settings: Vec<(String, String)>,
+    ) -> PyResult<Self> {
+        let open = async move { tadoc_cli::Session::for_program(memory_limit, &settings).await };
+        Ok(Self { session: Arc::new(wait(py, open)?) })
+    }
+
+    /// Plans the last statement of `sql`, and runs the statements before it. The last one runs too
+    /// if it is no query.
+    #[pyo3(signature = (sql, parameters=None))]
+    fn statement(
+        &self,
+        py: Python<'_>,
+        sql: String,
+        parameters: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Statement> {
+        let parameters = Parameters::from_python(parameters)?;
+        let session = Arc::clone(&self.session);
+        wait(py, async move { prepare(session, &sql, parameters).await })
+    }
+
+    /// Registers the rows of an Arrow object as the table `name`, in place of one of that name.
+    fn register(&self, py: Python<'_>, name: &str, rows: &Bound<'_, PyAny>) -> PyResult<()> {
+        let mut reader = reader_of(rows)?;
+        let schema = reader.schema();
+        let mut batches = Vec::new();
+        loop {
+            let next = &mut reader;
+            let Some(batch) = py.detach(move || next.next()) else { break };
+            batches.push(batch.map_err(error_of)?);
+            py.check_signals()?;
+        }
+        let table = MemTable::try_new(schema, vec![batches]).map_err(error_of)?;
+        let context = self.session.context();
+        context.deregister_table(name).map_err(error_of)?;
+        context.register_table(name, Arc::new(table)).map_err(error_of)?;
+        Ok(())
+    }
+
+    /// Removes the table `name`, and says whether there was one.
+    fn unregister(&self, name: &str) -> PyResult<bool> {
+        let removed = self.session.context().deregister_table(name).map_err(error_of)?;
+        Ok(removed.is_some())
+    }
+
+    /// Runs `sql`, which reads the table `name` once, while this thread fills the table from an
+    /// Arrow object or from an iterable of paths and texts.
+    fn feed(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        source: &Bound<'_, PyAny>,
+        sql: String,
+    ) -> PyResult<Gathered> {
+        let feed = Feed::new(source)?;
+        let (table, sender) = feed.table().map_err(error_of)?;
+        let context = self.session.context();
+        context.register_table(name, table).map_err(error_of)?;
+        let session = Arc::clone(&self.session);
+        let task = Task::spawn(async move {
+            let statement = parsed(&session, &sql, Parameters::default())?.pop();
+            let statement = statement.ok_or_else(no_statement)?;
+            let plan = session.context().state().statement_to_plan(statement).await?;
+            gather(&session, plan, None).await
+        });
+        let fed = task.and_then(|task| feed.run(py, sender, task));
+        context.deregister_table(name).map_err(error_of)?;
+        fed
+    }
+}
+
+/// Runs all statements of `sql` but the last, and plans that one.
+async fn prepare(
+    session: Arc<tadoc_cli::Session>,
+    sql: &str,
+    parameters: Parameters,
+) -> Outcome<Statement> {
+    let mut statements = parsed(&session, sql, parameters)?;
+    let last = statements.pop().ok_or_else(no_statement)?;
+    for statement in statements {
+        let plan = session.context().state().statement_to_plan(statement).await?;
+        gather(&session, plan, None).await?;
+    }
+    let plan = session.context().state().statement_to_plan(last).await?;
+    Ok(match runs_at_once(&plan) {
+        true => Statement::done(gather(&session, plan, None).await?),
+        false => Statement::query(session, plan),
+    })
+}
+
+/// Parses `sql`, with its parameters replaced.
+fn parsed(
+    session: &tadoc_cli::Session,
+    sql: &str,
+    mut parameters: Parameters,
+) -> Outcome<Vec<Parsed>> {
+    remember_secrets(sql);
+    let dialect = session.dialect()?;
+    let mut statements = Statements::new(sql, dialect.as_ref())?;
+    let mut parsed = Vec::new();
+    while let Some(mut statement) = statements.next(session.max_depth())? {
+        parameters.replace(&mut statement)?;
+        parsed.push(statement);
+    }
+    parameters.finish()?;
+    Ok(parsed)
+}
+
+fn no_statement() -> Failure {
+    Failure::usage("there is no statement")
+}
+
+/// Returns true if a statement is run for what it does, and not for its rows.
+fn runs_at_once(plan: &LogicalPlan) -> bool {
+    matches!(
+        plan,
+        LogicalPlan::Ddl(_)
+            | LogicalPlan::Dml(_)
+            | LogicalPlan::Copy(_)
+            | LogicalPlan::Statement(_)
+    )
+}

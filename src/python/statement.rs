@@ -1,0 +1,248 @@
+//! A planned statement, and the stream of its rows.
+//!
+//! ```text
+//! Statement ─ __arrow_c_stream__ ─▶ rows as they come, two batches ahead of the reader
+//!           └ gather ─▶ Gathered  ─▶ rows(), table(), __arrow_c_stream__
+//! ```
+//!
+//! A query runs each time that its rows are asked for. A task of the runtime sends batches through a
+//! channel. Who drops the stream ends the task.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::{self, ThreadId};
+
+use arrow::array::{RecordBatch, RecordBatchReader};
+use arrow::datatypes::{Schema, SchemaRef};
+use arrow::error::ArrowError;
+use datafusion::logical_expr::LogicalPlan;
+use futures::TryStreamExt;
+use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
+use tadoc_cli::Outcome;
+use tokio::sync::Semaphore;
+
+use crate::capsules::{schema_capsule, stream_capsule};
+use crate::gathered::{Gathered, gather};
+use crate::waiting::{LOOK_EVERY, Task, runtime, wait};
+use crate::{Error, error_of};
+
+/// Batches that may wait for the reader of a stream.
+const WAITING_BATCHES: usize = 2;
+
+/// A planned query, or a statement that has run.
+#[pyclass(frozen, module = "datafusion_tadoc._native")]
+pub struct Statement(State);
+
+enum State {
+    Query { session: Arc<tadoc_cli::Session>, plan: Plan },
+    Done(Gathered),
+}
+
+/// A plan that is dropped where there is room for deep statements.
+struct Plan(Option<LogicalPlan>);
+
+impl Drop for Plan {
+    fn drop(&mut self) {
+        let plan = self.0.take();
+        match runtime() {
+            Ok(runtime) => drop(runtime.spawn_blocking(move || drop(plan))),
+            // A forked process leaves it where it is.
+            Err(_) => std::mem::forget(plan),
+        }
+    }
+}
+
+impl Statement {
+    /// Creates a query that has not run.
+    pub fn query(session: Arc<tadoc_cli::Session>, plan: LogicalPlan) -> Self {
+        Self(State::Query { session, plan: Plan(Some(plan)) })
+    }
+
+    /// Creates a statement that has run.
+    pub fn done(rows: Gathered) -> Self {
+        Self(State::Done(rows))
+    }
+
+    fn schema(&self) -> SchemaRef {
+        match &self.0 {
+            State::Query { plan: Plan(Some(plan)), .. } => Arc::clone(plan.schema().inner()),
+            State::Query { .. } => Arc::new(Schema::empty()),
+            State::Done(rows) => rows.schema(),
+        }
+    }
+}
+
+#[pymethods]
+impl Statement {
+    /// True if the statement is a query, which runs when its rows are asked for.
+    #[getter]
+    fn is_query(&self) -> bool {
+        matches!(self.0, State::Query { .. })
+    }
+
+    /// The names and types of the columns.
+    #[getter]
+    fn columns(&self) -> Vec<(String, String)> {
+        let schema = self.schema();
+        let of_field = |field: &arrow::datatypes::FieldRef| {
+            (field.name().clone(), field.data_type().to_string())
+        };
+        schema.fields().iter().map(of_field).collect()
+    }
+
+    /// Runs the statement and returns at most `limit` rows.
+    #[pyo3(signature = (limit=None))]
+    fn gather(&self, py: Python<'_>, limit: Option<usize>) -> PyResult<Gathered> {
+        match &self.0 {
+            State::Query { session, plan: Plan(Some(plan)) } => {
+                let (session, plan) = (Arc::clone(session), plan.clone());
+                wait(py, async move { gather(&session, plan, limit).await })
+            }
+            State::Query { .. } => Err(Error::new_err("the statement was dropped")),
+            State::Done(rows) => Ok(rows.clone()),
+        }
+    }
+
+    /// Starts the statement and returns its rows as a stream of Arrow.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // Best effort, as the interface allows: the reader casts.
+        let _ = requested_schema;
+        match &self.0 {
+            State::Query { session, plan: Plan(Some(plan)) } => {
+                let stream = Stream::start(py, Arc::clone(session), plan.clone())?;
+                stream_capsule(py, Box::new(stream))
+            }
+            State::Query { .. } => Err(Error::new_err("the statement was dropped")),
+            State::Done(rows) => stream_capsule(py, rows.reader()),
+        }
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        schema_capsule(py, &self.schema())
+    }
+}
+
+/// The rows of a running statement.
+///
+/// The thread that asked for the stream holds Python's lock when it reads, or can get it. It gives
+/// the lock back while it waits and looks for Ctrl-C. Other threads, such as those of another
+/// engine, only wait: they must not wait for the lock, because its holder may wait for them.
+struct Stream {
+    schema: SchemaRef,
+    batches: Receiver<Outcome<RecordBatch>>,
+    room: Arc<Semaphore>,
+    asked_by: ThreadId,
+    _task: Task<()>,
+}
+
+impl Stream {
+    fn start(
+        py: Python<'_>,
+        session: Arc<tadoc_cli::Session>,
+        plan: LogicalPlan,
+    ) -> PyResult<Self> {
+        let (sender, batches) = channel();
+        let (tell_schema, schema) = channel();
+        let room = Arc::new(Semaphore::new(WAITING_BATCHES));
+        let room_of_task = Arc::clone(&room);
+        let work = async move {
+            let rows = session.start(plan).await;
+            let rows = match rows {
+                Ok(rows) => rows,
+                Err(error) => {
+                    let _ = tell_schema.send(Err(error.into()));
+                    return Ok(());
+                }
+            };
+            let failed = sender.clone();
+            let taken = rows.take(async |mut stream| {
+                let _ = tell_schema.send(Ok(stream.schema()));
+                while let Some(batch) = stream.try_next().await? {
+                    let Ok(room) = room_of_task.acquire().await else { break };
+                    room.forget();
+                    if sender.send(Ok(batch)).is_err() {
+                        break;
+                    }
+                }
+                Ok(())
+            });
+            if let Err(error) = taken.await {
+                let _ = failed.send(Err(error.into()));
+            }
+            Ok(())
+        };
+        let task = Task::spawn(work)?;
+        let schema = wait_for_schema(py, schema)?;
+        let asked_by = thread::current().id();
+        Ok(Self { schema, batches, room, asked_by, _task: task })
+    }
+
+    /// Waits for the next batch with Python's lock, which is free meanwhile.
+    fn next_with(&mut self, py: Python<'_>) -> Option<Result<RecordBatch, ArrowError>> {
+        loop {
+            let batches = &mut self.batches;
+            match py.detach(move || batches.recv_timeout(LOOK_EVERY)) {
+                Ok(batch) => return self.arrived(batch),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+            if py.check_signals().is_err() {
+                // The exception cannot pass the reader, so it is raised again behind it.
+                let again = py.import("_thread").and_then(|m| m.call_method0("interrupt_main"));
+                drop(again);
+                return Some(Err(ArrowError::ComputeError("interrupted".to_owned())));
+            }
+        }
+    }
+
+    fn next_alone(&self) -> Option<Result<RecordBatch, ArrowError>> {
+        let batch = self.batches.recv().ok()?;
+        self.arrived(batch)
+    }
+
+    fn arrived(&self, batch: Outcome<RecordBatch>) -> Option<Result<RecordBatch, ArrowError>> {
+        self.room.add_permits(1);
+        Some(batch.map_err(|failure| ArrowError::ComputeError(failure.into_text())))
+    }
+}
+
+fn wait_for_schema(
+    py: Python<'_>,
+    mut schema: Receiver<Outcome<SchemaRef>>,
+) -> PyResult<SchemaRef> {
+    loop {
+        let waiting = &mut schema;
+        match py.detach(move || waiting.recv_timeout(LOOK_EVERY)) {
+            Ok(schema) => return schema.map_err(error_of),
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Error::new_err("the statement broke down"));
+            }
+        }
+    }
+}
+
+impl Iterator for Stream {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if thread::current().id() == self.asked_by
+            && let Some(next) = Python::try_attach(|py| self.next_with(py))
+        {
+            return next;
+        }
+        self.next_alone()
+    }
+}
+
+impl RecordBatchReader for Stream {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}

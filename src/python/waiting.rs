@@ -1,0 +1,99 @@
+//! Runs work on the threads of this library while Python's lock is free, and looks for Ctrl-C.
+//!
+//! All connections of a process share one runtime, which lives as long as the process. A forked
+//! child has no threads of its parent, so it gets an error instead of a wait without end.
+
+use std::process;
+use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use datafusion_tadoc::contain_panics_of;
+use pyo3::prelude::*;
+use tadoc_cli::Outcome;
+use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
+
+use crate::{Error, error_of};
+
+/// Time between two looks for signals.
+pub const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// The runtime, and the process that started it.
+static RUNTIME: OnceLock<(u32, Runtime)> = OnceLock::new();
+
+/// Returns the runtime of this process.
+///
+/// # Errors
+/// Threads cannot be started, or this process was forked from one that had started them.
+pub fn runtime() -> PyResult<&'static Runtime> {
+    if RUNTIME.get().is_none() {
+        let runtime = tadoc_cli::runtime().map_err(error_of)?;
+        if let Err((_, second)) = RUNTIME.set((process::id(), runtime)) {
+            second.shutdown_background();
+        }
+    }
+    match RUNTIME.get() {
+        Some((owner, runtime)) if *owner == process::id() => Ok(runtime),
+        _ => Err(Error::new_err(
+            "this process was forked from one that uses datafusion_tadoc, and a fork has no \
+             threads; start it with multiprocessing.get_context('spawn')",
+        )),
+    }
+}
+
+/// Work that runs on the runtime. Dropping it stops the work at its next await.
+pub struct Task<T> {
+    outcome: Receiver<Outcome<T>>,
+    handle: JoinHandle<()>,
+}
+
+impl<T: Send + 'static> Task<T> {
+    /// Starts `work`.
+    ///
+    /// # Errors
+    /// There are no threads; see [`runtime`].
+    pub fn spawn(work: impl Future<Output = Outcome<T>> + Send + 'static) -> PyResult<Self> {
+        let (sender, outcome) = channel();
+        let handle = runtime()?.spawn(async move {
+            let contained = contain_panics_of("the statement", work).await;
+            // Nobody waits for it any more if this fails.
+            let _ = sender.send(contained.map_err(Into::into).and_then(|outcome| outcome));
+        });
+        Ok(Self { outcome, handle })
+    }
+
+    /// Waits for the end of the work.
+    ///
+    /// # Errors
+    /// The work fails, or a signal handler raises (`KeyboardInterrupt`).
+    pub fn wait(mut self, py: Python<'_>) -> PyResult<T> {
+        loop {
+            let outcome = &mut self.outcome;
+            match py.detach(move || outcome.recv_timeout(LOOK_EVERY)) {
+                Ok(outcome) => return outcome.map_err(error_of),
+                Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Error::new_err("the statement was stopped"));
+                }
+            }
+        }
+    }
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.handle.abort();
+    }
+}
+
+/// Runs `work` to its end; see [`Task::wait`].
+///
+/// # Errors
+/// The errors of [`Task::spawn`] and [`Task::wait`].
+pub fn wait<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl Future<Output = Outcome<T>> + Send + 'static,
+) -> PyResult<T> {
+    Task::spawn(work)?.wait(py)
+}

@@ -1,0 +1,57 @@
+"""Round trips through other packages, where they are installed."""
+
+import pytest
+
+import datafusion_tadoc as tadoc
+
+SQL = "SELECT path, bytes, [words, doc_id] AS numbers, text FROM documents('plays.tadoc') ORDER BY doc_id"
+
+
+def test_pyarrow(plays, con):
+    pa = pytest.importorskip("pyarrow")
+    expected = con.sql(SQL).rows()
+    table = con.sql(SQL).arrow()
+    assert [tuple(row.values()) for row in table.to_pylist()] == expected
+    con.register("t", table)
+    assert con.sql("SELECT * FROM t").rows() == expected
+    con.register("t", table.to_batches()[0])
+    assert con.sql("SELECT * FROM t").rows() == expected
+    tadoc.ingest(table.select(["path", "text"]), "again.tadoc")
+    assert con.sql("SELECT path, text FROM documents('again.tadoc') ORDER BY doc_id").rows() == [
+        (path, text) for path, _, _, text in expected
+    ]
+    with pytest.raises(tadoc.Error):
+        con.register("t", pa.chunked_array([[1, 2]]))
+
+
+def test_streams_come_batch_by_batch(con):
+    pa = pytest.importorskip("pyarrow")
+    endless = con.sql("SELECT value FROM generate_series(1, 1000000000000)")
+    reader = pa.RecordBatchReader.from_stream(endless)
+    assert reader.read_next_batch()["value"][0].as_py() == 1
+    del reader
+    fails = con.sql("SELECT 1 / (value - 100000) AS x FROM generate_series(1, 200000)")
+    with pytest.raises(Exception, match="[Dd]ivide by zero"):
+        pa.RecordBatchReader.from_stream(fails).read_all()
+    with pytest.raises(tadoc.Error, match="[Dd]ivide by zero"):
+        fails.arrow()
+
+
+def test_polars(plays, con):
+    pl = pytest.importorskip("polars")
+    expected = con.sql(SQL).rows()
+    frame = con.sql(SQL).pl()
+    assert frame.rows() == expected
+    con.register("t", frame)
+    assert con.sql("SELECT * FROM t").rows() == expected
+    assert pl.DataFrame(con.sql(SQL)).rows() == expected
+
+
+def test_pandas(plays, con):
+    pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow")
+    expected = con.sql("SELECT path, bytes FROM documents('plays.tadoc') ORDER BY doc_id").rows()
+    frame = con.sql("SELECT path, bytes FROM documents('plays.tadoc') ORDER BY doc_id").df()
+    assert list(frame.itertuples(index=False, name=None)) == expected
+    con.register("t", frame)
+    assert con.sql("SELECT * FROM t").rows() == expected

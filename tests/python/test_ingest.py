@@ -1,0 +1,81 @@
+"""Ingest of pairs, Arrow objects and files, and living corpora."""
+
+import subprocess
+import sys
+
+import pytest
+
+import datafusion_tadoc as tadoc
+
+
+def texts(con, corpus):
+    return con.sql("SELECT path, content FROM documents($1) ORDER BY doc_id", [str(corpus)]).rows()
+
+
+def test_pairs_keep_their_bytes_and_order(con, folder):
+    pairs = [(f"{n}.txt", f"text {n} of many ".encode() * (n % 7) + bytes([n % 256])) for n in range(70_000)]
+    assert tadoc.ingest(iter(pairs), folder / "pairs.tadoc") == folder / "pairs.tadoc"
+    assert texts(con, folder / "pairs.tadoc") == pairs
+
+
+def test_a_failing_source_leaves_nothing(folder):
+    def source():
+        yield "a.txt", "to be"
+        raise ZeroDivisionError("of the source")
+
+    with pytest.raises(ZeroDivisionError, match="of the source"):
+        tadoc.ingest(source(), "x.tadoc")
+    with pytest.raises(TypeError, match="pairs of path and text"):
+        tadoc.ingest([7], "x.tadoc")
+    with pytest.raises(TypeError, match="str or bytes"):
+        tadoc.ingest([("a", 7)], "x.tadoc")
+    assert list(folder.iterdir()) == []
+
+
+def test_a_corpus_is_not_replaced_by_accident(plays, con):
+    before = texts(con, plays)
+    with pytest.raises(tadoc.Error, match="exists"):
+        tadoc.ingest([("a", "b")], plays)
+    assert texts(con, plays) == before
+    tadoc.ingest([("a", "b")], plays, overwrite=True)
+    assert texts(con, plays) == [("a", b"b")]
+
+
+def test_user_columns_come_from_arrow(con):
+    rows = con.sql("SELECT 'a.txt' AS path, 'to be' AS text, 7 AS severity, 'Ada' AS author")
+    tadoc.ingest(rows, "rows.tadoc", tokenizer="uax29", layout="fast")
+    con.sql("CREATE EXTERNAL TABLE t STORED AS TADOC LOCATION 'rows.tadoc'")
+    assert con.sql("SELECT path, severity, author FROM t").rows() == [("a.txt", 7, "Ada")]
+
+
+def test_files_are_those_of_the_command(con, folder):
+    notes = folder / "notes"
+    (notes / "deep").mkdir(parents=True)
+    (notes / "a.md").write_text("to be\nor not\n")
+    (notes / "deep" / "b.md").write_text("to do")
+    tadoc.ingest("notes", "one.tadoc")
+    assert texts(con, "one.tadoc") == [("a.md", b"to be\nor not\n"), ("deep/b.md", b"to do")]
+    tadoc.ingest([notes / "a.md", notes / "deep"], "lines.tadoc", documents="lines")
+    assert len(texts(con, "lines.tadoc")) == 3
+    with pytest.raises(tadoc.Error, match="nowhere"):
+        tadoc.ingest("nowhere", "two.tadoc")
+    command = [sys.executable, "-m", "datafusion_tadoc", "cat", "one.tadoc", "a.md"]
+    assert subprocess.run(command, capture_output=True, check=True).stdout == b"to be\nor not\n"
+
+
+def test_living_corpora(con):
+    corpus = tadoc.open("living", create=True, connection=con)
+    corpus.append([("a.txt", "to be"), ("b.bin", b"\xff")])
+    corpus.append(con.sql("SELECT 'or not' AS text, 'c.txt' AS path"))
+    corpus.edit(0, text=" or not")
+    corpus.edit(0, pos=0, len_bytes=3)
+    corpus.drop([1])
+    expected = [(0, "a.txt", "be or not"), (2, "c.txt", "or not")]
+    in_order = sorted((row[0], row[1], row[4]) for row in corpus.documents().rows())
+    assert in_order == expected
+    corpus.optimize()
+    again = tadoc.open("living")
+    assert sorted((row[0], row[1], row[4]) for row in again.documents().rows()) == expected
+    assert len(again.history().rows()) == 7
+    with pytest.raises(tadoc.Error):
+        tadoc.open("no_such_folder")

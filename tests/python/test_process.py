@@ -1,0 +1,118 @@
+"""Threads, interrupts, forks, and the end of the interpreter during a statement."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+import datafusion_tadoc as tadoc
+
+# A statement that takes longer than any test.
+ENDLESS = "SELECT count(*) FROM generate_series(1, 100000000000) AS a (n) WHERE n % 7 = 8"
+
+
+def test_threads_share_a_connection(plays, con):
+    expected = con.word_count(plays).rows()
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: con.word_count(plays).rows(), range(64)))
+    assert all(answer == expected for answer in answers)
+
+
+def test_python_runs_on_and_ends_during_a_statement():
+    code = f"""
+import threading, time, datafusion_tadoc as tadoc
+threading.Thread(target=tadoc.connect().sql({ENDLESS!r}).rows, daemon=True).start()
+start = time.monotonic()
+for _ in range(20): time.sleep(0.01)
+assert time.monotonic() - start < 2
+print("free", flush=True)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=False)
+    # The interpreter ends while the statement runs.
+    assert (done.stdout, done.stderr, done.returncode) == ("free\n", "", 0)
+
+
+def read_all(result):
+    import pyarrow
+
+    try:
+        pyarrow.RecordBatchReader.from_stream(result).read_all()
+    except Exception:
+        # The reader's own error comes first, and the interrupt behind it.
+        time.sleep(1)
+
+
+@pytest.mark.parametrize("consume", ["rows()", "arrow()", "show()", "stream"])
+def test_interrupts_end_a_statement(consume, con):
+    if consume in ("arrow()", "stream"):
+        pytest.importorskip("pyarrow")
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    start = time.monotonic()
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        if consume == "stream":
+            read_all(con.sql(ENDLESS))
+        else:
+            eval(f"con.sql(ENDLESS).{consume}")
+    timer.join()
+    assert time.monotonic() - start < 5
+    assert con.sql("SELECT 1").rows() == [(1,)]
+
+
+def test_interrupts_end_an_ingest(folder):
+    def endless():
+        while True:
+            yield "a.txt", "to be or not to be " * 1000
+
+    timer = threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        tadoc.ingest(endless(), "x.tadoc")
+    timer.join()
+    assert list(folder.iterdir()) == []
+
+
+def test_the_command_can_be_interrupted():
+    command = subprocess.Popen(
+        [sys.executable, "-m", "datafusion_tadoc", "sql", "-c", ENDLESS], stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(1)
+    command.send_signal(signal.SIGINT)
+    assert "interrupted" in command.communicate(timeout=20)[1]
+    assert command.returncode == 130
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+def test_a_fork_gets_an_error(con):
+    con.sql("SELECT 1").rows()
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            con.sql("SELECT 1").rows()
+            said = "no error"
+        except tadoc.Error as error:
+            said = str(error)
+        os.write(write, said.encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert b"forked" in os.read(read, 1000)
+
+
+def test_deep_statements_do_not_break_the_process(con):
+    for depth in [100, 3_000, 100_000]:
+        sql = "SELECT " + "(" * depth + "1" + ")" * depth
+        try:
+            assert con.sql(sql).rows() == [(1,)]
+        except tadoc.Error as error:
+            assert "deep" in str(error)
+    union = " UNION ALL ".join(["SELECT 1"] * 1_000)
+    try:
+        assert len(con.sql(union).rows()) == 1_000
+    except tadoc.Error as error:
+        assert "deep" in str(error)

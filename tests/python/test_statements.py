@@ -1,0 +1,128 @@
+"""Statements: parameters, laziness, types, tables of Python's objects, and the docstrings."""
+
+import datetime
+import decimal
+import doctest
+import math
+from pathlib import Path
+
+import pytest
+
+import datafusion_tadoc as tadoc
+
+
+def test_docstrings_are_true():
+    results = doctest.testmod(tadoc, extraglobs={"datetime": datetime})
+    assert results.attempted > 20 and results.failed == 0
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, True, False, 0, -7, 2**62, 1.5, -0.25, 1e300, math.inf, "it's \\ $1", "", "naïve\n", b"\x00\xff", b"",
+     datetime.date(2026, 11, 24), datetime.datetime(2026, 11, 24, 20, 2, 38, 123456), datetime.time(1, 2, 3),
+     decimal.Decimal("-12.340"), [1, 2, 3], ["a", None]],
+)  # fmt: skip
+def test_parameters_come_back(value, con):
+    for sql, params in [("SELECT $1", [value]), ("SELECT ?", [value]), ("SELECT :v", {"v": value})]:
+        assert con.sql(sql, params).rows() == [(value,)]
+
+
+def test_moments_with_zones_come_back(con):
+    zone = datetime.timezone(datetime.timedelta(hours=2))
+    moment = datetime.datetime(2026, 11, 24, 20, 2, 38, tzinfo=zone)
+    assert con.sql("SELECT $1", [moment]).rows() == [(moment,)]
+
+
+def test_parameters_are_arguments_of_functions(plays, con):
+    expected = con.sql("SELECT * FROM kwic('plays.tadoc', 'king', width => 1)").rows()
+    assert expected
+    kwic = "SELECT * FROM kwic($corpus, $query, width => $width)"
+    assert con.sql(kwic, corpus=Path(plays), query="king", width=1).rows() == expected
+    assert con.kwic(plays, "king", width=1).rows() == expected
+    assert con.sql("EXPLAIN SELECT * FROM word_count(?)", [plays]).rows()
+    con.sql("COPY (SELECT * FROM word_count($1)) TO 'words.csv'", [plays])
+    assert con.sql("SELECT count(*) FROM 'words.csv'").rows() > [(10,)]
+
+
+def test_parameters_cannot_change_a_statement(plays, con):
+    evil = "king'); DROP TABLE t; --"
+    assert con.search(plays, "'" + evil + "'").columns[0] == "doc_id"
+    assert con.sql("SELECT $1", [evil]).rows() == [(evil,)]
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [([], "no value for the parameter $1; given: none"), ([1, 2], "the statement has no parameter $2; it uses: $1"),
+     ({"a": 1}, "no value for the parameter $1; given: $a")],
+)  # fmt: skip
+def test_parameters_must_fit(params, message, con):
+    with pytest.raises(tadoc.Error) as error:
+        con.sql("SELECT $1", params)
+    assert str(error.value) == message
+    with pytest.raises(TypeError):
+        con.sql("SELECT $1", [object()])
+
+
+def test_types(con):
+    values = [
+        "CAST(1 AS TINYINT)", "CAST(1 AS BIGINT UNSIGNED)", "CAST(0.5 AS REAL)", "[[1], NULL]",
+        "named_struct('a', 1, 'b', 'x')", "map(['k'], [2])", "arrow_cast('d', 'Dictionary(Int32, Utf8)')",
+        "arrow_cast('large', 'LargeUtf8')", "arrow_cast(1500, 'Duration(Millisecond)')",
+        "TIMESTAMP '2026-11-24 10:00:00'", "arrow_cast(X'00ff', 'LargeBinary')", "CAST(1.25 AS DECIMAL(10, 3))", "NULL",
+    ]  # fmt: skip
+    sql = "SELECT " + ", ".join(f"{value} AS c{at}" for at, value in enumerate(values))
+    assert con.sql(sql).rows() == [(
+        1, 1, 0.5, [[1], None], {"a": 1, "b": "x"}, [("k", 2)], "d", "large", datetime.timedelta(seconds=1.5),
+        datetime.datetime(2026, 11, 24, 10), b"\x00\xff", decimal.Decimal("1.250"), None,
+    )]  # fmt: skip
+    with pytest.raises((OverflowError, ValueError)):
+        con.sql("SELECT arrow_cast(arrow_cast(9000000000, 'Int64') * 100, 'Timestamp(Second, None)')").rows()
+
+
+def test_queries_are_lazy_and_run_again(plays, con):
+    counted = con.sql("SELECT count(*) FROM documents('later.tadoc')")
+    with pytest.raises(tadoc.Error, match="later.tadoc"):
+        counted.rows()
+    tadoc.ingest([("a", "x")], "later.tadoc")
+    assert counted.rows() == [(1,)]
+    tadoc.ingest([("a", "x"), ("b", "y")], "later.tadoc", overwrite=True)
+    assert counted.rows() == [(2,)]
+
+
+def test_other_statements_run_once_and_at_once(con, folder):
+    con.sql("CREATE TABLE t (n INT); INSERT INTO t VALUES (1)")
+    inserted = con.sql("INSERT INTO t VALUES (2), (3)")
+    assert inserted.rows() == inserted.rows() == [(2,)]
+    assert con.sql("SELECT count(*) FROM t").rows() == [(3,)]
+    con.sql("COPY t TO 'out.csv'")
+    assert (folder / "out.csv").exists()
+    con.sql("SET tadoc.max_hits = '1'")
+    with pytest.raises(tadoc.Error, match="there is no statement"):
+        con.sql(" ; ")
+
+
+def test_shown_rows(con, capsys):
+    con.sql("SELECT * FROM generate_series(1, 100)").show(limit=3)
+    assert "the first 3 rows" in capsys.readouterr().out
+    shown = con.sql("SELECT '<script>' AS \"<b>\", 1 AS n")._repr_html_()
+    assert "<script>" not in shown and "<b>" not in shown and "&lt;script&gt;" in shown
+
+
+def test_connections_have_settings_and_limits():
+    con = tadoc.connect(threads=1, device="cpu", memory_limit="4GiB")
+    assert con.sql("SHOW tadoc.device").rows() == [("tadoc.device", "cpu")]
+    for bad in [{"device": "tpu"}, {"memory_limit": "many"}, {"settings": {"tadoc.no_such": 1}}]:
+        with pytest.raises(tadoc.Error):
+            tadoc.connect(**bad)
+    little = tadoc.connect(memory_limit=2**20)
+    with pytest.raises(tadoc.Error, match="memory"):
+        little.sql("SELECT count(DISTINCT value) FROM generate_series(1, 10000000)").rows()
+
+
+def test_results_are_tables(con):
+    con.register("t", con.sql("SELECT 1 AS n"))
+    con.register("t", con.sql("SELECT 2 AS n"))
+    assert con.sql("SELECT n FROM t").rows() == [(2,)]
+    assert con.unregister("t") and not con.unregister("t")
+    with pytest.raises(TypeError, match="expected an Arrow object"):
+        con.register("t", [1, 2])

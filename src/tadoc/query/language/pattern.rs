@@ -1,7 +1,8 @@
 //! Pattern of one word of a phrase: a word, a word with edits, a wildcard or a regular expression.
 //!
-//! A folded pattern is compared with folded words, so all words of a dictionary are read: O(bytes
-//! of the words), a few milliseconds for a million words in lower case, ten times as long for stems.
+//! A folded word is found by all words at the first question of a dictionary and a fold: O(bytes of the
+//! words), a few milliseconds for a million words in lower case, ten times as long for stems. Later
+//! questions take an index ([`Dictionary::words_folded_to`]). A folded wildcard always reads all words.
 //! A regular expression matches any case by itself, and only the words that begin like it are read;
 //! under other folds it reads all words as well.
 //!
@@ -15,7 +16,7 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write};
 
-use crate::text::{Dictionary, Fold};
+use crate::text::{Dictionary, Fold, is_folded_to};
 
 use crate::query::language::fuzzy::FuzzyWord;
 use crate::query::language::regex::{RegexFault, WordRegex};
@@ -92,10 +93,7 @@ impl WordPattern {
     /// Returns true if the pattern matches all of `word`.
     pub fn matches(&self, word: &str) -> bool {
         match (&self.kind, self.fold) {
-            (Kind::Exact(expected), Fold::CASE) if word.is_ascii() => {
-                expected.eq_ignore_ascii_case(word)
-            }
-            (Kind::Exact(expected), fold) => *expected == fold.text(word),
+            (Kind::Exact(expected), fold) => is_folded_to(fold, word, expected),
             (Kind::Wildcard(wildcard), fold) => wildcard.matches(&open_folded(word, fold)),
             (Kind::Fuzzy(fuzzy), fold) => fuzzy.matches(&fold.without_stem().text(word)),
             (Kind::Regex(regex), Fold::CASE) => regex.matches(word),
@@ -110,6 +108,7 @@ impl WordPattern {
                 let id = dictionary.word_id(word.as_bytes());
                 id.map_or(WordSet::default(), |id| WordSet::from_ids(&[id.into()]))
             }
+            (Kind::Exact(word), fold) => WordSet::from_ids(&dictionary.words_folded_to(fold, word)),
             (Kind::Wildcard(wildcard), Fold::NONE) => wildcard.find(dictionary),
             (Kind::Fuzzy(fuzzy), Fold::NONE) => fuzzy.find(dictionary),
             (Kind::Regex(regex), Fold::NONE | Fold::CASE) => regex.find(dictionary),

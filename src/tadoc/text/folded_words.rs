@@ -1,0 +1,185 @@
+//! Words of a dictionary by their folded texts, so that a folded word is found as fast as another.
+//!
+//! ```text
+//! fold       case
+//! ids        7    3    0    9    …          in the order of the hashes of the folded texts
+//! hashes     02…  1c…  1c…  5f…  …          not stored: the hash of a probed word is computed again
+//! ```
+//!
+//! The first question of a fold reads all words, because most statements ask once. The second one
+//! builds the order: O(V log V), and 4 bytes a word. Later ones take O(log V) folds. The orders of the
+//! last [`MAX_FOLDS`] folds are kept.
+
+use std::hash::BuildHasher;
+use std::mem;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rayon::prelude::*;
+use rustc_hash::FxBuildHasher;
+
+use crate::text::fold::Fold;
+
+/// Number of folds whose orders a dictionary keeps.
+const MAX_FOLDS: usize = 4;
+/// Minimum number of words of a parallel task.
+const TASK_WORDS: usize = 1 << 14;
+
+/// Orders of the words of one dictionary, by fold. Clones share them.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FoldedWords(Arc<Mutex<Vec<(Fold, Order)>>>);
+
+/// Words in the order of the hashes of their folded texts, then of their ids.
+#[derive(Debug, Clone)]
+enum Order {
+    /// One question was asked.
+    Unmade,
+    Made(Arc<[u32]>),
+}
+
+impl FoldedWords {
+    /// Returns the number of bytes of memory in use.
+    pub fn memory_bytes(&self) -> usize {
+        let len = |order: &Order| match order {
+            Order::Unmade => 0,
+            Order::Made(ids) => mem::size_of_val(&ids[..]),
+        };
+        self.lock().iter().map(|(_, order)| len(order)).sum()
+    }
+
+    /// Returns the ids of the `words` whose text after `fold` is `folded`, in ascending order.
+    pub fn find<'w, W>(&self, words: Words<W>, fold: Fold, folded: &str) -> Vec<u32>
+    where
+        W: Fn(u32) -> &'w str + Sync,
+    {
+        let Some(order) = self.order(&words, fold) else {
+            let fits = |&id: &u32| is_folded_to(fold, (words.word)(id), folded);
+            return words.ids().filter(fits).collect();
+        };
+        let hash = hash_of(folded);
+        let text = |id: u32| fold.text((words.word)(id));
+        let begin = order.partition_point(|&id| hash_of(&text(id)) < hash);
+        let same = order[begin..].iter().copied().take_while(|&id| hash_of(&text(id)) == hash);
+        same.filter(|&id| text(id) == folded).collect()
+    }
+
+    /// Returns the order of `fold`. It is made if this is not the first question.
+    fn order<'w, W>(&self, words: &Words<W>, fold: Fold) -> Option<Arc<[u32]>>
+    where
+        W: Fn(u32) -> &'w str + Sync,
+    {
+        let known =
+            self.lock().iter().find(|(other, _)| *other == fold).map(|(_, order)| order.clone());
+        // Without the lock: a thread that waits here for others may work for one that wants it.
+        let order = match known {
+            None => Order::Unmade,
+            Some(Order::Unmade) => Order::Made(words.in_order(fold)),
+            Some(made) => made,
+        };
+        let mut orders = self.lock();
+        // The order of the last question is the last one.
+        orders.retain(|(other, _)| *other != fold);
+        if orders.len() == MAX_FOLDS {
+            orders.remove(0);
+        }
+        orders.push((fold, order.clone()));
+        match order {
+            Order::Unmade => None,
+            Order::Made(ids) => Some(ids),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<(Fold, Order)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The words of a dictionary: their number, and the text of each.
+pub(super) struct Words<W> {
+    pub num_words: u32,
+    pub word: W,
+}
+
+impl<'w, W: Fn(u32) -> &'w str + Sync> Words<W> {
+    fn ids(&self) -> impl ParallelIterator<Item = u32> {
+        (0..self.num_words).into_par_iter().with_min_len(TASK_WORDS)
+    }
+
+    fn in_order(&self, fold: Fold) -> Arc<[u32]> {
+        let hashed = |id: u32| (hash_of(&fold.text((self.word)(id))), id);
+        let mut hashed: Vec<(u32, u32)> = self.ids().map(hashed).collect();
+        hashed.par_sort_unstable();
+        hashed.into_iter().map(|(_, id)| id).collect()
+    }
+}
+
+/// Returns true if `word` after `fold` is `folded`.
+pub(crate) fn is_folded_to(fold: Fold, word: &str, folded: &str) -> bool {
+    if fold == Fold::CASE && word.is_ascii() {
+        return folded.eq_ignore_ascii_case(word);
+    }
+    fold.text(word) == folded
+}
+
+fn hash_of(folded: &str) -> u32 {
+    (FxBuildHasher.hash_one(folded) >> 32) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::text::Dictionary;
+
+    fn dictionary(words: &BTreeSet<String>) -> Dictionary {
+        let mut offsets = vec![0];
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.bytes()).collect();
+        offsets.extend(words.iter().scan(0, |end, word| {
+            *end += word.len() as u32;
+            Some(*end)
+        }));
+        Dictionary::from_parts(words.len() as u32, offsets, bytes.into()).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn every_question_finds_what_a_scan_finds(
+            words in prop::collection::btree_set("[abAB]{1,3}|[äÄaßsS_]{1,4}|\\pL{1,5}", 0..60),
+            fold in prop::sample::select(vec!["case", "accents", "case,accents", "stem:english", "accents,stem:german"]),
+            asked in prop::collection::vec("[abAB]{1,3}|[äÄaßsS_]{1,4}", 1..9),
+        ) {
+            let dictionary = dictionary(&words);
+            let fold: Fold = fold.parse().unwrap();
+            for text in words.iter().chain(&asked) {
+                let folded = fold.text(text);
+                let expected: Vec<u32> = words
+                    .iter()
+                    .zip(0..)
+                    .filter(|(word, _)| fold.text(word) == folded)
+                    .map(|(_, id)| id)
+                    .collect();
+                prop_assert_eq!(dictionary.words_folded_to(fold, &folded), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn the_second_question_makes_an_order_and_old_ones_go() {
+        let words: BTreeSet<String> = (0..1000).map(|number| format!("Word{number}")).collect();
+        let dictionary = dictionary(&words);
+        let before = dictionary.memory_bytes();
+        let ask = |fold: &str| dictionary.words_folded_to(fold.parse().unwrap(), "word7").len();
+        assert_eq!(ask("case"), 1);
+        assert_eq!(dictionary.memory_bytes(), before);
+        assert_eq!(ask("case"), 1);
+        assert_eq!(dictionary.memory_bytes(), before + 4000);
+        for fold in ["accents", "case,accents", "stem:english", "stem:german", "stem:dutch"] {
+            ask(fold);
+            ask(fold);
+        }
+        assert_eq!(dictionary.memory_bytes(), before + MAX_FOLDS * 4000);
+        assert_eq!(dictionary.clone(), dictionary);
+    }
+}

@@ -2,7 +2,8 @@
 //! by BM25.
 //!
 //! Segments of files without any word of the query are not opened: numbers of documents and words
-//! come from the footers. Counts of words that were asked for are kept with the loaded corpus.
+//! come from the footers. Rows are best first, so the limit of `ORDER BY score DESC LIMIT k` arrives
+//! here and bounds `top`. Counts of words that were asked for are kept with the loaded corpus.
 
 use std::sync::Arc;
 
@@ -83,6 +84,14 @@ impl TableFunction for Rank {
         arguments
     }
 
+    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
+        &["score", "doc_id"]
+    }
+
+    fn is_best_first(&self) -> bool {
+        true
+    }
+
     fn prepare(&self, scan: &Scan) -> Result<()> {
         let checked = self.query.parse(scan).map(drop).and_then(|()| self.options.check());
         checked.map_err(|error| self.signature().error(error))
@@ -114,8 +123,10 @@ impl Rank {
         let is_cancelled = move || cancel.is_closed();
         let search = SearchOptions { is_cancelled: &is_cancelled, ..SearchOptions::default() };
         let of_files = run.scan.living().is_none().then(|| run.scan.num_word_tokens());
+        let top = run.scan.limit.unwrap_or(usize::MAX).min(self.options.top);
+        let options = RankOptions { top, ..self.options };
         let ranked = loaded.with_ranker(run.scan.num_docs(), of_files, |ranker| {
-            ranker.rank(&loaded.corpus, &query, &self.options, &search)
+            ranker.rank(&loaded.corpus, &query, &options, &search)
         });
         let ranked = match ranked {
             Err(tadoc::Error::Cancelled) => return Ok(()),

@@ -69,7 +69,10 @@ impl TadocExec {
         let schema = project_schema(&scan.schema, &scan.projection)?;
         let mut equivalence = EquivalenceProperties::new(Arc::clone(&schema));
         let ordering = function.ordering(&scan).iter().map_while(|name| col(name, &schema).ok());
-        let ordering = ordering.map(|expr| PhysicalSortExpr::new(expr, SortOptions::default()));
+        let ordering = ordering.enumerate().map(|(at, expr)| {
+            let descending = at == 0 && function.is_best_first();
+            PhysicalSortExpr::new(expr, SortOptions { descending, nulls_first: true })
+        });
         if let Some(ordering) = LexOrdering::new(ordering) {
             equivalence.add_ordering(ordering);
         }

@@ -147,6 +147,12 @@ pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
         &[]
     }
 
+    /// Returns true if the first column of [`ordering`](Self::ordering) is sorted in descending order
+    /// instead.
+    fn is_best_first(&self) -> bool {
+        false
+    }
+
     /// Checks the arguments against the footers.
     ///
     /// # Errors

@@ -37,6 +37,9 @@ SELECT word2, count FROM cooccurrence('demo.tadoc', window => 3, word => 'corpus
 -- Words that tell a corpus from another
 SELECT word, count, reference_count, score, log_ratio FROM keyness('demo.tadoc', 'plays.tadoc') LIMIT 5;
 
+-- How evenly a query is spread
+SELECT count, range, parts, dp, dp_norm, juilland_d FROM dispersion('demo.tadoc', 'corpus', parts => 10);
+
 -- What is repeated
 SELECT phrase, words, count FROM repeated_phrases('demo.tadoc', min_words => 20, min_count => 3) LIMIT 1;
 

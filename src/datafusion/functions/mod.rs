@@ -13,6 +13,7 @@ mod collocates;
 mod cooccurrence;
 mod corpus_info;
 mod corpus_verify;
+mod dispersion;
 mod doc_rows;
 mod doc_term_matrix;
 mod document_source;
@@ -104,7 +105,7 @@ struct PlannedFunction {
 }
 
 /// Table functions that are plans over other functions.
-static PLANNED: [&PlannedFunction; 1] = [&keyness::DEFINITION];
+static PLANNED: [&PlannedFunction; 2] = [&keyness::DEFINITION, &dispersion::DEFINITION];
 
 /// Returns the signatures of all table functions, in the order of the reference. Plans over other
 /// functions come last.

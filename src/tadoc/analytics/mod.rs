@@ -79,6 +79,7 @@
 //! - `cooccurrence`, with `pairs`
 //! - `repeated_phrases`
 //! - `association` (scores of pairs and of words of two corpora, from their counts)
+//! - `dispersion` (how evenly occurrences are spread)
 //! - `statistics`
 //! - `traversal` (names and shapes) and `costs` (the choice)
 //!
@@ -92,6 +93,7 @@ mod ascending_set;
 mod association;
 mod cooccurrence;
 mod costs;
+mod dispersion;
 mod doc_selection;
 mod doc_terms;
 mod document_counts;
@@ -125,6 +127,7 @@ pub use costs::{
     NUM_STATISTICS, TRAVERSAL_COSTS, TraversalTask, choose_task_traversal, choose_traversal,
     traversal_cost, traversal_costs, traversal_statistics,
 };
+pub use dispersion::{Dispersion, Part, Whole};
 pub use doc_selection::DocSelection;
 pub use document_counts::document_counts;
 pub use inverted_index::{InvertedIndex, inverted_index};

@@ -154,3 +154,52 @@ fn rows_that_cannot_be_drawn_say_why() {
     fails("SELEC 1", "no valid SQL");
     fails(";", "there is no statement");
 }
+
+#[test]
+fn queries_give_rows_of_marks() {
+    let folder = new_folder();
+    folder.write("notes/a.txt", "to be or not to be");
+    folder.write("notes/b.txt", "that is the question");
+    folder.ok(&["ingest", "notes", "-o", "notes.tadoc"]);
+    let svg = folder.ok(&["plot", "--dispersion", "notes.tadoc", "to", "be OR question", "where"]);
+    assert!(svg.contains("<title>Places in notes.tadoc</title>"), "{svg}");
+    for text in ["10 words, 2 documents", "to (2)", "be OR question (3)", "where (0)"] {
+        assert_eq!(num_texts(&svg, text), 1, "{text} {svg}");
+    }
+    let marks = |color: &str| svg.matches(&format!(r#"stroke="{color}" stroke-width="2""#)).count();
+    assert_eq!((marks(FIRST), marks(SECOND)), (2, 3), "{svg}");
+    // Many matches share a mark.
+    folder.write("long.txt", &"to be ".repeat(5_000));
+    folder.ok(&["ingest", "long.txt", "-o", "long.tadoc"]);
+    let svg = folder.ok(&["plot", "--dispersion", "long.tadoc", "to", "--title", "all"]);
+    assert_eq!(svg.matches(r#"stroke-width="2""#).count(), 700);
+    assert_eq!(num_texts(&svg, "to (5,000)"), 1);
+}
+
+#[test]
+fn rows_of_marks_follow_a_living_corpus() {
+    let folder = new_folder();
+    for name in ["a", "b", "c"] {
+        folder.write(&format!("{name}.txt"), "to be");
+    }
+    folder.ok(&["ingest", "a.txt", "b.txt", "c.txt", "-o", "living", "--append"]);
+    folder.ok(&["sql", "-c", "CREATE EXTERNAL TABLE t STORED AS TADOC LOCATION 'living/'; DELETE FROM t WHERE path = 'b.txt'"]);
+    let svg = folder.ok(&["plot", "--dispersion", "living", "be"]);
+    assert_eq!(num_texts(&svg, "4 words, 2 documents"), 1, "{svg}");
+    assert_eq!(num_texts(&svg, "be (2)"), 1, "{svg}");
+}
+
+#[test]
+fn rows_of_marks_say_what_is_wrong() {
+    let folder = new_folder();
+    folder.write("a.txt", "to be");
+    folder.ok(&["ingest", "a.txt", "-o", "a.tadoc"]);
+    folder.fails(&["plot", "SELECT 1, 2", "SELECT 3, 4"], "a plot takes one argument of SQL");
+    let ran = folder.run(&["plot", "--dispersion", "a.tadoc", "OR"]);
+    assert!(ran.status == 1 && ran.stderr.contains("OR with nothing before it"), "{}", ran.stderr);
+    let many: Vec<&str> =
+        ["plot", "--dispersion", "a.tadoc"].into_iter().chain(["be"; 41]).collect();
+    folder.fails(&many, "got 41 queries, and a plot has at most 40 rows");
+    let ran = folder.run(&["plot", "--dispersion", "no.tadoc", "be"]);
+    assert!(ran.status == 1 && ran.stderr.contains("no.tadoc"), "{}", ran.stderr);
+}

@@ -8,7 +8,7 @@ use crate::failure::{Failure, Outcome};
 
 /// Maximum number of groups. More could not be told apart.
 const MAX_GROUPS: usize = 100;
-const MAX_LABEL_CHARS: usize = 32;
+pub const MAX_LABEL_CHARS: usize = 32;
 const MAX_SUBTITLE_CHARS: usize = 130;
 /// Maximum number of dates that are named along the axis.
 const MAX_NAMED: usize = 6;
@@ -161,7 +161,7 @@ fn date(name: &str) -> String {
 }
 
 /// Cuts `text` to at most `max_chars` characters.
-fn cut(text: &str, max_chars: usize) -> String {
+pub fn cut(text: &str, max_chars: usize) -> String {
     match text.char_indices().nth(max_chars) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),

@@ -3,6 +3,7 @@
 //! ```text
 //! title, subtitle                           Page
 //! bars, or lines with names at their ends   Bars, draw_lines; numbers lie on an Axis or a Scale
+//! rows of marks                             Strips
 //! notes                                     Page
 //! ```
 //!
@@ -56,6 +57,8 @@ const LINE: i32 = 34;
 pub const LINES_HEIGHT: u32 = 960;
 /// Height of a bar with the space below it.
 const ROW: f64 = 30.0;
+/// Height of a row of marks.
+const STRIP: u32 = 60;
 /// Space above a group of bars, in rows.
 const GAP: f64 = 0.8;
 const LEGEND_COLUMNS: usize = 4;
@@ -345,6 +348,48 @@ impl Bars {
             plot.plotting_area().draw(&Rectangle::new(corners, color.filled()))?;
             let number = Text::new(shown(value), (12, 0), text(24.0, INK, HPos::Left));
             plot.plotting_area().draw(&(EmptyElement::at((value, y + 0.45)) + number))?;
+        }
+        Ok(())
+    }
+}
+
+/// Rows of marks over one scale.
+pub struct Strips {
+    /// Rows from top to bottom: a label, and the places of its marks.
+    pub rows: Vec<(String, Vec<f64>)>,
+    /// Places of faint lines through all rows.
+    pub borders: Vec<f64>,
+}
+
+impl Strips {
+    /// Height of the chart.
+    pub fn height(&self) -> u32 {
+        STRIP * self.rows.len() as u32 + 1 + FOOT
+    }
+
+    /// Draws the rows on a scale with a name.
+    pub fn draw<X: Scale>(&self, area: &Area<'_>, (x_name, x): (&str, X)) -> Drawn {
+        let num_rows = self.rows.len() as f64;
+        let tick = |(row, (label, _)): (usize, &(String, _))| (row as f64 + 0.5, label.clone());
+        let ticks = self.rows.iter().enumerate().map(tick).collect();
+        let y = Axis { min: num_rows, max: 0.0, ticks };
+        let mut builder = ChartBuilder::on(area);
+        builder.margin_left(LEFT).margin_right(60).x_label_area_size(FOOT).y_label_area_size(460);
+        let mut plot = builder.build_cartesian_2d(x, y)?;
+        mesh(&mut plot, x_name).disable_mesh().draw()?;
+        let inner = plot.plotting_area();
+        for &place in &self.borders {
+            inner.draw(&PathElement::new(
+                [(place, 0.0), (place, num_rows)],
+                RGBColor(225, 225, 225),
+            ))?;
+        }
+        for ((row, (_, places)), color) in self.rows.iter().enumerate().zip(COLORS.iter().cycle()) {
+            let ends = [0.15, 0.85].map(|part| row as f64 + part);
+            for &place in places {
+                let mark = [(place, ends[0]), (place, ends[1])];
+                inner.draw(&PathElement::new(mark, color.stroke_width(2)))?;
+            }
         }
         Ok(())
     }

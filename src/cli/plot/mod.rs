@@ -7,8 +7,11 @@
 //! numbers, dates  numbers           numbers    lines over the first column, one for each other
 //! numbers, dates  text              numbers    lines, one for each text of the second column
 //! ```
+//!
+//! With `--dispersion` it draws the places of queries in a corpus, as rows of marks.
 
 mod chart;
+mod dispersion;
 mod drawing;
 mod series;
 
@@ -37,12 +40,19 @@ const MAX_ROWS: usize = 100_000;
 /// where a value is NULL. If most neighbours are one step apart, it is also interrupted where two
 /// are further apart, as rows are missing there. Several statements share one session; the last
 /// one is drawn.
+///
+/// With `--dispersion CORPUS` the arguments are queries, as `search` takes them. Each is a row with a
+/// mark at each match, from the first word of the corpus to the last.
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Arguments {
-    /// Statements, the last one with the rows
-    #[arg(value_name = "SQL")]
-    sql: String,
+    /// Statements, the last one with the rows; or queries
+    #[arg(value_name = "SQL|QUERY", required = true)]
+    texts: Vec<String>,
+
+    /// Draw the places of the queries in this corpus
+    #[arg(long, value_name = "CORPUS")]
+    dispersion: Option<String>,
 
     /// The file to write; without it, standard output
     #[arg(short, long, value_name = "FILE")]
@@ -69,7 +79,8 @@ Examples:
               SELECT d.year, s.sequence, sum(s.count)
               FROM sequence_count('d', n => 2, by_doc => true) AS s JOIN d USING (doc_id)
               WHERE s.sequence IN ('data protection', 'climate change')
-              GROUP BY 1, 2\" -o years.svg";
+              GROUP BY 1, 2\" -o years.svg
+  tadoc plot --dispersion notes.tadoc deadlock 'NEAR(lock wait)' -o places.svg";
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
@@ -109,9 +120,18 @@ fn refuse_other_pictures(path: &Path) -> Outcome {
 async fn draw(arguments: &Arguments) -> Outcome<String> {
     let session = Session::for_tables()?;
     session.prepare().await?;
-    let (stream, sql) = session.rows_of(&arguments.sql).await?;
-    let series = series::series_of(&rows_of(stream).await?)?;
     let title = arguments.title.as_deref();
+    if let Some(corpus) = &arguments.dispersion {
+        return dispersion::svg_of(&session, corpus, &arguments.texts, title).await;
+    }
+    let [sql] = arguments.texts.as_slice() else {
+        return Err(Failure::usage(
+            "a plot takes one argument of SQL; put ; between statements, or write --dispersion CORPUS \
+             before queries",
+        ));
+    };
+    let (stream, sql) = session.rows_of(sql).await?;
+    let series = series::series_of(&rows_of(stream).await?)?;
     chart::svg_of(&series, title, &sql)
 }
 

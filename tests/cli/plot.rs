@@ -194,12 +194,16 @@ fn rows_of_marks_say_what_is_wrong() {
     let folder = new_folder();
     folder.write("a.txt", "to be");
     folder.ok(&["ingest", "a.txt", "-o", "a.tadoc"]);
-    folder.fails(&["plot", "SELECT 1, 2", "SELECT 3, 4"], "a plot takes one argument of SQL");
+    let refused = |arguments: &[&str], text: &str| {
+        let ran = folder.run(arguments);
+        assert!(ran.status == 2 && ran.stderr.contains(text), "{}", ran.stderr);
+    };
+    refused(&["plot", "SELECT 1, 2", "SELECT 3, 4"], "a plot takes one argument of SQL; put ;");
     let ran = folder.run(&["plot", "--dispersion", "a.tadoc", "OR"]);
     assert!(ran.status == 1 && ran.stderr.contains("OR with nothing before it"), "{}", ran.stderr);
     let many: Vec<&str> =
         ["plot", "--dispersion", "a.tadoc"].into_iter().chain(["be"; 41]).collect();
-    folder.fails(&many, "got 41 queries, and a plot has at most 40 rows");
+    refused(&many, "got 41 queries, and a plot has at most 40 rows");
     let ran = folder.run(&["plot", "--dispersion", "no.tadoc", "be"]);
     assert!(ran.status == 1 && ran.stderr.contains("no.tadoc"), "{}", ran.stderr);
 }

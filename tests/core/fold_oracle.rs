@@ -9,7 +9,7 @@ use tadoc::analytics::{
     RepeatedPhrases, SequenceCounts, Sequences, TermVectors, Tfidf, TokenCursor, Traversal,
     Vocabulary, WordCounts,
 };
-use tadoc::text::TokenizerProfile;
+use tadoc::text::{Synonyms, TokenizerProfile};
 use testkit::scrambled::{self, Case, recipes};
 
 /// Memory limit in bytes that is larger than any of these tests needs.
@@ -19,8 +19,18 @@ const WAYS: [Traversal; 4] =
 
 /// Returns folds of each kind.
 fn folds() -> impl Strategy<Value = Fold> {
-    let names = ["case", "accents", "case,accents", "stem:english", "accents,stem:french"];
-    prop::sample::select(names.map(|name| name.parse().unwrap()).to_vec())
+    let names = ["none", "case", "accents", "case,accents", "stem:english", "accents,stem:french"];
+    let plain = prop::sample::select(names.map(|name| name.parse().unwrap()).to_vec());
+    let words =
+        || prop::sample::select(vec!["a", "b", "ab", "aa", "power", "loss", "c1", "A", "Power"]);
+    let meanings = prop::collection::btree_map(words(), words(), 0..6);
+    (plain, meanings).prop_map(|(fold, meanings): (Fold, _)| {
+        // Two words of one stem may have two meanings.
+        match Synonyms::new("t", &fold, &meanings) {
+            Ok(synonyms) => fold.with_synonyms(synonyms),
+            Err(_) => fold,
+        }
+    })
 }
 
 /// Returns the words of `case` after `fold`, and the words of its text after `fold`.
@@ -31,7 +41,7 @@ fn both(case: &Case, fold: Fold) -> [Arc<Vocabulary>; 2] {
         folded.join(" ").into_bytes()
     });
     let plain = scrambled::case_of(TokenizerProfile::Whitespace, docs.collect(), 7);
-    let folded = Vocabulary::new(&case.corpus).unwrap().folded(fold).unwrap();
+    let folded = Vocabulary::new(&case.corpus).unwrap().folded(&fold).unwrap();
     [Arc::new(folded), Arc::new(Vocabulary::new(&plain.corpus).unwrap())]
 }
 
@@ -163,7 +173,7 @@ fn many_words_are_folded() {
         counts.iter().map(|(word, count)| (word.to_owned(), count)).collect::<Vec<_>>()
     });
     let [folded, plain] = both;
-    assert!(plain.folded(Fold::NONE).unwrap().folded_words().is_none());
+    assert!(plain.folded(&Fold::NONE).unwrap().folded_words().is_none());
     let words = folded.folded_words().unwrap();
     assert_eq!(words.num_words() as usize, folded.len());
     assert!(folded.memory_bytes() >= words.memory_bytes() + 12 * folded.len());

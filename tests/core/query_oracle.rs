@@ -160,7 +160,7 @@ fn check_in(case: &Case, items: &[Vec<String>], docs: &[u64]) {
 /// Compares every answer to `items` that ignores case with the plain text.
 fn check_in_any_case(case: &Case, items: &[Vec<String>]) {
     let text = query_text(items);
-    let query = Query::parse(case.plain.profile, &text).unwrap().folded(Fold::CASE).unwrap();
+    let query = Query::parse(case.plain.profile, &text).unwrap().folded(&Fold::CASE).unwrap();
     let in_any_case = |item: &Vec<String>| item.iter().map(|p| reading::in_any_case(p)).collect();
     let items: Vec<Vec<String>> = items.iter().map(in_any_case).collect();
     let expected = reading::hits(&case.plain, &items, reading::fits_in_any_case);
@@ -268,12 +268,12 @@ fn check_neighbours(case: &Case, query: &Query, hits: &[Hit], width: usize) {
     let expected = reading::neighbours(&case.plain, hits, window.left, window.right);
     assert_eq!(counts.num_hits(), hits.len() as u64);
     assert_eq!(counts.num_words(), expected.values().sum::<u64>());
-    assert_eq!(counts.by_word(&case.corpus, Fold::NONE), expected);
+    assert_eq!(counts.by_word(&case.corpus, &Fold::NONE), expected);
     let mut folded = std::collections::BTreeMap::new();
     for (word, count) in expected {
         *folded.entry(Fold::CASE.text(&word).into_owned()).or_default() += count;
     }
-    assert_eq!(counts.by_word(&case.corpus, Fold::CASE), folded);
+    assert_eq!(counts.by_word(&case.corpus, &Fold::CASE), folded);
 }
 
 proptest! {

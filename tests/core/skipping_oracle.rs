@@ -136,7 +136,7 @@ proptest! {
         let opened = Opened::new(profile, &texts, block_bytes);
         let all = &opened.all;
         for text in queries {
-            let query = Query::parse(profile, text).unwrap().folded(fold.parse().unwrap()).unwrap();
+            let query = Query::parse(profile, text).unwrap().folded(&fold.parse().unwrap()).unwrap();
             let some = opened.some(&segments_for_query(&query, &opened.words()));
             prop_assert_eq!(some.num_docs(), all.num_docs());
             let hits = search(all, &query, None).unwrap();

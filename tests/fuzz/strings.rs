@@ -95,7 +95,7 @@ pub fn query(input: &Input<'_>) -> Verdict {
     assert_eq!(again.as_ref().ok(), Some(&query), "{text:?} is shown as {query}");
     let folds = ["case", "accents", "case,accents", "stem:english", "accents,stem:german"];
     let fold: Fold = random.pick(&folds).parse().unwrap();
-    let query = if random.one_in(4) { query.folded(fold) } else { Ok(query) };
+    let query = if random.one_in(4) { query.folded(&fold) } else { Ok(query) };
     let Ok(query) = query else { return Verdict::Refused };
     let counted = count(corpus, &query, &SearchOptions::default()).unwrap();
     let by_document = count_by_document(corpus, &query, &SearchOptions::default()).unwrap();

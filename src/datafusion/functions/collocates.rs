@@ -163,11 +163,11 @@ impl Collocates {
         let query = self.query.parse(&run.scan).map_err(datafusion_error)?;
         let measure = self.measure()?;
         let Some(near) = count_near(run, loaded, &query, self.window)? else { return Ok(None) };
-        let vocabulary = loaded.vocabulary(self.fold)?;
+        let vocabulary = loaded.vocabulary(&self.fold)?;
         let counted = WordCounts::with_vocabulary(Arc::clone(&vocabulary));
         let counted = counted.map_err(datafusion_error)?;
         let total = counted.counts().iter().fold(0, |sum: u64, &count| sum.saturating_add(count));
-        let by_word = near.by_word(&loaded.corpus, self.fold).into_iter();
+        let by_word = near.by_word(&loaded.corpus, &self.fold).into_iter();
         let rows = by_word.filter(|(_, count)| *count >= self.min_count).map(|(word, together)| {
             // A word of a window is always one of the vocabulary.
             let word_count = vocabulary.row_of(&word).map_or(together, |row| counted.count(row));

@@ -78,15 +78,14 @@ pub(crate) struct Cooccurrence {
     window: usize,
     min_count: u64,
     fold: Fold,
-    /// The word of all pairs, if one is given. It is folded.
+    /// The word of all pairs as it was written, if one is given. The stem of a stem may be another.
     word: Option<String>,
 }
 
 impl Cooccurrence {
     fn new(window: Option<u64>, min_count: Option<u64>, fold: Fold, word: Option<&str>) -> Self {
         let (window, min_count) = (length(window, 5), min_count.unwrap_or(1));
-        let word = word.map(|word| fold.text(word).into_owned());
-        Self { window, min_count, fold, word }
+        Self { window, min_count, fold, word: word.map(str::to_owned) }
     }
 }
 
@@ -98,7 +97,7 @@ impl TableFunction for Cooccurrence {
     fn arguments(&self) -> Vec<(&'static str, String)> {
         let mut arguments =
             vec![("window", self.window.to_string()), ("min_count", self.min_count.to_string())];
-        arguments.extend(shown_fold(self.fold));
+        arguments.extend(shown_fold(&self.fold));
         arguments.extend(self.word.clone().map(|word| ("word", word)));
         arguments
     }
@@ -131,7 +130,7 @@ impl TableFunction for Cooccurrence {
         if self.word.is_some() {
             return Err("the pairs of one word are counted at its places");
         }
-        Ok(Task::Cooccurrence { window: self.window, fold: self.fold })
+        Ok(Task::Cooccurrence { window: self.window, is_folded: self.fold != Fold::NONE })
     }
 
     fn uses(&self, _scan: &Scan) -> Uses {
@@ -170,9 +169,10 @@ impl TableFunction for Cooccurrence {
             if run.partition > 0 {
                 return Ok(());
             }
-            let query = Query::for_word(&word).folded(self.fold).map_err(datafusion_error)?;
+            let query = Query::for_word(&word).folded(&self.fold).map_err(datafusion_error)?;
             let sought = Sought { query: Some(query.clone()), ..Sought::default() };
             let loaded = run.load_sought(sought).await?;
+            let word = self.fold.text(&word).into_owned();
             run.blocking(move |run| self.send_pairs_of(run, &loaded, &word, &query)).await
         }
         .boxed()
@@ -190,7 +190,7 @@ fn is_one_word(profile: TokenizerProfile, text: &str) -> bool {
 }
 
 impl Cooccurrence {
-    /// Sends the pairs of `word`, whose places are the hits of `query`.
+    /// Sends the pairs of the folded `word`, whose places are the hits of `query`.
     fn send_pairs_of(
         &self,
         mut run: Execution,
@@ -201,7 +201,7 @@ impl Cooccurrence {
         let reach = self.window.saturating_sub(1);
         let window = Window { left: reach, right: reach };
         let Some(near) = count_near(&run, loaded, query, window)? else { return Ok(()) };
-        let mut pairs = near.by_word(&loaded.corpus, self.fold);
+        let mut pairs = near.by_word(&loaded.corpus, &self.fold);
         if let Some(count) = pairs.get_mut(word) {
             *count /= 2;
         }
@@ -224,7 +224,7 @@ impl Cooccurrence {
 
     fn send_pairs(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let memory_bytes = task_memory_bytes(&run);
-        let (vocabulary, words) = (loaded.vocabulary(self.fold)?, &loaded.words(self.fold)?);
+        let (vocabulary, words) = (loaded.vocabulary(&self.fold)?, &loaded.words(&self.fold)?);
         let (scan, traversal) = (run.scan.clone(), run.scan.options.traversal);
         let passing = |found: &Cooccurrences, rows: Range<usize>| {
             MadeRows::passing(&scan, rows, |column, rows| match column {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, Float64Array};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
-use datafusion::catalog::TableProvider;
+use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{ScalarValue, TableReference, plan_err};
 use datafusion::datasource::{ViewTable, provider_as_source};
 use datafusion::error::Result;
@@ -28,15 +28,9 @@ use datafusion::logical_expr::{
     WindowFunctionDefinition, col, create_udf, lit,
 };
 
-use super::PlannedFunction;
-use super::documents::Documents;
-use super::search::Search;
-use super::searching::QueryText;
-use super::term_count::TermCount;
+use super::{PlannedFunction, table_named};
 use crate::errors::mask_secrets;
-use crate::scan::TadocTable;
 use crate::scan::arguments::Arguments;
-use crate::scan::function::TableFunction;
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::source::CorpusCache;
 use tadoc::analytics::{Dispersion, Part, Whole};
@@ -75,8 +69,12 @@ pub(super) static DEFINITION: PlannedFunction = PlannedFunction {
 };
 
 /// Returns the view for a call.
-fn plan(arguments: &Arguments, cache: &Arc<CorpusCache>) -> Result<Arc<dyn TableProvider>> {
-    let corpus = CalledCorpus { arguments, cache };
+fn plan(
+    arguments: &Arguments,
+    session: &dyn Session,
+    cache: &Arc<CorpusCache>,
+) -> Result<Arc<dyn TableProvider>> {
+    let corpus = CalledCorpus { arguments, session, cache };
     let (counts, sizes) = match arguments.integer("parts") {
         None => (corpus.counts_of_documents()?, corpus.sizes()?),
         Some(parts @ 1..=MAX_PARTS) => {
@@ -115,23 +113,22 @@ fn plan(arguments: &Arguments, cache: &Arc<CorpusCache>) -> Result<Arc<dyn Table
 /// The corpus and the query of a call.
 struct CalledCorpus<'a> {
     arguments: &'a Arguments,
+    session: &'a dyn Session,
     cache: &'a Arc<CorpusCache>,
 }
 
 impl CalledCorpus<'_> {
-    fn scan(&self, function: Arc<dyn TableFunction>) -> Result<LogicalPlanBuilder> {
-        let location = self.arguments.text("corpus").to_owned();
+    fn scan(&self, name: &str) -> Result<LogicalPlanBuilder> {
+        let table = table_named(name, self.arguments, self.session, self.cache)?;
         // Scans of one name are taken for equal, and these are.
-        let name = function.signature().name;
-        let shown = TableReference::bare(format!("{name}({:?})", mask_secrets(&location)));
-        let table = TadocTable::new(function, location, Arc::clone(self.cache));
-        let table = table.with_version(self.arguments.version());
+        let location = mask_secrets(table.location());
+        let shown = TableReference::bare(format!("{name}({location:?})"));
         LogicalPlanBuilder::scan(shown, provider_as_source(Arc::new(table)), None)
     }
 
     /// Returns `part_id` and `part_words` of all documents with words.
     fn documents(&self) -> Result<LogicalPlanBuilder> {
-        let documents = self.scan(Arc::new(Documents::new(Vec::new())))?;
+        let documents = self.scan("documents")?;
         let named = [col("doc_id").alias("part_id"), col("words").alias("part_words")];
         documents.project(named)?.filter(col("part_words").gt(lit(0i64)))
     }
@@ -147,9 +144,8 @@ impl CalledCorpus<'_> {
 
     /// Returns `part_count` and `part_words` of all documents with a match.
     fn counts_of_documents(&self) -> Result<LogicalPlanBuilder> {
-        let query = QueryText::of(self.arguments);
         let matched = self
-            .scan(Arc::new(TermCount::new(query)))?
+            .scan("term_count")?
             .project([col("doc_id").alias("hit_id"), col("count").alias("part_count")])?;
         let on = (vec!["hit_id"], vec!["part_id"]);
         matched.join(self.documents()?.build()?, JoinType::Inner, on, None)
@@ -163,9 +159,8 @@ impl CalledCorpus<'_> {
 
     /// Returns `part_count` and `part_words` of all of `parts` equal parts with a match.
     fn counts_of_parts(&self, parts: &Expr) -> Result<LogicalPlanBuilder> {
-        let hits = self
-            .scan(Arc::new(Search::new(QueryText::of(self.arguments))))?
-            .project([col("doc_id").alias("hit_id"), col("word_index")])?;
+        let hits =
+            self.scan("search")?.project([col("doc_id").alias("hit_id"), col("word_index")])?;
         let words_before = || -> Result<Expr> {
             let sum = WindowFunctionDefinition::AggregateUDF(sum_udaf());
             let sum = Expr::from(WindowFunction::new(sum, vec![col("part_words")]));

@@ -81,7 +81,7 @@ pub(super) fn num_partitions(scan: &Scan, target: usize) -> usize {
 pub(super) fn term_vectors(
     run: &Execution,
     loaded: &LoadedCorpus,
-    fold: Fold,
+    fold: &Fold,
 ) -> Result<Arc<TermVectors>> {
     run.shared.prepared(|| new_term_vectors(run, loaded, fold))
 }
@@ -91,7 +91,7 @@ pub(super) fn term_vectors(
 pub(super) fn new_term_vectors(
     run: &Execution,
     loaded: &LoadedCorpus,
-    fold: Fold,
+    fold: &Fold,
 ) -> Result<TermVectors> {
     let vocabulary = loaded.vocabulary(fold)?;
     let on_device = placement::term_vectors(run, &vocabulary)?;

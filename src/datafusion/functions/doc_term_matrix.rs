@@ -69,7 +69,7 @@ impl TableFunction for DocTermMatrix {
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
-        shown_fold(self.fold).into_iter().collect()
+        shown_fold(&self.fold).into_iter().collect()
     }
 
     fn claims_column(&self, column: &str) -> bool {
@@ -104,13 +104,13 @@ impl TableFunction for DocTermMatrix {
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
-            run.blocking(move |run| send_rows(run, &loaded, self.fold)).await
+            run.blocking(move |run| send_rows(run, &loaded, &self.fold)).await
         }
         .boxed()
     }
 }
 
-fn send_rows(mut run: Execution, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
+fn send_rows(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result<()> {
     let docs = selected_documents(&run)?;
     let vectors = term_vectors(&run, loaded, fold)?;
     let reservation = run.reservation("DocTermMatrix");

@@ -13,9 +13,9 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::errors::datafusion_error;
-use crate::scan::Execution;
 use crate::scan::function::{Definition, Reads, TableFunction};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
+use crate::scan::{Execution, Scan};
 use crate::throughput::{Calibration, Row, rows};
 
 /// The function `ingestion_model` in SQL.
@@ -77,6 +77,13 @@ impl TableFunction for IngestionModel {
 
     fn reads(&self) -> Reads {
         Reads::Nothing
+    }
+
+    fn prepare(&self, _scan: &Scan) -> Result<()> {
+        match self.link_gb_per_s > 0.0 {
+            true => Ok(()),
+            false => Err(self.signature().error("link_gb_per_s: got 0, expected a number above 0")),
+        }
     }
 
     fn run(self: Arc<Self>, mut run: Execution) -> BoxFuture<'static, Result<()>> {

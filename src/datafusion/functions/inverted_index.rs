@@ -65,7 +65,7 @@ impl TableFunction for InvertedIndex {
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
-        shown_fold(self.fold).into_iter().collect()
+        shown_fold(&self.fold).into_iter().collect()
     }
 
     fn claims_column(&self, column: &str) -> bool {
@@ -82,7 +82,7 @@ impl TableFunction for InvertedIndex {
 
     fn device_task(&self, scan: &Scan) -> std::result::Result<Task, &'static str> {
         match needs_lists(scan) {
-            true => Ok(Task::InvertedIndex { fold: self.fold }),
+            true => Ok(Task::InvertedIndex { is_folded: self.fold != Fold::NONE }),
             false => Err("no documents are asked for"),
         }
     }
@@ -122,13 +122,13 @@ impl TableFunction for InvertedIndex {
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
-            run.blocking(move |run| send_rows(run, &loaded, self.fold)).await
+            run.blocking(move |run| send_rows(run, &loaded, &self.fold)).await
         }
         .boxed()
     }
 }
 
-fn send_rows(mut run: Execution, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
+fn send_rows(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result<()> {
     let reservation = run.reservation("InvertedIndex");
     let build = || build(&run, loaded, fold, &reservation);
     let index = needs_lists(&run.scan).then(build).transpose()?;
@@ -167,7 +167,7 @@ fn needs_lists(scan: &Scan) -> bool {
 fn build(
     run: &Execution,
     loaded: &LoadedCorpus,
-    fold: Fold,
+    fold: &Fold,
     reservation: &MemoryReservation,
 ) -> Result<analytics::InvertedIndex> {
     let vocabulary = loaded.vocabulary(fold)?;

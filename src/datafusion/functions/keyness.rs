@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, AsArray, Float64Array};
 use datafusion::arrow::datatypes::{DataType, Int64Type};
-use datafusion::catalog::TableProvider;
+use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::TableReference;
 use datafusion::datasource::{ViewTable, provider_as_source};
 use datafusion::error::Result;
@@ -75,7 +75,11 @@ pub(super) static DEFINITION: PlannedFunction = PlannedFunction {
 };
 
 /// Returns the view for a call.
-fn plan(arguments: &Arguments, cache: &Arc<CorpusCache>) -> Result<Arc<dyn TableProvider>> {
+fn plan(
+    arguments: &Arguments,
+    _session: &dyn Session,
+    cache: &Arc<CorpusCache>,
+) -> Result<Arc<dyn TableProvider>> {
     let counted = |argument: &str, name: &str| {
         let function = Arc::new(WordCount::new(Fold::NONE));
         let location = arguments.text(argument).to_owned();

@@ -52,7 +52,8 @@ mod word_rows;
 
 use std::sync::Arc;
 
-use datafusion::catalog::{TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
+use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::Documentation;
 
@@ -95,7 +96,7 @@ static FUNCTIONS: [&Definition; 25] = [
 ];
 
 /// Function that returns the table of a call.
-type PlanCall = fn(&Arguments, &Arc<CorpusCache>) -> Result<Arc<dyn TableProvider>>;
+type PlanCall = fn(&Arguments, &dyn Session, &Arc<CorpusCache>) -> Result<Arc<dyn TableProvider>>;
 
 /// A table function that is a logical plan over other functions.
 #[derive(Debug)]
@@ -173,14 +174,41 @@ impl TadocFunction {
 impl TableFunctionImpl for TadocFunction {
     fn call_with_args(&self, args: TableFunctionArgs) -> Result<Arc<dyn TableProvider>> {
         let arguments = Arguments::parse(self.signature(), args.exprs())?;
-        let definition = match self.called {
-            Called::Scan(definition) => definition,
-            Called::Plan(planned) => return (planned.plan)(&arguments, &self.cache),
-        };
-        let function = (definition.bind)(&arguments, args.session());
-        let table = TadocTable::new(function, arguments.shown_first(), Arc::clone(&self.cache));
-        Ok(Arc::new(table.with_version(arguments.version())))
+        let session = args.session();
+        match self.called {
+            Called::Scan(definition) => {
+                Ok(Arc::new(table_of(definition, &arguments, session, &self.cache)))
+            }
+            Called::Plan(planned) => (planned.plan)(&arguments, session, &self.cache),
+        }
     }
+}
+
+/// Returns the table of a call of the scan `name`, for plans over it. The scan takes those of
+/// `arguments` that it has.
+fn table_named(
+    name: &str,
+    arguments: &Arguments,
+    session: &dyn Session,
+    cache: &Arc<CorpusCache>,
+) -> Result<TadocTable> {
+    match FUNCTIONS.iter().find(|definition| definition.signature.name == name) {
+        Some(definition) => Ok(table_of(definition, arguments, session, cache)),
+        None => plan_err!("there is no table function {name}"),
+    }
+}
+
+/// Returns the table of a call.
+fn table_of(
+    definition: &Definition,
+    arguments: &Arguments,
+    session: &dyn Session,
+    cache: &Arc<CorpusCache>,
+) -> TadocTable {
+    let function = (definition.bind)(arguments, session);
+    TadocTable::new(function, arguments.shown_first(), Arc::clone(cache))
+        .with_version(arguments.version())
+        .with_synonyms_of(arguments, definition.bind)
 }
 
 #[cfg(test)]

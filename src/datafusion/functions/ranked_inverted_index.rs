@@ -79,7 +79,7 @@ impl TableFunction for RankedInvertedIndex {
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
         let n = ("n", self.num_words.to_string());
-        [n].into_iter().chain(shown_fold(self.fold)).collect()
+        [n].into_iter().chain(shown_fold(&self.fold)).collect()
     }
 
     fn claims_column(&self, column: &str) -> bool {
@@ -104,8 +104,8 @@ impl TableFunction for RankedInvertedIndex {
 
     fn device_task(&self, scan: &Scan) -> std::result::Result<Task, &'static str> {
         let is_part = scan.is_filtered() && !ranks_matter(scan);
-        let (num_words, fold) = (self.num_words, self.fold);
-        Ok(Task::RankedInvertedIndex { num_words, fold, is_part })
+        let (num_words, is_folded) = (self.num_words, self.fold != Fold::NONE);
+        Ok(Task::RankedInvertedIndex { num_words, is_folded, is_part })
     }
 
     fn uses(&self, _scan: &Scan) -> Uses {
@@ -123,7 +123,7 @@ impl TableFunction for RankedInvertedIndex {
 
     fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
         let num_words = Some(self.num_words as u64);
-        let counts = SequenceCount::new(num_words, true, self.fold);
+        let counts = SequenceCount::new(num_words, true, self.fold.clone());
         let columns = ["sequence", DOC_ID, COUNT];
         if !rows.scan().uses(RANK) {
             return rows.of_documents(Arc::new(counts), &columns);
@@ -146,9 +146,9 @@ impl TableFunction for RankedInvertedIndex {
 }
 
 fn send_rows(mut run: Execution, loaded: &LoadedCorpus, asked: &RankedInvertedIndex) -> Result<()> {
-    let &RankedInvertedIndex { num_words, fold } = asked;
+    let (num_words, fold) = (asked.num_words, &asked.fold);
     let (vocabulary, words) = (loaded.vocabulary(fold)?, &loaded.words(fold)?);
-    if fold == Fold::NONE && run.scan.placement.is_on_device() {
+    if *fold == Fold::NONE && run.scan.placement.is_on_device() {
         let rank = || {
             let docs = documents(&run, loaded)?;
             placement::ranked_table(&run, &vocabulary, &docs, num_words)
@@ -174,7 +174,7 @@ fn send_rows(mut run: Execution, loaded: &LoadedCorpus, asked: &RankedInvertedIn
     let docs = documents(&run, loaded)?;
     let (memory_bytes, traversal) = (task_memory_bytes(&run), run.scan.options.traversal);
     let on_device = match fold {
-        Fold::NONE => None,
+        &Fold::NONE => None,
         _ => placement::ranked_inverted_index(&run, &vocabulary, &docs, num_words)?,
     };
     let reservation = run.reservation("RankedInvertedIndex");

@@ -86,7 +86,7 @@ impl TableFunction for RepeatedPhrases {
     fn arguments(&self) -> Vec<(&'static str, String)> {
         let (min_words, min_count) = (self.min_words.to_string(), self.min_count.to_string());
         let mut arguments = vec![("min_words", min_words), ("min_count", min_count)];
-        arguments.extend(shown_fold(self.fold));
+        arguments.extend(shown_fold(&self.fold));
         arguments
     }
 
@@ -119,7 +119,7 @@ impl TableFunction for RepeatedPhrases {
 
 impl RepeatedPhrases {
     fn send_phrases(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
-        let vocabulary = loaded.vocabulary(self.fold)?;
+        let vocabulary = loaded.vocabulary(&self.fold)?;
         let phrases = analytics::RepeatedPhrases::with_vocabulary(
             vocabulary,
             &DocSelection::all(&loaded.corpus),

@@ -85,13 +85,6 @@ pub(crate) struct Search {
     doc_id: Option<u64>,
 }
 
-impl Search {
-    /// Builds the function for all documents.
-    pub(super) fn new(query: QueryText) -> Self {
-        Self { query, doc_id: None }
-    }
-}
-
 impl TableFunction for Search {
     fn signature(&self) -> &'static Signature {
         &DEFINITION.signature

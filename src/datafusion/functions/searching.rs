@@ -34,7 +34,7 @@ impl QueryText {
 
     pub(super) fn parse(&self, scan: &Scan) -> tadoc::Result<Query> {
         let parse = if self.is_exact { Query::parse_exact } else { Query::parse_within };
-        parse(scan.source.profile(), &self.text, &limits(scan))?.folded(self.fold)
+        parse(scan.source.profile(), &self.text, &limits(scan))?.folded(&self.fold)
     }
 
     /// Returns the normal form of a query that is more than a phrase, and the punctuation of its
@@ -58,7 +58,7 @@ impl QueryText {
     pub(super) fn shown(&self) -> Vec<(&'static str, String)> {
         let query = ("query", self.text.clone());
         let exact = self.is_exact.then(|| ("exact", "true".to_owned()));
-        [query].into_iter().chain(shown_fold(self.fold)).chain(exact).collect()
+        [query].into_iter().chain(shown_fold(&self.fold)).chain(exact).collect()
     }
 }
 

@@ -100,7 +100,7 @@ impl TableFunction for SequenceCount {
     fn arguments(&self) -> Vec<(&'static str, String)> {
         let mut arguments =
             vec![("n", self.num_words.to_string()), ("by_doc", self.by_doc.to_string())];
-        arguments.extend(shown_fold(self.fold));
+        arguments.extend(shown_fold(&self.fold));
         arguments
     }
 
@@ -133,7 +133,9 @@ impl TableFunction for SequenceCount {
         match (self.by_doc, self.num_words) {
             (true, _) => Err("there is no kernel for sequences of each document"),
             (false, 1) => Err("words have their counts"),
-            (false, num_words) => Ok(Task::SequenceCount { num_words, fold: self.fold }),
+            (false, num_words) => {
+                Ok(Task::SequenceCount { num_words, is_folded: self.fold != Fold::NONE })
+            }
         }
     }
 
@@ -182,7 +184,7 @@ enum SequenceRange {
 impl SequenceCount {
     fn send_counts(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let memory_bytes = task_memory_bytes(&run);
-        let (vocabulary, words) = (loaded.vocabulary(self.fold)?, &loaded.words(self.fold)?);
+        let (vocabulary, words) = (loaded.vocabulary(&self.fold)?, &loaded.words(&self.fold)?);
         let (scan, traversal) = (run.scan.clone(), run.scan.options.traversal);
         let text_position = 0;
         let passing = |counts: &SequenceCounts, rows: Range<usize>| {
@@ -243,7 +245,7 @@ impl SequenceCount {
     fn send_by_document(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let docs: Vec<u64> = selected_documents(&run)?.iter().collect();
         let memory_bytes = task_memory_bytes(&run);
-        let (vocabulary, words) = (loaded.vocabulary(self.fold)?, &loaded.words(self.fold)?);
+        let (vocabulary, words) = (loaded.vocabulary(&self.fold)?, &loaded.words(&self.fold)?);
         let (scan, traversal) = (run.scan.clone(), run.scan.options.traversal);
         let traversal = match traversal {
             Traversal::Auto if is_small_part(loaded, docs.len()) => Traversal::TopDown,

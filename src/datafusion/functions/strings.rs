@@ -79,8 +79,8 @@ impl Texts {
 }
 
 /// Returns the argument `fold` for EXPLAIN, if it is not the default.
-pub(super) fn shown_fold(fold: Fold) -> Option<(&'static str, String)> {
-    (fold != Fold::NONE).then(|| ("fold", fold.to_string()))
+pub(super) fn shown_fold(fold: &Fold) -> Option<(&'static str, String)> {
+    (*fold != Fold::NONE).then(|| ("fold", fold.to_string()))
 }
 
 /// Builds an `Int64` column of counts.

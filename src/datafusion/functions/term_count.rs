@@ -40,19 +40,12 @@ pub(super) static DEFINITION: Definition = Definition {
         ],
         summary: "how often a query matches in each document that has a match",
     },
-    bind: |arguments, _| Arc::new(TermCount::new(QueryText::of(arguments))),
+    bind: |arguments, _| Arc::new(TermCount { query: QueryText::of(arguments) }),
 };
 
 #[derive(Debug)]
 pub(crate) struct TermCount {
     query: QueryText,
-}
-
-impl TermCount {
-    /// Builds the function for all documents.
-    pub(super) fn new(query: QueryText) -> Self {
-        Self { query }
-    }
 }
 
 impl TableFunction for TermCount {

@@ -61,7 +61,7 @@ impl TableFunction for TermVector {
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
         let top = self.top.map(|top| ("top", top.to_string()));
-        top.into_iter().chain(shown_fold(self.fold)).collect()
+        top.into_iter().chain(shown_fold(&self.fold)).collect()
     }
 
     fn claims_column(&self, column: &str) -> bool {
@@ -105,8 +105,8 @@ impl TableFunction for TermVector {
 impl TermVector {
     fn send_rows(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let docs = selected_documents(&run)?;
-        let vectors = term_vectors(&run, loaded, self.fold)?;
-        let words = &loaded.words(self.fold)?;
+        let vectors = term_vectors(&run, loaded, &self.fold)?;
+        let words = &loaded.words(&self.fold)?;
         let reservation = run.reservation("TermVector");
         let num_counted = run.counter("documents_counted");
         let mut cursor = vectors.cursor(&docs, self.top);

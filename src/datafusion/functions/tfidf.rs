@@ -68,7 +68,7 @@ impl TableFunction for Tfidf {
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
         let top = self.top.map(|top| ("top", top.to_string()));
-        top.into_iter().chain(shown_fold(self.fold)).collect()
+        top.into_iter().chain(shown_fold(&self.fold)).collect()
     }
 
     fn claims_column(&self, column: &str) -> bool {
@@ -101,10 +101,11 @@ impl TableFunction for Tfidf {
     }
 
     fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
-        let words = rows.of_all(Arc::new(InvertedIndex::new(self.fold)), &["word", "doc_count"])?;
+        let words =
+            rows.of_all(Arc::new(InvertedIndex::new(self.fold.clone())), &["word", "doc_count"])?;
         let words = words.aggregate([col("word")], [sum(col("doc_count")).alias("df")])?;
         let words = words.project([col("word").alias("key"), col("df")])?;
-        let counts = TermVector::new(None, self.fold);
+        let counts = TermVector::new(None, self.fold.clone());
         let counts = rows.of_documents(Arc::new(counts), &["doc_id", "word", "count"])?.build()?;
         // A hash join holds its left side in memory.
         let scored = words.join(counts, JoinType::Inner, (vec!["key"], vec!["word"]), None)?;
@@ -142,11 +143,11 @@ impl Tfidf {
     fn send_rows(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let docs = selected_documents(&run)?;
         let tfidf = run.shared.prepared(|| {
-            let vectors = new_term_vectors(&run, loaded, self.fold)?;
-            let doc_counts = loaded.doc_counts(self.fold, &vectors)?;
+            let vectors = new_term_vectors(&run, loaded, &self.fold)?;
+            let doc_counts = loaded.doc_counts(&self.fold, &vectors)?;
             Ok(analytics::Tfidf::with_counts(vectors, run.scan.num_docs(), doc_counts))
         })?;
-        let words = &loaded.words(self.fold)?;
+        let words = &loaded.words(&self.fold)?;
         let reservation = run.reservation("Tfidf");
         let num_counted = run.counter("documents_counted");
         let mut cursor = tfidf.cursor(&docs, self.top);

@@ -59,7 +59,7 @@ impl TableFunction for Tokens {
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
-        shown_fold(self.fold).into_iter().collect()
+        shown_fold(&self.fold).into_iter().collect()
     }
 
     fn claims_column(&self, column: &str) -> bool {
@@ -93,7 +93,7 @@ impl TableFunction for Tokens {
     }
 
     fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
-        let words = WordCount::new(self.fold);
+        let words = WordCount::new(self.fold.clone());
         let ids = numbered(rows.of_all(Arc::new(words), &["word"])?)?;
         let tokens =
             rows.of_documents(Arc::new(self.clone()), &["doc_id", "word_index", "word"])?;
@@ -104,13 +104,13 @@ impl TableFunction for Tokens {
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
-            run.blocking(move |run| send_rows(run, &loaded, self.fold)).await
+            run.blocking(move |run| send_rows(run, &loaded, &self.fold)).await
         }
         .boxed()
     }
 }
 
-fn send_rows(mut run: Execution, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
+fn send_rows(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result<()> {
     let docs = selected_documents(&run)?;
     let words = &loaded.words(fold)?;
     let num_read = run.counter("words_read");

@@ -125,7 +125,7 @@ impl TableFunction for WordCount {
         async move {
             let loaded =
                 if are_stored(&run.scan) { run.load_words().await? } else { run.load().await? };
-            run.blocking(move |run| send_counts(run, &loaded, self.fold)).await
+            run.blocking(move |run| send_counts(run, &loaded, &self.fold)).await
         }
         .boxed()
     }
@@ -136,7 +136,7 @@ fn are_stored(scan: &Scan) -> bool {
     scan.options.traversal == Traversal::Auto && scan.source.has_word_counts()
 }
 
-fn send_counts(mut run: Execution, loaded: &LoadedCorpus, fold: Fold) -> Result<()> {
+fn send_counts(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result<()> {
     let counted = run.scan.uses(COUNT).then(|| {
         let vocabulary = loaded.vocabulary(fold)?;
         // A corpus of which only the words are loaded has no documents and no rules.

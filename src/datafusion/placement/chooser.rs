@@ -147,7 +147,6 @@ mod tests {
     use super::*;
     use crate::throughput::Calibration;
     use crate::throughput::calibration::{DeviceCalibration, Growth};
-    use tadoc::analytics::Fold;
 
     const MIB: u64 = 1 << 20;
 
@@ -179,14 +178,14 @@ mod tests {
         rates
     }
 
-    const SEQUENCES: Task = Task::SequenceCount { num_words: 3, fold: Fold::NONE };
+    const SEQUENCES: Task = Task::SequenceCount { num_words: 3, is_folded: false };
     /// Tasks that a device can do, in the order of their rates.
     const TASKS: [Task; 5] = [
         SEQUENCES,
         Task::TermVector { is_part: false },
-        Task::InvertedIndex { fold: Fold::CASE },
-        Task::Cooccurrence { window: 5, fold: Fold::NONE },
-        Task::RankedInvertedIndex { num_words: 2, fold: Fold::CASE, is_part: false },
+        Task::InvertedIndex { is_folded: true },
+        Task::Cooccurrence { window: 5, is_folded: false },
+        Task::RankedInvertedIndex { num_words: 2, is_folded: true, is_part: false },
     ];
 
     /// Returns the place and the reason with an open device.
@@ -218,8 +217,8 @@ mod tests {
         for (whole, part) in [
             (Task::TermVector { is_part: false }, Task::TermVector { is_part: true }),
             (
-                Task::RankedInvertedIndex { num_words: 3, fold: Fold::NONE, is_part: false },
-                Task::RankedInvertedIndex { num_words: 3, fold: Fold::NONE, is_part: true },
+                Task::RankedInvertedIndex { num_words: 3, is_folded: false, is_part: false },
+                Task::RankedInvertedIndex { num_words: 3, is_folded: false, is_part: true },
             ),
         ] {
             let large = work(1000 * MIB, 1);
@@ -353,8 +352,8 @@ mod tests {
     fn known_devices_count_large_corpora() {
         let h200 = DeviceCalibration::for_known_device("NVIDIA H200");
         let rates = Calibration { device: h200, ..Calibration::default() }.corpus_rates();
-        let pairs = Task::Cooccurrence { window: 5, fold: Fold::NONE };
-        let ranked = Task::RankedInvertedIndex { num_words: 3, fold: Fold::NONE, is_part: false };
+        let pairs = Task::Cooccurrence { window: 5, is_folded: false };
+        let ranked = Task::RankedInvertedIndex { num_words: 3, is_folded: false, is_part: false };
         // Log, versioned text, prose: words for each element, and millions of rows.
         for (words_of_an_element, rows) in
             [(4, [2.4, 6.7, 19.2]), (23, [1.5, 3.7, 36.9]), (1, [31.7, 51.1, 40.0])]

@@ -58,11 +58,10 @@ impl KnownTasks {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tadoc::analytics::Fold;
 
     #[test]
     fn the_least_time_of_each_place_is_kept() {
-        let (tasks, task) = (KnownTasks::default(), Task::InvertedIndex { fold: Fold::NONE });
+        let (tasks, task) = (KnownTasks::default(), Task::InvertedIndex { is_folded: false });
         assert_eq!(tasks.of(task), Known::default());
         for seconds in [0.3, 0.2, 0.4] {
             tasks.note_time(task, false, seconds);

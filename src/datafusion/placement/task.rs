@@ -3,22 +3,22 @@
 use crate::options::TadocOptions;
 use crate::throughput::calibration::CorpusTask;
 use tadoc::accelerator::SegmentTask;
-use tadoc::analytics::{Fold, Traversal};
+use tadoc::analytics::Traversal;
 use tadoc::format::SegmentMeta;
 
-/// A task over a corpus that has kernels.
+/// A task over a corpus that has kernels. It `is_folded` if words count as others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Task {
     /// The words of each document, or of some documents if `is_part`.
     TermVector { is_part: bool },
     /// The documents of each word.
-    InvertedIndex { fold: Fold },
+    InvertedIndex { is_folded: bool },
     /// The count of each sequence of `num_words` words.
-    SequenceCount { num_words: usize, fold: Fold },
+    SequenceCount { num_words: usize, is_folded: bool },
     /// The count of each pair of words within a window of `window` words.
-    Cooccurrence { window: usize, fold: Fold },
+    Cooccurrence { window: usize, is_folded: bool },
     /// The documents of each sequence of `num_words` words by rank, or some of them if `is_part`.
-    RankedInvertedIndex { num_words: usize, fold: Fold, is_part: bool },
+    RankedInvertedIndex { num_words: usize, is_folded: bool, is_part: bool },
 }
 
 /// The way in which rows of segments become rows of the corpus.
@@ -79,10 +79,10 @@ impl Task {
     pub(super) fn join(self, is_joined: bool) -> Join {
         let (is_sorted, is_merged) = match self {
             Self::TermVector { .. } => (false, false),
-            Self::InvertedIndex { fold } => (fold != Fold::NONE, false),
-            Self::SequenceCount { fold, .. }
-            | Self::Cooccurrence { fold, .. }
-            | Self::RankedInvertedIndex { fold, .. } => (fold != Fold::NONE, is_joined),
+            Self::InvertedIndex { is_folded } => (is_folded, false),
+            Self::SequenceCount { is_folded, .. }
+            | Self::Cooccurrence { is_folded, .. }
+            | Self::RankedInvertedIndex { is_folded, .. } => (is_folded, is_joined),
         };
         match (is_sorted, is_merged) {
             (true, _) => Join::Sorted,
@@ -170,10 +170,10 @@ mod tests {
             task.refused([segment(9000, 900), last].iter()).unwrap_or_default()
         };
         let terms = Task::TermVector { is_part: false };
-        let index = Task::InvertedIndex { fold: Fold::NONE };
-        let pairs = |window| Task::Cooccurrence { window, fold: Fold::NONE };
+        let index = Task::InvertedIndex { is_folded: false };
+        let pairs = |window| Task::Cooccurrence { window, is_folded: false };
         let ranked =
-            |num_words| Task::RankedInvertedIndex { num_words, fold: Fold::NONE, is_part: false };
+            |num_words| Task::RankedInvertedIndex { num_words, is_folded: false, is_part: false };
         for task in [terms, index, pairs(5), pairs(255), ranked(9)] {
             assert_eq!(refused(task, segment(MAX_SORTED - 1, 9000)), "", "{task:?}");
         }

@@ -5,6 +5,8 @@
 //! the value and the function's signature. NULL means the default for an optional argument and is
 //! refused for a required one.
 
+use std::mem;
+
 use datafusion::arrow::datatypes::DataType;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::Expr;
@@ -12,7 +14,8 @@ use datafusion::scalar::ScalarValue;
 
 use crate::errors::closest;
 use crate::scan::signature::{Argument, ArgumentKind, Signature};
-use tadoc::text::{Fold, Language};
+use crate::scan::synonyms;
+use tadoc::text::{Fold, Language, Synonyms};
 
 /// Name of the argument that selects a version of a living corpus.
 const VERSION: &str = "version";
@@ -31,7 +34,8 @@ enum Value {
     Integer(u64),
     Number(f64),
     Boolean(bool),
-    Fold(Fold),
+    /// A fold, and the name of its table of synonyms.
+    Fold(Fold, Option<String>),
 }
 
 impl Arguments {
@@ -94,12 +98,32 @@ impl Arguments {
         *self.value(name) == Value::Boolean(true)
     }
 
-    /// Returns the fold of the argument `name`, or none if it was omitted.
+    /// Returns the fold of the argument `name`, or none if it was omitted. Its synonyms are missing
+    /// before [`with_synonyms`](Self::with_synonyms).
     pub(crate) fn fold(&self, name: &str) -> Fold {
         match self.value(name) {
-            Value::Fold(fold) => *fold,
+            Value::Fold(fold, _) => fold.clone(),
             _ => Fold::NONE,
         }
+    }
+
+    /// Returns the fold whose synonyms are to be read, and the name of their table.
+    pub(crate) fn unread_synonyms(&self) -> Option<(&Fold, &str)> {
+        self.values.iter().find_map(|value| match value {
+            Value::Fold(fold, Some(table)) => Some((fold, table.as_str())),
+            _ => None,
+        })
+    }
+
+    /// Returns the same arguments with the synonyms that were read.
+    pub(crate) fn with_synonyms(mut self, synonyms: Synonyms) -> Self {
+        let unread = |value: &&mut Value| matches!(value, Value::Fold(_, Some(_)));
+        if let Some(value) = self.values.iter_mut().find(unread)
+            && let Value::Fold(fold, _) = value
+        {
+            *value = Value::Fold(mem::take(fold).with_synonyms(synonyms), None);
+        }
+        self
     }
 
     /// Returns the first argument as a plan shows it. This is the location if the function reads
@@ -111,7 +135,7 @@ impl Arguments {
             Some(Value::Integer(number)) => number.to_string(),
             Some(Value::Number(number)) => number.to_string(),
             Some(Value::Boolean(flag)) => flag.to_string(),
-            Some(Value::Fold(fold)) => fold.to_string(),
+            Some(Value::Fold(fold, _)) => fold.to_string(),
         }
     }
 }
@@ -153,8 +177,11 @@ fn parse_value(signature: &Signature, argument: &Argument, expr: &Expr) -> Resul
     };
     let value = match argument.kind {
         ArgumentKind::Text => match literal.try_as_str().flatten() {
-            Some(text) if !text.is_empty() => Some(Value::Text(text.to_string())),
-            _ => None,
+            Some("") => {
+                let fault = format!("{}: got '', expected text that is not empty", argument.name);
+                return Err(signature.error(fault));
+            }
+            text => text.map(|text| Value::Text(text.to_owned())),
         },
         ArgumentKind::Integer => integer(literal).map(Value::Integer),
         ArgumentKind::Number => number(literal).map(Value::Number),
@@ -163,11 +190,13 @@ fn parse_value(signature: &Signature, argument: &Argument, expr: &Expr) -> Resul
             _ => None,
         },
         ArgumentKind::Fold => match (literal, literal.try_as_str().flatten()) {
-            (ScalarValue::Boolean(Some(true)), _) => Some(Value::Fold(Fold::CASE)),
-            (ScalarValue::Boolean(Some(false)), _) => Some(Value::Fold(Fold::NONE)),
+            (ScalarValue::Boolean(Some(true)), _) => Some(Value::Fold(Fold::CASE, None)),
+            (ScalarValue::Boolean(Some(false)), _) => Some(Value::Fold(Fold::NONE, None)),
             (_, Some(text)) => {
-                let fold = text.parse().map_err(|fault| signature.error(unknown_fold(fault)))?;
-                Some(Value::Fold(fold))
+                let (parts, table) =
+                    synonyms::split(text).map_err(|fault| signature.error(fault))?;
+                let fold = parts.parse().map_err(|fault| signature.error(unknown_fold(fault)))?;
+                Some(Value::Fold(fold, table))
             }
             _ => None,
         },
@@ -180,16 +209,25 @@ fn unknown_fold(fault: tadoc::Error) -> String {
     let tadoc::Error::InvalidArgument { name, got, allowed } = fault else {
         return fault.to_string();
     };
-    let stem = |language| Fold::of_stem(language).to_string();
-    let part = got.trim_matches('\'');
-    // The name of a language alone is far from the text of its stem.
-    let close = part.parse().ok().map(stem).or_else(|| {
-        let parts = [Fold::CASE, Fold::ACCENTS].map(|fold| fold.to_string());
-        let known: Vec<String> = parts.into_iter().chain(Language::all().map(stem)).collect();
-        closest(part, known.iter().map(String::as_str)).map(str::to_owned)
-    });
+    let close = closest_fold(got.trim_matches('\''));
     let hint = close.map(|close| format!("; did you mean '{close}'?")).unwrap_or_default();
     format!("{name}: got {got}, expected {allowed}{hint}")
+}
+
+/// Returns the fold that `part` is close to. A stem is close by the name of its language.
+fn closest_fold(part: &str) -> Option<String> {
+    let stem = |language| Fold::of_stem(language).to_string();
+    let languages = || Language::all().map(|language| language.to_string());
+    if let Some(language) = part.strip_prefix("stem:") {
+        let known: Vec<String> = languages().collect();
+        return closest(language, known.iter().map(String::as_str))
+            .map(|one| format!("stem:{one}"));
+    }
+    part.parse().ok().map(stem).or_else(|| {
+        let others = ["true", "false", "none", "case", "accents"].map(str::to_owned);
+        let known: Vec<String> = others.into_iter().chain(Language::all().map(stem)).collect();
+        closest(part, known.iter().map(String::as_str)).map(str::to_owned)
+    })
 }
 
 /// Returns the value of an integer literal, if it is 0 or more.
@@ -208,12 +246,12 @@ fn integer(literal: &ScalarValue) -> Option<u64> {
     u64::try_from(signed).ok()
 }
 
-/// Returns the value of a number literal, if it is above 0.
+/// Returns the value of a number literal, if it is 0 or more.
 fn number(literal: &ScalarValue) -> Option<f64> {
     let ScalarValue::Float64(number) = literal.cast_to(&DataType::Float64).ok()? else {
         return None;
     };
-    number.filter(|number| literal.data_type().is_numeric() && *number > 0.0 && number.is_finite())
+    number.filter(|number| literal.data_type().is_numeric() && *number >= 0.0 && number.is_finite())
 }
 
 #[cfg(test)]
@@ -287,9 +325,9 @@ mod tests {
         assert!(
             error("word_count", &[lit("a"), lit(1i64)]).contains("got 1, expected true, false")
         );
-        let above_zero = "expected a number above 0";
-        assert!(error("ingestion_model", &[lit("fast")]).contains(above_zero));
-        assert!(error("ingestion_model", &[lit(0i64)]).contains(above_zero));
-        assert!(error("ingestion_model", &[lit(f64::NAN)]).contains(above_zero));
+        for other in [lit("fast"), lit(-1i64), lit(f64::NAN)] {
+            let text = error("ingestion_model", &[other]);
+            assert!(text.contains("expected a number, 0 or more"), "{text}");
+        }
     }
 }

@@ -102,14 +102,16 @@ pub(crate) enum Reads {
     Nothing,
 }
 
+/// A function that binds a call. It reads arguments by name, and only those catalogs that answer at
+/// once.
+pub(crate) type Bind = fn(&Arguments, &dyn Session) -> Arc<dyn TableFunction>;
+
 /// A table function as SQL calls it. Each function defines one, beside its code.
 #[derive(Debug)]
 pub(crate) struct Definition {
     /// Name, arguments and columns.
     pub(crate) signature: Signature,
-    /// Function that binds a call. It reads arguments by name, and only those catalogs that answer
-    /// at once.
-    pub(crate) bind: fn(&Arguments, &dyn Session) -> Arc<dyn TableFunction>,
+    pub(crate) bind: Bind,
 }
 
 /// A table function bound to its arguments.

@@ -17,6 +17,7 @@ pub(crate) mod function;
 pub(crate) mod output;
 mod provider;
 pub(crate) mod signature;
+mod synonyms;
 pub(crate) mod table;
 
 pub(crate) use batch_rows::BatchRows;

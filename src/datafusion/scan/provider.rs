@@ -81,37 +81,8 @@ impl TadocTable {
         TadocExec::try_new(function, scan, Arc::clone(&self.cache))
     }
 
-    fn claims(&self, filter: &Expr) -> bool {
-        is_claimable(filter, &|column| self.function.claims_column(column))
-    }
-}
-
-#[async_trait]
-impl TableProvider for TadocTable {
-    fn schema(&self) -> SchemaRef {
-        self.function.schema()
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::Base
-    }
-
-    fn get_table_definition(&self) -> Option<&str> {
-        self.definition.as_deref()
-    }
-
-    fn supports_filters_pushdown(
-        &self,
-        filters: &[&Expr],
-    ) -> Result<Vec<TableProviderFilterPushDown>> {
-        let answer = |filter: &&Expr| match self.claims(filter) {
-            true => TableProviderFilterPushDown::Exact,
-            false => TableProviderFilterPushDown::Unsupported,
-        };
-        Ok(filters.iter().map(answer).collect())
-    }
-
-    async fn scan(
+    /// Plans a scan, whose synonyms were read.
+    async fn planned(
         &self,
         session: &dyn Session,
         projection: Option<&Vec<usize>>,
@@ -157,6 +128,49 @@ impl TableProvider for TadocTable {
             Ok(Arc::new(exec) as Arc<dyn ExecutionPlan>)
         };
         planner.plan(&portions, &plan).await
+    }
+
+    fn claims(&self, filter: &Expr) -> bool {
+        is_claimable(filter, &|column| self.function.claims_column(column))
+    }
+}
+
+#[async_trait]
+impl TableProvider for TadocTable {
+    fn schema(&self) -> SchemaRef {
+        self.function.schema()
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn get_table_definition(&self) -> Option<&str> {
+        self.definition.as_deref()
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        let answer = |filter: &&Expr| match self.claims(filter) {
+            true => TableProviderFilterPushDown::Exact,
+            false => TableProviderFilterPushDown::Unsupported,
+        };
+        Ok(filters.iter().map(answer).collect())
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match self.read_synonyms(session).await? {
+            Some(table) => table.planned(session, projection, filters, limit).await,
+            None => self.planned(session, projection, filters, limit).await,
+        }
     }
 
     async fn insert_into(

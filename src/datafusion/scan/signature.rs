@@ -20,7 +20,7 @@ pub enum ArgumentKind {
     Text,
     /// A whole number, 0 or more.
     Integer,
-    /// A number above 0.
+    /// A number, 0 or more.
     Number,
     /// `true` or `false`.
     Boolean,
@@ -33,7 +33,7 @@ impl fmt::Display for ArgumentKind {
         f.write_str(match self {
             Self::Text => "text in single quotes",
             Self::Integer => "a whole number, 0 or more",
-            Self::Number => "a number above 0",
+            Self::Number => "a number, 0 or more",
             Self::Boolean => "true or false",
             Self::Fold => "true, false or text such as 'case,accents' or 'stem:english'",
         })
@@ -213,12 +213,16 @@ pub(crate) const FOLD: Argument = optional(
     "fold",
     ArgumentKind::Fold,
     "false",
-    "take words of the same lower case, base letters or stem as one",
+    "take words of the same lower case, base letters, stem or meaning as one",
 );
 
 /// Argument `fold` of functions with a query.
-pub(crate) const QUERY_FOLD: Argument =
-    optional("fold", ArgumentKind::Fold, "false", "match words of any case, accents or ending");
+pub(crate) const QUERY_FOLD: Argument = optional(
+    "fold",
+    ArgumentKind::Fold,
+    "false",
+    "match words of any case, accents, ending or meaning",
+);
 
 /// Argument `exact` of functions with a query.
 pub(crate) const EXACT: Argument = optional(

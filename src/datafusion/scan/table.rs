@@ -18,7 +18,9 @@ use futures::FutureExt;
 
 use crate::options::TadocOptions;
 use crate::placement::DeviceSession;
-use crate::scan::function::{Reads, TableFunction};
+use crate::scan::arguments::Arguments;
+use crate::scan::function::{Bind, Reads, TableFunction};
+use crate::scan::synonyms;
 use crate::source::location::{CORPUS_EXTENSION, Wanted, resolve_files};
 use crate::source::memory::Uses;
 use crate::source::{CorpusCache, LoadContext, LoadedCorpus, Source};
@@ -47,6 +49,8 @@ pub struct TadocTable {
     pub(super) user_columns: Vec<FieldRef>,
     /// Versions that the statement with this table reads.
     reading: Option<Arc<Reading>>,
+    /// The call whose synonyms each scan reads.
+    call: Option<(Arguments, Bind)>,
 }
 
 /// A loaded table, for functions that are not scans.
@@ -63,8 +67,37 @@ impl TadocTable {
         location: String,
         cache: Arc<CorpusCache>,
     ) -> Self {
-        let (version, options, definition, user_columns, reading) = Default::default();
-        Self { function, location, cache, version, options, definition, user_columns, reading }
+        let (version, options, definition, user_columns, reading, call) = Default::default();
+        Self {
+            function,
+            location,
+            cache,
+            version,
+            options,
+            definition,
+            user_columns,
+            reading,
+            call,
+        }
+    }
+
+    /// Lets each scan bind the function again, with the rows that the table of synonyms of `arguments`
+    /// has then. Without synonyms in `arguments` the function stays as it is.
+    pub(crate) fn with_synonyms_of(self, arguments: &Arguments, bind: Bind) -> Self {
+        let call = arguments.unread_synonyms().map(|_| (arguments.clone(), bind));
+        Self { call, ..self }
+    }
+
+    /// Returns the same table with synonyms that were read, if it has any.
+    pub(super) async fn read_synonyms(&self, session: &dyn Session) -> Result<Option<Self>> {
+        let Some((arguments, bind)) = &self.call else { return Ok(None) };
+        let Some((fold, name)) = arguments.unread_synonyms() else { return Ok(None) };
+        let Some(table) = registered(session, name).await? else {
+            return plan_err!("fold: there is no table {name}, expected {}", synonyms::EXPECTED);
+        };
+        let synonyms = synonyms::read(session, &table, name, fold).await?;
+        let function = bind(&arguments.clone().with_synonyms(synonyms), session);
+        Ok(Some(Self { function, call: None, ..self.clone() }))
     }
 
     /// Selects a version of a living corpus; `None` selects the latest one.

@@ -137,15 +137,15 @@ impl LoadedCorpus {
 
     /// Returns the words of the corpus in byte order. They are merged over segments and folded on
     /// first use.
-    pub(crate) fn vocabulary(&self, fold: Fold) -> Result<Arc<Vocabulary>> {
+    pub(crate) fn vocabulary(&self, fold: &Fold) -> Result<Arc<Vocabulary>> {
         let kept = self.folded(fold);
         if let Some(vocabulary) = kept.vocabulary.get() {
             return Ok(Arc::clone(vocabulary));
         }
         let vocabulary = match fold {
-            Fold::NONE => self.merged(&kept.reservation)?,
+            &Fold::NONE => self.merged(&kept.reservation)?,
             fold => {
-                let words = self.vocabulary(Fold::NONE)?;
+                let words = self.vocabulary(&Fold::NONE)?;
                 let held = kept.reservation.new_empty();
                 // Each word with its place, and the folded texts.
                 held.try_grow(64 * words.len())?;
@@ -169,7 +169,7 @@ impl LoadedCorpus {
 
     /// Returns, for each word of the vocabulary of `vectors`, the number of documents that contain
     /// it. Counted on first use, because counting takes longer than a pass over all term vectors.
-    pub(crate) fn doc_counts(&self, fold: Fold, vectors: &TermVectors) -> Result<Arc<[u64]>> {
+    pub(crate) fn doc_counts(&self, fold: &Fold, vectors: &TermVectors) -> Result<Arc<[u64]>> {
         let kept = self.folded(fold);
         if let Some(counts) = kept.doc_counts.get() {
             return Ok(Arc::clone(counts));
@@ -206,7 +206,7 @@ impl LoadedCorpus {
 
     /// Returns the vocabulary as an array whose views point into the dictionaries: 16 bytes for
     /// each word, and no word is copied.
-    pub(crate) fn words(&self, fold: Fold) -> Result<Arc<StringViewArray>> {
+    pub(crate) fn words(&self, fold: &Fold) -> Result<Arc<StringViewArray>> {
         let kept = self.folded(fold);
         if let Some(words) = kept.words.get() {
             return Ok(Arc::clone(words));
@@ -219,14 +219,14 @@ impl LoadedCorpus {
 
     /// Returns the words of `fold`, which becomes the fold that was used last. Of more folds than
     /// are kept, those that were used first are given up, unless a query uses them.
-    fn folded(&self, fold: Fold) -> Arc<FoldedWords> {
+    fn folded(&self, fold: &Fold) -> Arc<FoldedWords> {
         let mut folds = self.folds.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = folds.iter().position(|(known, _)| *known == fold);
+        let place = folds.iter().position(|(known, _)| known == fold);
         let words = match place {
             Some(place) => folds.remove(place).1,
             None => Arc::new(FoldedWords::new(self.reservation.new_empty())),
         };
-        folds.push((fold, Arc::clone(&words)));
+        folds.push((fold.clone(), Arc::clone(&words)));
         while folds.len() > MAX_KEPT_FOLDS {
             let unused = |(fold, words): &(Fold, Arc<FoldedWords>)| {
                 *fold != Fold::NONE && Arc::strong_count(words) == 1 && !words.is_used()

@@ -107,12 +107,11 @@ impl FromStr for Measure {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        Self::ALL.into_iter().find(|measure| measure.as_str() == name).ok_or_else(|| {
-            Error::InvalidArgument {
-                name: "measure",
-                got: name.to_owned(),
-                allowed: "one of logdice, mi, t, ll".to_owned(),
-            }
+        let is_named = |measure: &Self| measure.as_str().eq_ignore_ascii_case(name);
+        Self::ALL.into_iter().find(is_named).ok_or_else(|| Error::InvalidArgument {
+            name: "measure",
+            got: name.to_owned(),
+            allowed: "one of logdice, mi, t, ll".to_owned(),
         })
     }
 }

@@ -28,8 +28,8 @@ impl Vocabulary {
     ///
     /// # Errors
     /// [`Error::Capacity`] if the folded words have 4 GiB or more.
-    pub fn folded(&self, fold: Fold) -> Result<Self> {
-        if fold == Fold::NONE {
+    pub fn folded(&self, fold: &Fold) -> Result<Self> {
+        if *fold == Fold::NONE {
             return Ok(self.clone());
         }
         let rows = (0..self.len()).into_par_iter().with_min_len(TASK_ROWS);

@@ -65,7 +65,7 @@ impl NeighbourCounts {
 
     /// Returns the words and their counts, in byte order of the words. Words that are equal after
     /// `fold` are one. `corpus` is the corpus that was searched.
-    pub fn by_word(&self, corpus: &Corpus, fold: Fold) -> BTreeMap<String, u64> {
+    pub fn by_word(&self, corpus: &Corpus, fold: &Fold) -> BTreeMap<String, u64> {
         let mut by_word = BTreeMap::new();
         for (&(segment_idx, word), count) in &self.counts {
             let text = corpus.segments()[segment_idx].dictionary.word(word.into());

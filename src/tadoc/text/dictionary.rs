@@ -165,7 +165,7 @@ impl Dictionary {
 
     /// Returns the words whose text after `fold` is `folded`, in ascending order. Reads all words at
     /// the first question of a fold. Later ones take O(log V) folds, and 4 bytes a word.
-    pub fn words_folded_to(&self, fold: Fold, folded: &str) -> Vec<u32> {
+    pub fn words_folded_to(&self, fold: &Fold, folded: &str) -> Vec<u32> {
         let word = |id: u32| self.word(id.into());
         self.folded_words.find(Words { num_words: self.num_words, word }, fold, folded)
     }

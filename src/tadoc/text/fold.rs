@@ -8,6 +8,7 @@
 //! case,accents         hauser     strasse    σας     mangees
 //! stem:german          haus       _strass    σας     mangé        Snowball's stem of the lower case
 //! accents,stem:french  haus       strass     σας     mang         the stem, then its base letters
+//! synonyms             Häuser     Weg        ΣΑΣ     mangées      with a row (_Straße, Weg)
 //! ```
 //!
 //! Each word is folded alone. Lower case is that of [`str::to_lowercase`]: `İ` becomes `i` and a dot
@@ -20,35 +21,41 @@
 //! that `stem` joins stay joined, and a word without its accents has the same stem mostly, not always
 //! (`très` and `tres`).
 //!
+//! [`Synonyms`] come last: they read the word as the other parts fold it.
+//!
 //! O(bytes) of a word. A word of ASCII that needs no work is borrowed. Stemmers read words of at most
 //! [`MAX_STEMMED_BYTES`] only, because some of them take quadratic time.
 
 mod accents;
 mod language;
+mod synonyms;
 
 use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 
 pub use language::Language;
+pub use synonyms::Synonyms;
 
 /// Length of the longest word that is stemmed, in bytes. A longer one counts as its own stem.
 pub const MAX_STEMMED_BYTES: usize = 256;
 
-/// Rule by which words count as equal: none, or one or more of `case`, `accents` and a stem.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+/// Rule by which words count as equal: none, or one or more of `case`, `accents`, a stem and synonyms.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Fold {
     /// True if words are compared in lower case. Always true if there is a stem.
     case: bool,
     accents: bool,
     stem: Option<Language>,
+    synonyms: Option<Arc<Synonyms>>,
 }
 
 impl Fold {
     /// Every word counts as itself.
-    pub const NONE: Self = Self { case: false, accents: false, stem: None };
+    pub const NONE: Self = Self { case: false, accents: false, stem: None, synonyms: None };
     /// Words with the same Unicode lower case count as equal.
     pub const CASE: Self = Self { case: true, ..Self::NONE };
     /// Words with the same base letters count as equal.
@@ -60,28 +67,39 @@ impl Fold {
     }
 
     /// Returns true if words are compared in lower case.
-    pub const fn ignores_case(self) -> bool {
+    pub const fn ignores_case(&self) -> bool {
         self.case
     }
 
     /// Returns true if words are compared without accents.
-    pub const fn ignores_accents(self) -> bool {
+    pub const fn ignores_accents(&self) -> bool {
         self.accents
     }
 
-    /// Returns the same fold without its stem. It folds the characters of a word one by one, but for
-    /// the final sigma and the underscores around a word.
-    pub const fn without_stem(self) -> Self {
-        Self { stem: None, ..self }
+    /// Returns the same fold without its stem and its synonyms. It folds the characters of a word one
+    /// by one, but for the final sigma and the underscores around a word.
+    pub const fn plain(&self) -> Self {
+        Self { case: self.case, accents: self.accents, ..Self::NONE }
     }
 
-    /// Returns the fold of this one and `other`. A stem of `other` has priority.
+    /// Returns the fold of this one and `other`. A stem and synonyms of `other` have priority.
     pub fn and(self, other: Self) -> Self {
         Self {
             case: self.case || other.case,
             accents: self.accents || other.accents,
             stem: other.stem.or(self.stem),
+            synonyms: other.synonyms.or(self.synonyms),
         }
+    }
+
+    /// Returns the same fold with synonyms. They are those of words as this fold leaves them.
+    pub fn with_synonyms(self, synonyms: Synonyms) -> Self {
+        Self { synonyms: Some(Arc::new(synonyms)), ..self }
+    }
+
+    /// Returns the same fold without synonyms.
+    pub fn without_synonyms(&self) -> Self {
+        Self { synonyms: None, ..self.clone() }
     }
 
     /// Returns the folded form of `word`. It is not empty unless `word` is.
@@ -93,7 +111,16 @@ impl Fold {
     /// assert_eq!(fold.text("Häuser"), "haus");
     /// # Ok::<(), tadoc::Error>(())
     /// ```
-    pub fn text(self, word: &str) -> Cow<'_, str> {
+    pub fn text<'w>(&self, word: &'w str) -> Cow<'w, str> {
+        let text = self.spelled(word);
+        match self.synonyms.as_ref().and_then(|synonyms| synonyms.meaning(&text)) {
+            Some(meaning) if *meaning != *text => Cow::Owned(meaning.to_owned()),
+            _ => text,
+        }
+    }
+
+    /// Returns the folded form of `word` before its synonyms.
+    fn spelled<'w>(&self, word: &'w str) -> Cow<'w, str> {
         let mut text = Cow::Borrowed(word);
         let Some(language) = self.stem else {
             if self.accents {
@@ -113,7 +140,7 @@ impl Fold {
 
     /// Returns the folded form of one character of a word, without the stem: none for a mark that is
     /// dropped. An underscore stays.
-    pub(crate) fn character(self, character: char) -> String {
+    pub(crate) fn character(&self, character: char) -> String {
         let text = match self.accents {
             true => accents::base_letters(&character.to_string()),
             false => character.to_string(),
@@ -141,13 +168,14 @@ fn lower(text: &str) -> Cow<'_, str> {
 }
 
 impl fmt::Display for Fold {
-    /// Writes the parts in the order `case`, `accents`, `stem:LANGUAGE`, or `none`. Beside a stem
-    /// `case` is left out.
+    /// Writes the parts in the order `case`, `accents`, `stem:LANGUAGE`, `synonyms:TABLE`, or `none`.
+    /// Beside a stem `case` is left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let case = (self.case && self.stem.is_none()).then(|| "case".to_owned());
         let accents = self.accents.then(|| "accents".to_owned());
         let stem = self.stem.map(|language| format!("stem:{language}"));
-        let parts: Vec<String> = [case, accents, stem].into_iter().flatten().collect();
+        let synonyms = self.synonyms.as_ref().map(|table| format!("synonyms:{}", table.name()));
+        let parts: Vec<String> = [case, accents, stem, synonyms].into_iter().flatten().collect();
         f.write_str(if parts.is_empty() { "none".into() } else { parts.join(",") }.as_str())
     }
 }
@@ -155,7 +183,8 @@ impl fmt::Display for Fold {
 impl FromStr for Fold {
     type Err = Error;
 
-    /// Parses `none`, or parts with commas between them, in any order and case.
+    /// Parses `none`, or parts with commas between them, in any order and case. Synonyms are no part of
+    /// a text: [`with_synonyms`](Self::with_synonyms) adds them.
     fn from_str(text: &str) -> Result<Self> {
         if text.trim().eq_ignore_ascii_case("none") {
             return Ok(Self::NONE);
@@ -180,9 +209,13 @@ fn part_of(part: &str) -> Result<Fold> {
         "accents" => Ok(Fold::ACCENTS),
         lower => match lower.split_once(':') {
             Some(("stem", name)) => name.parse().map(Fold::of_stem),
+            Some(("synonyms", _)) => {
+                Err(refused(part, "synonyms:TABLE in table functions only, which read the table"))
+            }
             _ => Err(refused(
                 part,
-                "case, accents, stem:LANGUAGE, or several of them with commas between",
+                "none, case, accents, stem:LANGUAGE, synonyms:TABLE, or several of them with commas \
+                 between",
             )),
         },
     }
@@ -272,7 +305,11 @@ mod tests {
     #[test]
     fn unknown_folds_are_refused() {
         for (text, expected) in [
-            ("", "fold: got '', expected case, accents, stem:LANGUAGE"),
+            ("", "fold: got '', expected none, case, accents, stem:LANGUAGE, synonyms:TABLE"),
+            (
+                "case,synonyms:cars",
+                "got 'synonyms:cars', expected synonyms:TABLE in table functions only",
+            ),
             ("case,", "got ''"),
             ("none,case", "got 'none'"),
             ("yes", "got 'yes'"),
@@ -336,7 +373,7 @@ mod tests {
     }
 
     /// Folds without any fast way.
-    fn plainly(fold: Fold, word: &str) -> String {
+    fn plainly(fold: &Fold, word: &str) -> String {
         let base = |text: &str| if fold.accents { accents::plainly(text) } else { text.to_owned() };
         match fold.stem {
             None if fold.case => base(word).to_lowercase(),
@@ -359,9 +396,9 @@ mod tests {
             // No word of any profile has white space.
             prop_assume!(!word.contains(char::is_whitespace));
             let folded = fold.text(&word);
-            prop_assert_eq!(&*folded, plainly(fold, &word));
+            prop_assert_eq!(&*folded, plainly(&fold, &word));
             prop_assert!(!folded.is_empty());
-            let plain = fold.without_stem();
+            let plain = fold.plain();
             let once = plain.text(&word);
             prop_assert_eq!(plain.text(&once), &*once);
         }

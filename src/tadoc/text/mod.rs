@@ -37,7 +37,7 @@ mod tokenizer;
 pub use block::{TokenizedBlock, tokenize_block};
 pub use cuts::{first_cut, last_cut};
 pub use dictionary::Dictionary;
-pub use fold::{Fold, Language, MAX_STEMMED_BYTES};
+pub use fold::{Fold, Language, MAX_STEMMED_BYTES, Synonyms};
 pub(crate) use folded_words::is_folded_to;
 pub use span::MAX_TOKEN_BYTES;
 pub use tokenizer::{Token, TokenizerProfile, UNICODE_VERSION, for_each_token};

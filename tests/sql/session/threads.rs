@@ -34,10 +34,7 @@ fn corpus() -> Corpus {
 /// Returns all counts with traversal `way`, as text.
 fn counted(corpus: &Corpus, fold: Fold, way: Traversal) -> Vec<String> {
     let words = Vocabulary::new(corpus).unwrap();
-    let words = match fold {
-        Fold::NONE => Arc::new(words),
-        fold => Arc::new(Arc::new(words).folded(fold).unwrap()),
-    };
+    let words = Arc::new(words.folded(&fold).unwrap());
     let all = DocSelection::all(corpus);
     let mut shown = Vec::new();
     let vectors = TermVectors::new(words.clone(), way);

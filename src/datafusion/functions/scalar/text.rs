@@ -305,7 +305,7 @@ impl Call<'_> {
         });
         if !is_same {
             let query = Query::parse_within(profile, text, &self.limits)
-                .and_then(|query| query.folded(fold));
+                .and_then(|query| query.folded(&fold));
             match query {
                 Ok(query) => *parsed = Some(((text.to_owned(), fold, profile), query)),
                 Err(error) => return self.refuse(error.to_string()),

@@ -67,10 +67,7 @@ fn parts_are_the_rows_of_the_cores() {
         let corpus = corpus_of_texts(block_bytes, &texts);
         assert_eq!(corpus.segments().len() > 1, block_bytes < 1 << 20);
         let plain = Vocabulary::new(&corpus).unwrap();
-        let vocabulary = match fold {
-            Fold::NONE => Arc::new(plain),
-            fold => Arc::new(plain.folded(fold).unwrap()),
-        };
+        let vocabulary = Arc::new(plain.folded(&fold).unwrap());
         for what in [sequences(2), sequences(3), sequences(8), pairs(1), pairs(9)] {
             let segments = 0..corpus.segments().len();
             let segments: Vec<_> = segments.map(|at| from_segment(&corpus, at, what)).collect();
@@ -109,7 +106,7 @@ fn what_occurs_nowhere_is_left_out_and_counts_are_64_bits() {
     assert_eq!(slices(u64::MAX).1.counts()[1], u64::MAX);
     // Folded words may turn two rows into one.
     let one = corpus_of_one_word();
-    let folded = Vocabulary::new(&one).unwrap().folded(Fold::CASE).unwrap();
+    let folded = Vocabulary::new(&one).unwrap().folded(&Fold::CASE).unwrap();
     let mut segment = from_segment(&one, 0, what);
     segment.counts.fill(u64::MAX);
     let table = SequenceTable::new(&folded, what, vec![segment], held());

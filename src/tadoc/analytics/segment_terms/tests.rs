@@ -23,7 +23,7 @@ fn documents() -> Vec<String> {
 
 fn folds(corpus: &Corpus) -> [Arc<Vocabulary>; 2] {
     let plain = Vocabulary::new(corpus).unwrap();
-    let folded = plain.folded(Fold::CASE).unwrap();
+    let folded = plain.folded(&Fold::CASE).unwrap();
     [plain, folded].map(Arc::new)
 }
 

@@ -235,10 +235,7 @@ mod tests {
             assert_eq!(corpus.segments().len() == 1, block_bytes == 1 << 20);
             for (n, fold) in [(2, Fold::NONE), (3, Fold::NONE), (3, Fold::CASE), (5, Fold::CASE)] {
                 let plain = Vocabulary::new(&corpus).unwrap();
-                let vocabulary = match fold {
-                    Fold::NONE => Arc::new(plain),
-                    fold => Arc::new(plain.folded(fold).unwrap()),
-                };
+                let vocabulary = Arc::new(plain.folded(&fold).unwrap());
                 let parts = (0..corpus.segments().len()).map(|at| part(&corpus, at, n)).collect();
                 let got = SequenceCounts::from_segments(vocabulary.clone(), n, parts).unwrap();
                 let expected =
@@ -274,7 +271,7 @@ mod tests {
             let corpus = corpus_of_texts(block_bytes, &documents());
             let plain = Vocabulary::new(&corpus).unwrap();
             let fold = if is_folded { Fold::CASE } else { Fold::NONE };
-            let vocabulary = Arc::new(plain.folded(fold).unwrap());
+            let vocabulary = Arc::new(plain.folded(&fold).unwrap());
             for (window, min_count) in [(2, 1), (5, 1), (3, 40), (3, 0)] {
                 let parts = (0..corpus.segments().len()).map(|at| pairs(&corpus, at, window));
                 let words = vocabulary.clone();

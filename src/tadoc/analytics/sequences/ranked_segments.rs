@@ -220,7 +220,7 @@ mod tests {
             let some = DocSelection::list([0, 3, 4, 40, 89]).unwrap();
             for (n, fold) in [(1, Fold::NONE), (2, Fold::CASE), (3, Fold::NONE), (1, Fold::CASE)] {
                 let plain = Vocabulary::new(&corpus).unwrap();
-                let vocabulary = Arc::new(plain.folded(fold).unwrap());
+                let vocabulary = Arc::new(plain.folded(&fold).unwrap());
                 for docs in [&DocSelection::all(&corpus), &some] {
                     let (words, all) = (vocabulary.clone(), parts(&corpus, n));
                     let got =

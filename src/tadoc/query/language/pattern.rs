@@ -57,19 +57,25 @@ impl WordPattern {
         Self { kind: Kind::Regex(regex), fold: Fold::NONE }
     }
 
-    /// Returns the same pattern for words that match after `fold`.
-    pub(in crate::query) fn folded(&self, fold: Fold) -> Result<Self, RegexFault> {
-        let kind = match &self.kind {
-            Kind::Exact(word) => Kind::Exact(fold.text(word).into_owned()),
-            Kind::Wildcard(wildcard) => Kind::Wildcard(folded_wildcard(wildcard, fold)),
-            Kind::Regex(regex) if fold.ignores_case() => {
-                Kind::Regex(WordRegex::for_any_case(regex.source())?)
+    /// Returns the same pattern for words that match after `fold`. Only a word has synonyms, and only a
+    /// word and a regular expression have stems.
+    pub(in crate::query) fn folded(&self, fold: &Fold) -> Result<Self, RegexFault> {
+        let (kind, fold) = match &self.kind {
+            Kind::Exact(word) => (Kind::Exact(fold.text(word).into_owned()), fold.clone()),
+            Kind::Wildcard(wildcard) => {
+                (Kind::Wildcard(folded_wildcard(wildcard, fold)), fold.plain())
+            }
+            Kind::Regex(regex) => {
+                let regex = match fold.ignores_case() {
+                    true => WordRegex::for_any_case(regex.source())?,
+                    false => regex.clone(),
+                };
+                (Kind::Regex(regex), fold.without_synonyms())
             }
             Kind::Fuzzy(fuzzy) => {
-                let word = fold.without_stem().text(&fuzzy.word).into_owned();
-                Kind::Fuzzy(FuzzyWord { word, ..fuzzy.clone() })
+                let word = fold.plain().text(&fuzzy.word).into_owned();
+                (Kind::Fuzzy(FuzzyWord { word, ..fuzzy.clone() }), fold.plain())
             }
-            Kind::Regex(regex) => Kind::Regex(regex.clone()),
         };
         Ok(Self { kind, fold })
     }
@@ -84,34 +90,34 @@ impl WordPattern {
 
     /// Returns the word, if the pattern is one.
     pub fn as_word(&self) -> Option<&str> {
-        match (&self.kind, self.fold) {
-            (Kind::Exact(word), Fold::NONE) => Some(word),
+        match (&self.kind, &self.fold) {
+            (Kind::Exact(word), &Fold::NONE) => Some(word),
             _ => None,
         }
     }
 
     /// Returns true if the pattern matches all of `word`.
     pub fn matches(&self, word: &str) -> bool {
-        match (&self.kind, self.fold) {
+        match (&self.kind, &self.fold) {
             (Kind::Exact(expected), fold) => is_folded_to(fold, word, expected),
             (Kind::Wildcard(wildcard), fold) => wildcard.matches(&open_folded(word, fold)),
-            (Kind::Fuzzy(fuzzy), fold) => fuzzy.matches(&fold.without_stem().text(word)),
-            (Kind::Regex(regex), Fold::CASE) => regex.matches(word),
+            (Kind::Fuzzy(fuzzy), fold) => fuzzy.matches(&fold.text(word)),
+            (Kind::Regex(regex), &Fold::CASE) => regex.matches(word),
             (Kind::Regex(regex), fold) => regex.matches(&fold.text(word)),
         }
     }
 
     /// Returns the words of `dictionary` that match.
     pub(in crate::query) fn find(&self, dictionary: &Dictionary) -> WordSet {
-        match (&self.kind, self.fold) {
-            (Kind::Exact(word), Fold::NONE) => {
+        match (&self.kind, &self.fold) {
+            (Kind::Exact(word), &Fold::NONE) => {
                 let id = dictionary.word_id(word.as_bytes());
                 id.map_or(WordSet::default(), |id| WordSet::from_ids(&[id.into()]))
             }
             (Kind::Exact(word), fold) => WordSet::from_ids(&dictionary.words_folded_to(fold, word)),
-            (Kind::Wildcard(wildcard), Fold::NONE) => wildcard.find(dictionary),
-            (Kind::Fuzzy(fuzzy), Fold::NONE) => fuzzy.find(dictionary),
-            (Kind::Regex(regex), Fold::NONE | Fold::CASE) => regex.find(dictionary),
+            (Kind::Wildcard(wildcard), &Fold::NONE) => wildcard.find(dictionary),
+            (Kind::Fuzzy(fuzzy), &Fold::NONE) => fuzzy.find(dictionary),
+            (Kind::Regex(regex), &(Fold::NONE | Fold::CASE)) => regex.find(dictionary),
             _ => {
                 let fits = |id: u32| self.matches(dictionary.word(id.into()));
                 WordSet::from_ids(&filtered(0..dictionary.num_words(), fits))
@@ -120,10 +126,10 @@ impl WordPattern {
     }
 }
 
-/// Returns `word` after `fold` without its stem. Each final sigma is a sigma: the choice between the
+/// Returns `word` after `fold`, which is plain. Each final sigma is a sigma: the choice between the
 /// two depends on the next character, and a wildcard does not determine that.
-fn open_folded(word: &str, fold: Fold) -> Cow<'_, str> {
-    match fold.without_stem().text(word) {
+fn open_folded<'w>(word: &'w str, fold: &Fold) -> Cow<'w, str> {
+    match fold.text(word) {
         folded if fold.ignores_case() && folded.contains(FINAL_SIGMA) => {
             folded.chars().map(open_sigma).collect::<String>().into()
         }
@@ -139,7 +145,7 @@ fn open_sigma(character: char) -> char {
 
 /// Returns the wildcard for [`open_folded`] words. Its characters are folded one by one. Without
 /// accents it also loses the underscores at its ends, as words do.
-fn folded_wildcard(wildcard: &Wildcard, fold: Fold) -> Wildcard {
+fn folded_wildcard(wildcard: &Wildcard, fold: &Fold) -> Wildcard {
     let mut pieces: Vec<PatternChar> =
         wildcard.pieces().flat_map(|piece| folded_piece(piece, fold)).collect();
     if fold.ignores_accents() {
@@ -152,7 +158,7 @@ fn folded_wildcard(wildcard: &Wildcard, fold: Fold) -> Wildcard {
 
 /// Returns the pieces of [`open_folded`] words for a piece of a wildcard: none for an accent that
 /// stands alone.
-fn folded_piece(piece: PatternChar, fold: Fold) -> Vec<PatternChar> {
+fn folded_piece(piece: PatternChar, fold: &Fold) -> Vec<PatternChar> {
     match piece {
         PatternChar::Literal(character) => {
             let folded = fold.character(character);
@@ -210,9 +216,9 @@ mod tests {
     use crate::text::TokenizerProfile;
 
     /// Returns the only pattern of `text` after `fold`.
-    fn pattern(text: &str, fold: Fold) -> WordPattern {
+    fn pattern(text: &str, fold: &Fold) -> WordPattern {
         let query = Query::parse(TokenizerProfile::Whitespace, text).unwrap();
-        query.items()[0][0].folded(fold).unwrap()
+        query.items()[0][0].folded(&fold).unwrap()
     }
 
     #[test]
@@ -243,18 +249,18 @@ mod tests {
             ("accents,stem:german", "hauser*", "Häuser", true),
             ("stem:german", "hauser*", "Häuser", false),
         ] {
-            let found = pattern(text, fold.parse().unwrap()).matches(word);
+            let found = pattern(text, &fold.parse().unwrap()).matches(word);
             assert_eq!(found, fits, "{fold} {text} {word}");
         }
     }
 
     /// Returns `text` with every final sigma as a sigma, if case is folded.
-    fn open(text: &str, fold: Fold) -> String {
+    fn open(text: &str, fold: &Fold) -> String {
         if fold.ignores_case() { text.replace('ς', "σ") } else { text.to_owned() }
     }
 
     /// Returns the wildcard `text` as a regular expression over words after a fold.
-    fn plainly(text: &str, fold: Fold) -> Regex {
+    fn plainly(text: &str, fold: &Fold) -> Regex {
         let piece = |character: char| match character {
             '*' => ".*".to_owned(),
             '?' => ".".to_owned(),
@@ -286,18 +292,18 @@ mod tests {
                     Some(source) => {
                         let case = if fold.ignores_case() { "(?i)" } else { "" };
                         let regex = Regex::new(&format!("^{case}(?:{source})$")).unwrap();
-                        let of_word = if fold == Fold::CASE { Fold::NONE } else { fold };
+                        let of_word = if fold == Fold::CASE { Fold::NONE } else { fold.clone() };
                         regex.is_match(&of_word.text(word))
                     }
                     None if text.contains(['*', '?']) => {
-                        plainly(&text, fold).is_match(&open(&fold.without_stem().text(word), fold))
+                        plainly(&text, &fold).is_match(&open(&fold.plain().text(word), &fold))
                     }
                     None => fold.text(&text) == fold.text(word),
                 }
             };
             let slow = (0..words.len() as u32).zip(&words).filter(|(_, word)| fits(word));
             let slow: Vec<u32> = slow.map(|(id, _)| id).collect();
-            let found = pattern(&text, fold).find(&dictionary);
+            let found = pattern(&text, &fold).find(&dictionary);
             prop_assert_eq!(found.ids().collect::<Vec<_>>(), slow, "{} {}", fold, text);
         }
     }

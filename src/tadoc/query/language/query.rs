@@ -113,7 +113,7 @@ impl Query {
     /// use tadoc::query::Query;
     /// use tadoc::text::{Fold, TokenizerProfile};
     ///
-    /// let query = Query::parse(TokenizerProfile::Word, "Élan")?.folded(Fold::CASE)?;
+    /// let query = Query::parse(TokenizerProfile::Word, "Élan")?.folded(&Fold::CASE)?;
     /// assert!(query.items()[0][0].matches("ÉLAN"));
     /// # Ok::<(), tadoc::Error>(())
     /// ```
@@ -121,8 +121,8 @@ impl Query {
     /// # Errors
     /// [`InvalidArgument`](crate::Error::InvalidArgument) for a regular expression that is too
     /// large in any case.
-    pub fn folded(self, fold: Fold) -> Result<Self> {
-        if fold == Fold::NONE {
+    pub fn folded(self, fold: &Fold) -> Result<Self> {
+        if *fold == Fold::NONE {
             return Ok(self);
         }
         let folded = |pattern: &WordPattern| {
@@ -130,7 +130,7 @@ impl Query {
             let fault = |fault: RegexFault| {
                 invalid(format!("{pattern} in any case: {}", fault.reason), allowed)
             };
-            pattern.folded(fold).map_err(fault)
+            pattern.folded(&fold).map_err(fault)
         };
         let items = self.items.iter().map(|item| item.iter().map(folded).collect());
         let items: Vec<Item> = items.collect::<Result<_>>()?;
@@ -377,7 +377,7 @@ mod tests {
     #[test]
     fn folded_queries_fit_words_of_any_case() {
         let folded = |text: &str| {
-            Query::parse(TokenizerProfile::Whitespace, text).unwrap().folded(Fold::CASE).unwrap()
+            Query::parse(TokenizerProfile::Whitespace, text).unwrap().folded(&Fold::CASE).unwrap()
         };
         let cases = [
             ("tea", "TeA", true),
@@ -406,7 +406,7 @@ mod tests {
         let wide = |len: usize| Query::parse(TokenizerProfile::Word, &format!("/[a-z]{{{len}}}/"));
         let lens = std::iter::successors(Some(500usize), |len| Some(len + len / 4));
         let longest = lens.map_while(|len| wide(len).ok()).last().unwrap();
-        let fault = longest.folded(Fold::CASE).unwrap_err().to_string();
+        let fault = longest.folded(&Fold::CASE).unwrap_err().to_string();
         assert!(fault.contains("in any case") && fault.contains("size"), "{fault}");
     }
 

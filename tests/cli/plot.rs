@@ -169,7 +169,7 @@ fn queries_give_rows_of_marks() {
     let marks = |color: &str| svg.matches(&format!(r#"stroke="{color}" stroke-width="2""#)).count();
     assert_eq!((marks(FIRST), marks(SECOND)), (2, 3), "{svg}");
     // Many matches share a mark.
-    folder.write("long.txt", &"to be ".repeat(5_000));
+    folder.write("long.txt", "to be ".repeat(5_000));
     folder.ok(&["ingest", "long.txt", "-o", "long.tadoc"]);
     let svg = folder.ok(&["plot", "--dispersion", "long.tadoc", "to", "--title", "all"]);
     assert_eq!(svg.matches(r#"stroke-width="2""#).count(), 700);

@@ -218,7 +218,7 @@ mod tests {
     /// Returns the only pattern of `text` after `fold`.
     fn pattern(text: &str, fold: &Fold) -> WordPattern {
         let query = Query::parse(TokenizerProfile::Whitespace, text).unwrap();
-        query.items()[0][0].folded(&fold).unwrap()
+        query.items()[0][0].folded(fold).unwrap()
     }
 
     #[test]

@@ -130,7 +130,7 @@ impl Query {
             let fault = |fault: RegexFault| {
                 invalid(format!("{pattern} in any case: {}", fault.reason), allowed)
             };
-            pattern.folded(&fold).map_err(fault)
+            pattern.folded(fold).map_err(fault)
         };
         let items = self.items.iter().map(|item| item.iter().map(folded).collect());
         let items: Vec<Item> = items.collect::<Result<_>>()?;

@@ -1,6 +1,7 @@
 //! `tadoc sql`: statements, scripts, or a prompt, in one DataFusion session.
 
 mod heap;
+mod parameters;
 mod print;
 mod prompt;
 mod remote;
@@ -28,6 +29,7 @@ use crate::output::note;
 use crate::runtime::runtime;
 use crate::{display, interrupt, leave};
 
+pub use self::parameters::{Parameters, parameter_names};
 pub use self::script::{Rows, Statements};
 
 use self::resident::ResidentPool;

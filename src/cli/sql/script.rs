@@ -8,6 +8,8 @@ use std::time::Instant;
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::MemoryPool;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execute_stream;
 use datafusion::sql::parser::{DFParser, DFParserBuilder, Statement};
@@ -108,6 +110,22 @@ impl Session {
         TadocOptions::from_config(self.context.state().config_options()).max_statement_depth
     }
 
+    /// Parses `sql`, which is one statement of one of many users: its secrets are not remembered, as
+    /// they would be masked in the messages of others.
+    ///
+    /// # Errors
+    /// It is no statement or several, or it is too deep.
+    pub fn parse_one(&self, sql: &str) -> Outcome<Statement> {
+        let dialect = self.dialect()?;
+        let mut statements = Statements::new(sql, dialect.as_ref())?;
+        let statement = statements.next(self.max_depth())?;
+        let statement = statement.ok_or_else(|| Failure::usage("there is no statement"))?;
+        match statements.is_at_end() {
+            true => Ok(statement),
+            false => Err(Failure::usage("expected one statement, got several; send one by one")),
+        }
+    }
+
     /// Returns the SQL dialect of scripts.
     ///
     /// # Errors
@@ -142,9 +160,27 @@ impl Session {
     /// # Errors
     /// The statement cannot be planned for execution, or its DDL fails.
     pub async fn start(&self, plan: LogicalPlan) -> Result<Rows> {
+        self.start_in(plan, None).await
+    }
+
+    /// Starts the statement of `plan` as [`Session::start`] does. Its operators take their memory
+    /// from `pool` instead of that of the session.
+    ///
+    /// # Errors
+    /// As [`Session::start`].
+    pub async fn start_in(
+        &self,
+        plan: LogicalPlan,
+        pool: Option<Arc<dyn MemoryPool>>,
+    ) -> Result<Rows> {
         let whole = print::is_shown_whole(&plan);
         let frame = self.execute(plan).await?;
-        let context = Arc::new(frame.task_ctx());
+        let mut context = frame.task_ctx();
+        if let Some(memory_pool) = pool {
+            let runtime = RuntimeEnv { memory_pool, ..context.runtime_env().as_ref().clone() };
+            context = context.with_runtime(Arc::new(runtime));
+        }
+        let context = Arc::new(context);
         let plan = frame.create_physical_plan().await?;
         let limited = self.memory.as_ref().map(|pool| pool.statement(enough_memory(&plan)));
         let mut stream = execute_stream(plan, context)?;

@@ -169,6 +169,8 @@ async fn thousands_of_connections_do_not_shut_others_out() {
             is_served(&server).await;
         }
     }
+    // A connection that makes room is closed within a moment.
+    std::thread::sleep(Duration::from_secs(1));
     assert!(server.metric("tadoc_connections") <= 100.0);
     assert!(server.metric("tadoc_connections_refused_total") >= 1000.0);
     is_served(&server).await;
@@ -180,7 +182,7 @@ async fn thousands_of_connections_do_not_shut_others_out() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_readers_take_little_memory_and_are_closed() {
-    let server = Server::start(&["--timeout", "4s"]);
+    let server = Server::start(&["--timeout", "10s"]);
     let before_kib = resident_kib(&server);
     let mut stalled = Vec::new();
     for _ in 0..8 {

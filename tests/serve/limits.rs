@@ -6,7 +6,7 @@ use arrow_flight::sql::{ActionCancelQueryRequest, ProstMessageExt};
 use futures::StreamExt;
 use prost::Message;
 
-use crate::server::{Server, batches, rows};
+use crate::server::{Server, batches, fetch, rows};
 
 /// A statement that computes for hours.
 const ENDLESS: &str =
@@ -97,8 +97,7 @@ async fn too_many_statements_are_refused() {
     for _ in 0..2 {
         let mut client = server.client().await;
         let info = client.execute(ENDLESS.to_owned(), None).await.unwrap();
-        let ticket = info.endpoint[0].ticket.clone().unwrap();
-        running.push(tokio::spawn(async move { client.do_get(ticket).await.map(drop) }));
+        running.push(tokio::spawn(async move { fetch(&mut client, info).await }));
     }
     server.wait_for_metric(RUNNING, 2.0, SOON);
     let mut client = server.client().await;
@@ -135,8 +134,7 @@ async fn a_stop_does_not_wait_for_ever() {
     let server = Server::start(&["--grace", "1s"]);
     let mut client = server.client().await;
     let info = client.execute(ENDLESS.to_owned(), None).await.unwrap();
-    let ticket = info.endpoint[0].ticket.clone().unwrap();
-    let running = tokio::spawn(async move { client.do_get(ticket).await.map(drop) });
+    let running = tokio::spawn(async move { fetch(&mut client, info).await });
     server.wait_for_metric(RUNNING, 1.0, SOON);
     server.ask_to_stop();
     let started = Instant::now();

@@ -3,14 +3,14 @@
 //! Debian has both: `apt-get install chromium chromium-driver`. Without them the test prints that it
 //! was skipped; with `REQUIRE_BROWSER=1` it fails.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::server::{Response, Server, corpora};
+use crate::server::{Server, corpora};
 
 /// The Enter key of WebDriver, the Tab key, and the arrow down.
 const ENTER: &str = "\u{e007}";
@@ -64,9 +64,9 @@ impl Browser {
         );
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         stream.write_all(format!("{head}{body}").as_bytes()).unwrap();
-        let response = Response::read(stream);
-        assert_eq!(response.status, 200, "{command}: {}", response.body);
-        response.json()["value"].clone()
+        let (status, body) = read_response(BufReader::new(stream));
+        assert_eq!(status, 200, "{command}: {body}");
+        body["value"].clone()
     }
 
     fn open(&self, url: &str) {
@@ -107,6 +107,24 @@ impl Browser {
         let body = json!({ "cmd": command, "params": parameters });
         self.call("POST", "/goog/cdp/execute", &body);
     }
+}
+
+/// Reads a response of chromedriver, which keeps the connection open.
+fn read_response(mut stream: BufReader<TcpStream>) -> (u16, Value) {
+    let mut line = String::new();
+    stream.read_line(&mut line).unwrap();
+    let status = line.split(' ').nth(1).unwrap().parse().unwrap();
+    let mut length = 0;
+    while !line.trim().is_empty() {
+        line.clear();
+        stream.read_line(&mut line).unwrap();
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).unwrap();
+    (status, serde_json::from_slice(&body).unwrap())
 }
 
 impl Drop for Browser {

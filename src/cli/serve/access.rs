@@ -16,8 +16,8 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use base64::{Engine, alphabet};
 use subtle::ConstantTimeEq;
 use tonic::Status;
 
@@ -25,6 +25,11 @@ use crate::failure::{Failure, Outcome};
 
 /// Paths that need no token.
 const OPEN_PATHS: [&str; 2] = ["/", "/healthz"];
+/// The encoding of `Authorization: Basic`. The client of Flight in Go leaves the padding out.
+const BASIC: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 /// Environment variable of the token.
 pub const TOKEN_VARIABLE: &str = "TADOC_TOKEN";
 
@@ -103,7 +108,7 @@ fn has_token(headers: &HeaderMap, token: &str) -> bool {
     if !scheme.eq_ignore_ascii_case("basic") {
         return false;
     }
-    let Ok(pair) = BASE64_STANDARD.decode(given.trim()) else { return false };
+    let Ok(pair) = BASIC.decode(given.trim()) else { return false };
     let colon = pair.iter().position(|&byte| byte == b':');
     colon.is_some_and(|colon| is_token(&pair[colon + 1..]))
 }
@@ -113,7 +118,8 @@ fn is_this_machine(host: &str) -> bool {
     if host.parse::<SocketAddr>().is_ok() || host.parse::<IpAddr>().is_ok() {
         return true;
     }
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name);
+    let has_port = !host.ends_with(']');
+    let name = host.rsplit_once(':').filter(|_| has_port).map_or(host, |(name, _)| name);
     let name = name.trim_start_matches('[').trim_end_matches(']');
     name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok()
 }
@@ -132,11 +138,14 @@ mod tests {
     #[test]
     fn a_token_is_asked_for() {
         let access = Access::new(Some("s3cret\n".to_owned()), LOCAL.into()).unwrap();
-        let basic = BASE64_STANDARD.encode("anybody:s3cret");
-        for right in ["Bearer s3cret", "bearer  s3cret", &format!("Basic {basic}")] {
+        let basic = BASIC.encode("anybody:s3cret");
+        let unpadded = basic.trim_end_matches('=');
+        assert_ne!(basic, unpadded);
+        let basics = [&basic, unpadded].map(|basic| format!("Basic {basic}"));
+        for right in ["Bearer s3cret", "bearer  s3cret", &basics[0], &basics[1]] {
             assert!(access.allows("/query", &headers(right), None), "{right}");
         }
-        let basic = BASE64_STANDARD.encode("s3cret:");
+        let basic = BASIC.encode("s3cret:");
         for wrong in
             ["s3cret", "Bearer", "Bearer s3cre", "Bearer s3crets", &format!("Basic {basic}")]
         {
@@ -150,7 +159,7 @@ mod tests {
     fn without_a_token_only_this_machine_is_served() {
         let access = Access::new(None, LOCAL.into()).unwrap();
         let none = HeaderMap::new();
-        for host in ["localhost", "LOCALHOST:80", "127.0.0.1:8080", "[::1]:1", "::1"] {
+        for host in ["localhost", "LOCALHOST:80", "127.0.0.1:8080", "[::1]:1", "[::1]", "::1"] {
             assert!(access.allows("/query", &none, Some(host)), "{host}");
         }
         for host in ["evil.example", "evil.example:8080", "localhost.evil.example", ""] {

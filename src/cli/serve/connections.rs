@@ -34,7 +34,7 @@ const START: Duration = Duration::from_secs(10);
 /// Time between two checks that a silent client is there, and for its answer.
 const ALIVE: Duration = Duration::from_secs(30);
 /// Time for the last bytes of a connection that is closed.
-const CLOSING: Duration = Duration::from_secs(1);
+const CLOSING: Duration = Duration::from_millis(100);
 /// Requests at a time on one connection.
 const MAX_REQUESTS: u32 = 32;
 /// Bytes of the headers of a request.

@@ -56,9 +56,9 @@ use crate::{display, interrupt};
 const FLIGHT: &str = "/arrow.flight.protocol.FlightService/{method}";
 /// Threads of connections.
 const CONNECTION_THREADS: usize = 2;
-/// Threads of statements for each core. More than one, so that the system shares the cores among
-/// statements that compute for long.
-const THREADS_PER_CORE: usize = 4;
+/// Threads of statements. Many, so that the system shares the cores among statements that compute for
+/// long without a pause.
+const STATEMENT_THREADS: usize = 64;
 /// Maximum number of threads that load corpora and compute for table functions.
 const MAX_BLOCKING: usize = 2048;
 /// Time that a request has beyond the time of its statement.
@@ -143,7 +143,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let access = Access::new(token(arguments)?, arguments.listen)?;
     let tls = tls(arguments)?;
     let num_cores = available_parallelism().map_or(1, usize::from);
-    let threads = runtime_of(num_cores * THREADS_PER_CORE, MAX_BLOCKING)?;
+    let threads = runtime_of(STATEMENT_THREADS.max(num_cores), MAX_BLOCKING)?;
     let memory_limit = arguments.memory_limit.or_else(usual_memory);
     let session = threads.block_on(open(&arguments.corpora, memory_limit))?;
     let of_statement = arguments.statement_memory.or(memory_limit.map(|limit| limit / 2));

@@ -1,5 +1,6 @@
 //! `tadoc sql`: statements, scripts, or a prompt, in one DataFusion session.
 
+mod cooperative;
 mod heap;
 mod parameters;
 mod print;

@@ -17,6 +17,7 @@ use datafusion::sql::sqlparser::dialect::{Dialect, dialect_from_str};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use datafusion_tadoc::{TadocOptions, check_statement_depth, contain_panics_of, enough_memory};
 
+use super::cooperative::cooperative;
 use super::resident::Statement as LimitedStatement;
 use super::{Session, print};
 use crate::failure::{self, Failure, Outcome};
@@ -181,7 +182,7 @@ impl Session {
             context = context.with_runtime(Arc::new(runtime));
         }
         let context = Arc::new(context);
-        let plan = frame.create_physical_plan().await?;
+        let plan = cooperative(frame.create_physical_plan().await?)?;
         let limited = self.memory.as_ref().map(|pool| pool.statement(enough_memory(&plan)));
         let mut stream = execute_stream(plan, context)?;
         if whole {

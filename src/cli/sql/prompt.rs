@@ -75,6 +75,9 @@ impl Session {
         match words.join(" ").parse::<Command>().map_err(|()| unknown())? {
             Command::Quit => return Ok(Next::Leave),
             Command::Include(Some(path)) => {
+                if let Some(sandbox) = &self.sandbox {
+                    sandbox.check_location(&path)?;
+                }
                 let script = read_script(Path::new(&path))?;
                 self.run_script(&script, false).await?;
             }

@@ -264,6 +264,13 @@ impl ParsedLocation {
     /// session's store.
     pub(crate) fn parse_in(runtime: &RuntimeEnv, location: &str) -> Result<Self> {
         let Some(sandbox) = sandbox_of(runtime) else { return Self::parse(location) };
+        if !location.contains("://") {
+            // Before anything is said about the files there. A name may also look like a glob.
+            let base = split_glob(location).map_or(location, |(base, _)| base);
+            let base = disk_path(if base.is_empty() { "." } else { base });
+            let whole = sandbox.check_disk(&disk_path(location), location);
+            whole.or_else(|_| sandbox.check_disk(&base, location))?;
+        }
         let mut parsed = Self::parse(location)?;
         match parsed.disk.take() {
             Some(path) => sandbox.check_disk(&path, location)?,

@@ -265,7 +265,7 @@ mod tests {
             for file in ["a", "b", "m/a", "m/b"] {
                 let file = folder.join(place).join(file);
                 fs::create_dir_all(file.parent().unwrap()).unwrap();
-                fs::write(file, place).unwrap();
+                fs::write(&file, file.strip_prefix(folder).unwrap().to_str().unwrap()).unwrap();
             }
         }
         for (at, target, is_absolute) in links {
@@ -290,18 +290,20 @@ mod tests {
             roots.allow(&folder.join("in")).unwrap();
             let mut one = Roots::default();
             one.allow(&folder.join("out/m/a")).unwrap();
-            let only = folder.join("out/m/a");
             for path in paths {
                 let path = folder.join(prefix).join(path);
                 let opened = fs::read_to_string(&path);
-                let got = text(&roots, &path);
-                match &opened {
-                    Ok(place) if place == "in" => prop_assert_eq!(got.unwrap(), "in"),
-                    Ok(_) => prop_assert!(Refused::of(&got.unwrap_err()).is_some(), "{:?}", path),
-                    Err(_) => prop_assert!(got.is_err(), "{:?}", path),
+                let (got, only) = (text(&roots, &path), text(&one, &path));
+                // A name such as `a/.` may mean the file `a`, where the system sees no folder.
+                prop_assert!(got.as_ref().map_or(true, |text| text.starts_with("in/")));
+                prop_assert!(only.as_ref().map_or(true, |text| text == "out/m/a"));
+                if let Ok(opened) = opened {
+                    let is_refused = |got: io::Result<String>| {
+                        got.is_err_and(|error| Refused::of(&error).is_some())
+                    };
+                    prop_assert_eq!(is_refused(got), !opened.starts_with("in/"), "{:?}", path);
+                    prop_assert_eq!(is_refused(only), opened != "out/m/a", "{:?}", path);
                 }
-                let is_only = opened.is_ok() && path.canonicalize().unwrap() == only;
-                prop_assert_eq!(text(&one, &path).is_ok(), is_only, "{:?}", path);
             }
         }
     }
@@ -315,7 +317,7 @@ mod tests {
                 while !is_over.load(Ordering::Relaxed) {
                     symlink(other, &link).unwrap();
                     fs::rename(&link, path).unwrap();
-                    fs::write(&file, "in").unwrap();
+                    fs::write(&file, "in/a").unwrap();
                     fs::rename(&file, path).unwrap();
                 }
             });
@@ -333,13 +335,13 @@ mod tests {
         let mut folder = Roots::default();
         folder.allow(&dir.path().join("in")).unwrap();
         let opened = opened_while_swapped(&folder, &path, &dir.path().join("out/a"));
-        assert!(!opened.is_empty() && opened.iter().all(|text| text != "out"));
+        assert!(!opened.is_empty() && opened.iter().all(|text| text == "in/a"));
         // A file is allowed, and not the secret beside it.
         let mut file = Roots::default();
         file.allow(&path).unwrap();
         fs::write(dir.path().join("in/secret"), "secret").unwrap();
         let opened = opened_while_swapped(&file, &path, Path::new("secret"));
-        assert!(!opened.is_empty() && opened.iter().all(|text| text != "secret"));
+        assert!(!opened.is_empty() && opened.iter().all(|text| text == "in/a"));
     }
 
     #[test]

@@ -147,9 +147,8 @@ fn check_statement(sandbox: &Sandbox, statement: &Statement) -> Result<(), Refus
 
 fn check_setting(sandbox: &Sandbox, verb: &str, name: &str) -> Result<(), Refused> {
     let lower = name.to_ascii_lowercase();
-    let is_spelling_of_time_zone = matches!(lower.as_str(), "timezone" | "time.zone");
     let is_harmless = HARMLESS.iter().any(|harmless| lower.starts_with(harmless));
-    match is_harmless || is_spelling_of_time_zone || sandbox.permits(Permission::Set) {
+    match is_harmless || sandbox.permits(Permission::Set) {
         true => Ok(()),
         false => Err(Refused::new(Refusal::Setting, format!("{verb} {name}"))),
     }

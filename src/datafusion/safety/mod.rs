@@ -197,7 +197,7 @@ impl Sandbox {
         statements::check(self, plan)
     }
 
-    /// Checks that `location`, a path or URL without glob, is allowed.
+    /// Checks that `location`, a path or URL, is allowed. A glob in it is taken as a name.
     ///
     /// # Errors
     /// A [`Refused`], or an error for an invalid URL.

@@ -65,7 +65,7 @@ pub(super) fn check(sandbox: &Sandbox, plan: &LogicalPlan) -> Result<()> {
     Ok(())
 }
 
-fn check_node(sandbox: &Sandbox, node: &LogicalPlan) -> Result<(), Refused> {
+fn check_node(sandbox: &Sandbox, node: &LogicalPlan) -> Result<()> {
     match node {
         LogicalPlan::Projection(_)
         | LogicalPlan::Filter(_)
@@ -88,20 +88,23 @@ fn check_node(sandbox: &Sandbox, node: &LogicalPlan) -> Result<(), Refused> {
         | LogicalPlan::RecursiveQuery(_)
         // SQL makes such nodes only through planners of the host program.
         | LogicalPlan::Extension(_) => Ok(()),
-        LogicalPlan::TableScan(scan) => check_function(sandbox, scan.table_name.table()),
-        LogicalPlan::Statement(statement) => check_statement(sandbox, statement),
+        LogicalPlan::TableScan(scan) => Ok(check_function(sandbox, scan.table_name.table())?),
+        LogicalPlan::Statement(statement) => Ok(check_statement(sandbox, statement)?),
         LogicalPlan::Copy(copy) => {
             check_permitted(sandbox, Permission::Copy, "COPY")?;
-            check_options(sandbox, &copy.options)
+            // Writers of DataFusion do not name the cause of a failure.
+            sandbox.check_location(&copy.output_url)?;
+            Ok(check_options(sandbox, &copy.options)?)
         }
         LogicalPlan::Ddl(ddl) => {
             check_permitted(sandbox, Permission::Create, ddl.name())?;
-            match ddl {
-                DdlStatement::CreateExternalTable(table) => check_options(sandbox, &table.options),
-                _ => Ok(()),
+            let DdlStatement::CreateExternalTable(table) = ddl else { return Ok(()) };
+            for location in &table.locations {
+                sandbox.check_location(location)?;
             }
+            Ok(check_options(sandbox, &table.options)?)
         }
-        LogicalPlan::Dml(dml) => Err(Refused::new(Refusal::Write, dml.op.name())),
+        LogicalPlan::Dml(dml) => Err(Refused::new(Refusal::Write, dml.op.name()).into()),
     }
 }
 

@@ -264,7 +264,10 @@ impl ParsedLocation {
     /// session's store.
     pub(crate) fn parse_in(runtime: &RuntimeEnv, location: &str) -> Result<Self> {
         let Some(sandbox) = sandbox_of(runtime) else { return Self::parse(location) };
-        if !location.contains("://") {
+        if location.contains("://") {
+            // A glob in it leads to nothing above.
+            sandbox.check_location(location)?;
+        } else {
             // Before anything is said about the files there. A name may also look like a glob.
             let base = split_glob(location).map_or(location, |(base, _)| base);
             let base = disk_path(if base.is_empty() { "." } else { base });

@@ -79,6 +79,31 @@ async fn a_server_only_reads() {
 }
 
 #[tokio::test]
+async fn a_server_reads_its_corpora_only() {
+    let folder = crate::server::corpora();
+    folder.ok(&["ingest", "notes", "-o", "secret.tadoc"]);
+    folder.write("secret.csv", "a,b\n1,2\n");
+    let server = Server::start_in(folder, &[], &[]);
+    let mut client = server.client().await;
+    for sql in [
+        "SELECT * FROM documents('secret.tadoc')",
+        "SELECT * FROM documents('./notes/../secret.tadoc')",
+        "SELECT * FROM 'secret.csv'",
+        "SELECT * FROM read_text('notes/*')",
+        "SELECT * FROM read_text('/etc/passwd')",
+        "SELECT * FROM documents('http://127.0.0.1:1/x.tadoc')",
+        "SELECT extract_text('secret.tadoc', 0, 0, 5)",
+    ] {
+        let text = refusal(&mut client, sql).await;
+        assert!(!text.contains("power"), "{sql}: {text}");
+    }
+    assert_eq!(rows(&mut client, "SELECT count(*) FROM documents('notes.tadoc')").await, ["41"]);
+    let server = Server::start_in(crate::server::corpora(), &["--allow", "notes/note00.txt"], &[]);
+    let mut client = server.client().await;
+    assert_eq!(rows(&mut client, "SELECT count(*) FROM documents('notes')").await, ["41"]);
+}
+
+#[tokio::test]
 async fn errors_are_those_of_the_command() {
     let server = Server::start(&[]);
     let mut client = server.client().await;

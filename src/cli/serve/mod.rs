@@ -34,6 +34,7 @@ use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::IntoResponse;
 use clap::Args;
+use datafusion_tadoc::safety::Sandbox;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -45,7 +46,7 @@ use self::connections::Connections;
 use self::flight::Flight;
 use self::metrics::Metrics;
 use self::statements::{Limits, Statements};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, remember_environment};
 use crate::location::text_of;
 use crate::output::note;
 use crate::runtime::runtime_of;
@@ -68,13 +69,22 @@ const REQUEST: Duration = Duration::from_secs(30);
 ///
 /// Each CORPUS becomes a table with the name of its file. Clients of Arrow Flight SQL (ADBC, JDBC
 /// and ODBC drivers) connect to grpc://ADDRESS, and a browser shows a page at http://ADDRESS. The
-/// server only reads.
+/// server only reads, and only these corpora.
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Arguments {
     /// Corpora to serve: files, living corpora or URLs; NAME=LOCATION gives a table another name
     #[arg(value_name = "CORPUS", required = true)]
     corpora: Vec<PathBuf>,
+
+    /// Allow statements to read this file or folder too, or everything below this URL (may be given
+    /// several times)
+    #[arg(long, value_name = "LOCATION")]
+    allow: Vec<String>,
+
+    /// Allow URLs whose hosts are not public: loopback, link-local and private addresses
+    #[arg(long)]
+    allow_private: bool,
 
     /// Address and port to listen at; port 0 takes a free one
     #[arg(long, default_value = "127.0.0.1:8815", value_name = "ADDRESS:PORT")]
@@ -145,7 +155,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let num_cores = available_parallelism().map_or(1, usize::from);
     let threads = runtime_of(STATEMENT_THREADS.max(num_cores), MAX_BLOCKING)?;
     let memory_limit = arguments.memory_limit.or_else(usual_memory);
-    let session = threads.block_on(open(&arguments.corpora, memory_limit))?;
+    let session = threads.block_on(open(arguments, memory_limit))?;
     let of_statement = arguments.statement_memory.or(memory_limit.map(|limit| limit / 2));
     let limits = Limits {
         time: arguments.timeout,
@@ -174,19 +184,34 @@ pub fn run(arguments: &Arguments) -> Outcome {
     served
 }
 
-/// Opens a session with a table for each corpus.
-async fn open(corpora: &[PathBuf], memory_limit: Option<u64>) -> Outcome<Session> {
-    let session = Session::for_program(memory_limit, &[]).await?;
-    for corpus in corpora {
-        let (name, location) = named(corpus)?;
+/// Opens a session in safe mode, with a table for each corpus. Statements read these corpora and
+/// what `--allow` names, and nothing else.
+async fn open(arguments: &Arguments, memory_limit: Option<u64>) -> Outcome<Session> {
+    let corpora = arguments.corpora.iter().map(|corpus| named(corpus));
+    let corpora = corpora.collect::<Outcome<Vec<_>>>()?;
+    let mut sandbox = Sandbox::default();
+    for (_, location) in &corpora {
+        let allowed = sandbox.allow(root_of(location));
+        sandbox = allowed.map_err(|error| Failure::from(error).within(location))?;
+    }
+    for location in &arguments.allow {
+        sandbox = sandbox.allow(location)?;
+    }
+    if arguments.allow_private {
+        sandbox = sandbox.allow_private();
+    }
+    remember_environment();
+    let session = Session::for_strangers(memory_limit, sandbox).await?;
+    for (name, location) in corpora {
         let quoted = |text: &str, quote: &str| text.replace(quote, &quote.repeat(2));
         let create = format!(
             "CREATE EXTERNAL TABLE \"{}\" STORED AS TADOC LOCATION '{}'",
             quoted(&name, "\""),
             quoted(&location, "'")
         );
-        let opened = session.run_script(&create, false).await;
-        opened.map_err(|failure| failure.within(&location))?;
+        // The sandbox refuses it in statements of clients.
+        let opened = session.context().sql(&create).await;
+        opened.map_err(|error| Failure::from(error).within(&location))?;
     }
     Ok(session)
 }
@@ -207,6 +232,17 @@ fn named(corpus: &Path) -> Outcome<(String, String)> {
     match name.is_empty() || name.contains(['*', '?']) {
         true => Err(Failure::usage(format!("{text} gives no name for a table: write NAME={text}"))),
         false => Ok((name.to_owned(), text.into_owned())),
+    }
+}
+
+/// Returns the part of a location before its first wildcard, up to a slash.
+fn root_of(location: &str) -> &str {
+    match location.find(['*', '?', '[']) {
+        Some(wildcard) => match location[..wildcard].rfind('/') {
+            Some(slash) => &location[..=slash],
+            None => ".",
+        },
+        None => location,
     }
 }
 
@@ -283,6 +319,14 @@ mod tests {
             assert_eq!(named(corpus).as_deref(), Some(name), "{corpus}");
         }
         assert_eq!(named("a/*.tadoc"), None);
+        for (location, root) in [
+            ("a/b.tadoc", "a/b.tadoc"),
+            ("a/b/*.tadoc", "a/b/"),
+            ("*.tadoc", "."),
+            ("s3://b/x?/", "s3://b/"),
+        ] {
+            assert_eq!(root_of(location), root);
+        }
         assert_eq!(named("/"), None);
     }
 }

@@ -12,6 +12,7 @@
 use axum::http::StatusCode;
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
+use datafusion_tadoc::safety::Refused;
 use tonic::{Code, Status};
 
 use crate::failure::Failure;
@@ -105,6 +106,9 @@ impl From<Refusal> for Status {
 }
 
 fn kind_of(error: &DataFusionError) -> Kind {
+    if Refused::of(error).is_some() {
+        return Kind::Forbidden;
+    }
     match error.find_root() {
         DataFusionError::ResourcesExhausted(_) => Kind::Exhausted,
         DataFusionError::SQL(..)

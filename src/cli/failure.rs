@@ -11,6 +11,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
+use datafusion_tadoc::safety::Refused;
 use datafusion_tadoc::{Secrets, way_out};
 
 use crate::display;
@@ -148,6 +149,11 @@ pub fn remember_secrets(sql: &str) {
     SECRETS.lock().unwrap_or_else(PoisonError::into_inner).remember(sql);
 }
 
+/// Remembers the secrets in the environment of the process.
+pub fn remember_environment() {
+    SECRETS.lock().unwrap_or_else(PoisonError::into_inner).remember_environment();
+}
+
 /// Masks the secrets in `text`.
 pub fn masked(text: &str) -> String {
     SECRETS.lock().unwrap_or_else(PoisonError::into_inner).mask(text)
@@ -165,6 +171,9 @@ fn query_error(error: &DataFusionError) -> String {
 }
 
 fn cause_of_query(error: &DataFusionError) -> String {
+    if let Some(refused) = Refused::of(error) {
+        return refused.to_string();
+    }
     match error {
         DataFusionError::SQL(error, _) => match error.as_ref() {
             ParserError::ParserError(text) | ParserError::TokenizerError(text) => {

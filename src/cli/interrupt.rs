@@ -1,4 +1,4 @@
-//! Handling of Ctrl-C and SIGTERM, in one of three ways per process.
+//! Handling of Ctrl-C and SIGTERM, in one of four ways per process.
 //!
 //! [`protect`]: while an output file is being written, the handler removes the unfinished file and
 //! exits with 130. The builder may compute for seconds without a chance to stop, so the handler's
@@ -7,6 +7,8 @@
 //!
 //! [`ask_first`]: work that can be undone, and that often checks [`is_asked`], ends itself and
 //! cleans up. After two seconds the process ends in any case.
+//!
+//! [`ask_twice`]: a server finishes the statements that run. A second signal ends the process.
 //!
 //! [`watch`]: queries are told to stop, and each writer cleans up its own output. Queries that have
 //! not stopped after a second are abandoned, and the process ends. The signal future of tokio does
@@ -63,6 +65,20 @@ pub fn watch() -> Arc<Notify> {
         woken.notify_one();
         sleep(2 * GRACE);
         exit();
+    });
+    interrupted
+}
+
+/// Installs a handler that wakes the returned value at the first signal, and ends the process at the
+/// second. The work between them may take its time.
+pub fn ask_twice() -> Arc<Notify> {
+    let interrupted = Arc::new(Notify::new());
+    let woken = interrupted.clone();
+    install(move || {
+        if ASKED.swap(true, Ordering::Relaxed) {
+            exit();
+        }
+        woken.notify_one();
     });
     interrupted
 }

@@ -3,6 +3,7 @@
 //! ```text
 //! ingest    files, folders, globs, URLs, standard input ──▶ corpus.tadoc
 //! sql       statements, scripts or a prompt; every tadoc table function is registered
+//! serve     a server for SQL clients (Flight SQL) and browsers
 //! info      contents of a corpus (reads the footer only)
 //! verify    checks every stored byte
 //! cat       exact bytes of documents
@@ -51,6 +52,7 @@ mod plot;
 mod progress;
 mod resolver;
 mod runtime;
+mod serve;
 mod sql;
 mod verify;
 
@@ -64,7 +66,7 @@ use clap::{Parser, Subcommand};
 pub use crate::display::parse_size;
 pub use crate::failure::{Failure, Outcome, remember_secrets};
 pub use crate::runtime::runtime;
-pub use crate::sql::{Rows, Session, Statements};
+pub use crate::sql::{Parameters, Rows, Session, Statements};
 
 /// SQL on compressed text.
 ///
@@ -82,6 +84,7 @@ struct Arguments {
 enum Command {
     Ingest(ingest::Arguments),
     Sql(sql::Arguments),
+    Serve(serve::Arguments),
     Info(info::Arguments),
     Verify(verify::Arguments),
     Edit(edit::Arguments),
@@ -103,6 +106,7 @@ Examples:
   tadoc sql -c \"SELECT * FROM word_count('notes.tadoc') ORDER BY count DESC LIMIT 10\"
   tadoc cat notes.tadoc todo/monday.md        the exact bytes of one document
   tadoc grep -i 'power (loss|fail)' notes.tadoc   lines that match a regular expression
+  tadoc serve notes.tadoc                     for SQL clients (Flight SQL) and browsers
   tadoc ingest notes/ -o living/ --append     a living corpus: documents are added and edited
   tadoc edit living/ --append 7 'one more line'
 
@@ -145,6 +149,7 @@ fn dispatch(command: Command) -> Outcome {
     match command {
         Command::Ingest(arguments) => ingest::run(&arguments),
         Command::Sql(arguments) => sql::run(arguments),
+        Command::Serve(arguments) => serve::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Edit(arguments) => edit::run(&arguments),

@@ -34,6 +34,7 @@
 //! | `errors` | conversion of the core's errors, masking of secrets, containment of panics |
 //! | [`throughput`] | the model of how fast text arrives, and rates of machines |
 //! | `options` | the settings under `SET tadoc.` |
+//! | [`safety`] | safe mode: the one door to storage, and the statements that are allowed |
 //! | `source` | locations, files, footers, and the cache of loaded corpora |
 //! | `store` | living corpora: versions, and statements that change them |
 //! | `placement` | the choice between cores and a device for a task |
@@ -56,6 +57,7 @@ mod placement;
 mod planner;
 mod portions;
 pub mod recipes;
+pub mod safety;
 mod scan;
 mod session;
 mod source;

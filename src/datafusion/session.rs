@@ -15,6 +15,7 @@ use crate::options::TadocOptions;
 use crate::parquet_files::{NameParquetFiles, wrap_parquet_format};
 use crate::placement::{DeviceSession, SpreadRows};
 use crate::planner::{MisspelledFunctions, TadocRelationPlanner};
+use crate::safety::{SafeStatements, sandbox_of};
 use crate::scan::BatchRows;
 use crate::source::CorpusCache;
 use crate::store::{CorpusOpener, LivingCatalogs, LivingStatements};
@@ -69,6 +70,7 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
             functions.insert(name.to_string(), Arc::new(function));
         }
         let runtime = Arc::clone(self.runtime_env().get_or_insert_default());
+        let sandbox = sandbox_of(&runtime);
         let catalogs = self.catalog_list();
         let catalogs = catalogs.get_or_insert_with(|| Arc::<MemoryCatalogProviderList>::default());
         let home = Home {
@@ -102,7 +104,10 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         let planners = self.relation_planners().get_or_insert_default();
         planners.insert(0, Arc::new(TadocRelationPlanner));
         planners.push(Arc::new(MisspelledFunctions));
-        self.analyzer_rules().get_or_insert_default().push(Arc::new(LivingStatements));
+        let analyzers = self.analyzer_rules().get_or_insert_default();
+        // Before the rule that makes nodes of its own of statements.
+        analyzers.extend(sandbox.map(|sandbox| Arc::new(SafeStatements(sandbox)) as _));
+        analyzers.push(Arc::new(LivingStatements));
         let rules = self.physical_optimizer_rules().get_or_insert_default();
         rules.push(Arc::new(SpreadRows));
         rules.push(Arc::new(BatchRows));

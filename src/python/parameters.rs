@@ -1,20 +1,11 @@
-//! Parameters of statements: Python values become literals in the parsed statement.
-//!
-//! ```text
-//! SELECT * FROM kwic($1, :query) ─parse─▶ kwic(Placeholder, Placeholder) ─replace─▶ kwic('a', 'b')
-//! ```
-//!
-//! Values never become part of the text, so no value can change a statement. DataFusion plans table
-//! functions from literals, so parameters have to be literals before planning.
+//! Python values as the parameters of statements, which are literals of SQL.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
+use std::collections::BTreeMap;
 
-use datafusion::sql::parser::{CopyToSource, Statement};
 use datafusion::sql::sqlparser::ast::{
     Array, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgumentList, FunctionArguments, Ident, ObjectName, TimezoneInfo, TypedString,
-    UnaryOperator, Value, VisitMut, visit_expressions_mut,
+    UnaryOperator, Value,
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -22,113 +13,27 @@ use pyo3::types::{
     PyBool, PyBytes, PyDate, PyDateTime, PyDict, PyFloat, PyInt, PyList, PyString, PyTime, PyTuple,
     PyTzInfoAccess,
 };
-use tadoc_cli::{Failure, Outcome};
+use tadoc_cli::Parameters;
 
-/// The literals of the parameters of statements, by name: `1` for `$1`, `word` for `$word`.
-#[derive(Default)]
-pub struct Parameters {
-    literals: BTreeMap<String, Expr>,
-    used: BTreeSet<String>,
-    /// Number of `?` that were replaced.
-    num_anonymous: usize,
-}
-
-impl Parameters {
-    /// Reads a list, a tuple or a dictionary of values.
-    ///
-    /// # Errors
-    /// A value has no literal in SQL.
-    pub fn from_python(values: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let mut literals = BTreeMap::new();
-        let Some(values) = values else { return Ok(Self::default()) };
-        if let Ok(named) = values.cast::<PyDict>() {
-            for (name, value) in named {
-                literals.insert(name.extract()?, literal(&value)?);
-            }
-        } else if values.is_instance_of::<PyList>() || values.is_instance_of::<PyTuple>() {
-            for (at, value) in values.try_iter()?.enumerate() {
-                literals.insert((at + 1).to_string(), literal(&value?)?);
-            }
-        } else {
-            return Err(PyTypeError::new_err("parameters are a list, a tuple or a dictionary"));
+/// Reads a list, a tuple or a dictionary of values.
+///
+/// # Errors
+/// A value has no literal in SQL.
+pub fn parameters_of(values: Option<&Bound<'_, PyAny>>) -> PyResult<Parameters> {
+    let mut literals = BTreeMap::new();
+    let Some(values) = values else { return Ok(Parameters::default()) };
+    if let Ok(named) = values.cast::<PyDict>() {
+        for (name, value) in named {
+            literals.insert(name.extract()?, literal(&value)?);
         }
-        Ok(Self { literals, ..Self::default() })
-    }
-
-    /// Replaces the placeholders of `statement`.
-    ///
-    /// # Errors
-    /// A placeholder has no value.
-    pub fn replace(&mut self, statement: &mut Statement) -> Outcome {
-        match statement {
-            Statement::Statement(statement) => self.replace_in(statement.as_mut()),
-            Statement::Explain(explain) => self.replace(&mut explain.statement),
-            Statement::CopyTo(copy) => match &mut copy.source {
-                CopyToSource::Query(query) => self.replace_in(query.as_mut()),
-                CopyToSource::Relation(_) => Ok(()),
-            },
-            Statement::CreateExternalTable(_) | Statement::Reset(_) => Ok(()),
+    } else if values.is_instance_of::<PyList>() || values.is_instance_of::<PyTuple>() {
+        for (at, value) in values.try_iter()?.enumerate() {
+            literals.insert((at + 1).to_string(), literal(&value?)?);
         }
+    } else {
+        return Err(PyTypeError::new_err("parameters are a list, a tuple or a dictionary"));
     }
-
-    /// Checks that all values were used.
-    ///
-    /// # Errors
-    /// A value belongs to no placeholder.
-    pub fn finish(self) -> Outcome {
-        match self.literals.keys().find(|name| !self.used.contains(*name)) {
-            None => Ok(()),
-            Some(name) => Err(Failure::new(format!(
-                "the statement has no parameter ${name}; it uses: {}",
-                listed(&self.used)
-            ))),
-        }
-    }
-
-    fn replace_in(&mut self, node: &mut impl VisitMut) -> Outcome {
-        let replaced = visit_expressions_mut(node, |expression| {
-            let Expr::Value(value) = &*expression else { return ControlFlow::Continue(()) };
-            let Value::Placeholder(placeholder) = &value.value else {
-                return ControlFlow::Continue(());
-            };
-            match self.literal_of(placeholder) {
-                Ok(literal) => *expression = literal,
-                Err(failure) => return ControlFlow::Break(failure),
-            }
-            ControlFlow::Continue(())
-        });
-        match replaced {
-            ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(failure) => Err(failure),
-        }
-    }
-
-    fn literal_of(&mut self, placeholder: &str) -> Outcome<Expr> {
-        let name = match placeholder {
-            "?" => {
-                self.num_anonymous += 1;
-                self.num_anonymous.to_string()
-            }
-            _ => placeholder.trim_start_matches(['$', ':', '@']).to_owned(),
-        };
-        let found = self.literals.get(&name).cloned();
-        let literal = found.ok_or_else(|| {
-            let given = self.literals.keys().cloned().collect();
-            Failure::new(format!(
-                "no value for the parameter {placeholder}; given: {}",
-                listed(&given)
-            ))
-        })?;
-        self.used.insert(name);
-        Ok(literal)
-    }
-}
-
-fn listed(names: &BTreeSet<String>) -> String {
-    match names.is_empty() {
-        true => "none".to_owned(),
-        false => names.iter().map(|name| format!("${name}")).collect::<Vec<_>>().join(", "),
-    }
+    Ok(Parameters::new(literals))
 }
 
 /// Returns the literal of a Python value.

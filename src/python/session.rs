@@ -6,13 +6,13 @@ use datafusion::datasource::MemTable;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as Parsed;
 use pyo3::prelude::*;
-use tadoc_cli::{Failure, Outcome, Statements, remember_secrets};
+use tadoc_cli::{Failure, Outcome, Parameters, Statements, remember_secrets};
 
 use crate::capsules::reader_of;
 use crate::error_of;
 use crate::feed::Feed;
 use crate::gathered::{Gathered, gather};
-use crate::parameters::Parameters;
+use crate::parameters::parameters_of;
 use crate::statement::Statement;
 use crate::waiting::{Task, wait};
 
@@ -44,7 +44,7 @@ impl Session {
         sql: String,
         parameters: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Statement> {
-        let parameters = Parameters::from_python(parameters)?;
+        let parameters = parameters_of(parameters)?;
         let session = Arc::clone(&self.session);
         wait(py, async move { prepare(session, &sql, parameters).await })
     }

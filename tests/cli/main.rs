@@ -10,7 +10,7 @@
 //! - Other commands: `sql`, `reading`, `grep`, `plot`, `memory` (statements with a memory limit), `deep`
 //!   (statements that are long chains).
 //! - Output: `failures` (exit statuses, pinned error texts, files left behind), `pipes` (readers
-//!   that leave), `secrets` (values that no output may show).
+//!   that leave), `secrets` (values that no output may show), `safe` (attempts to leave the sandbox).
 //! - Helpers: `harness`, `server`.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -36,6 +36,8 @@ mod plot;
 mod reading;
 mod remote;
 mod rows;
+#[cfg(unix)]
+mod safe;
 mod secrets;
 mod server;
 mod sql;

@@ -1,7 +1,7 @@
 //! Tests of SQL over corpora and GSST tables.
 //!
 //! `slt` runs the files below `sql/` and the SQL of documents. `session` tests properties that such
-//! files cannot express. `living_sql` and `living_dml` test living corpora, `gsst_sql` tests
+//! files cannot express. `safety` tests sandboxes. `living_sql` and `living_dml` test living corpora, `gsst_sql` tests
 //! columns of strings, and `corpora_oracle` tests every task on real text. `fixtures` has their
 //! inputs.
 
@@ -12,5 +12,6 @@ mod fixtures;
 mod gsst_sql;
 mod living_dml;
 mod living_sql;
+mod safety;
 mod session;
 mod slt;

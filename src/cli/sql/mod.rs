@@ -1,10 +1,13 @@
 //! `tadoc sql`: statements, scripts, or a prompt, in one DataFusion session.
 
+mod cooperative;
 mod heap;
+mod parameters;
 mod print;
 mod prompt;
 mod remote;
 mod resident;
+mod safe;
 mod script;
 
 use std::fs;
@@ -22,12 +25,15 @@ use datafusion_cli::object_storage::instrumented::InstrumentedObjectStoreRegistr
 use datafusion_cli::print_format::PrintFormat;
 use datafusion_cli::print_options::{MaxRows, PrintOptions};
 use datafusion_tadoc::DeviceSession;
+use datafusion_tadoc::safety::Sandbox;
 
 use crate::failure::{Failure, Outcome};
 use crate::output::note;
 use crate::runtime::runtime;
 use crate::{display, interrupt, leave};
 
+pub use self::parameters::{Parameters, parameter_names};
+pub use self::safe::SafeArguments;
 pub use self::script::{Rows, Statements};
 
 use self::resident::ResidentPool;
@@ -64,6 +70,9 @@ pub struct Arguments {
     /// Write only rows: no row counts, no times, no banner
     #[arg(short, long)]
     quiet: bool,
+
+    #[command(flatten)]
+    safe: SafeArguments,
 }
 
 /// An output format, under its name in datafusion-cli. Some places of datafusion-cli call ndjson
@@ -99,6 +108,7 @@ Examples:
   tadoc sql -c \"SELECT path, byte_offset FROM search('notes.tadoc', '\\\"to do\\\"')\"
   tadoc sql -c \"CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION 'notes.tadoc'\" \\
             -c \"SELECT path FROM d WHERE text LIKE '%deadline%'\"
+  tadoc sql --safe --allow corpora/ -f of-a-stranger.sql
   tadoc sql -f report.sql --format csv > report.csv
 
 Rows go to standard output; row counts, times and errors go to standard error. The first statement
@@ -202,6 +212,8 @@ pub struct Session {
     options: PrintOptions,
     /// Memory pool, if memory is limited.
     memory: Option<Arc<ResidentPool>>,
+    /// Places and statements that are allowed, in safe mode.
+    sandbox: Option<Sandbox>,
 }
 
 impl Session {
@@ -213,12 +225,12 @@ impl Session {
             color: false,
             instrumented_registry: Arc::new(InstrumentedObjectStoreRegistry::new()),
         };
-        Self::with_options(options, arguments.memory_limit)
+        Self::with_options(options, arguments.memory_limit, arguments.safe.sandbox()?)
     }
 
     /// Creates a session that prints whole tables.
     pub fn for_tables() -> Outcome<Self> {
-        Self::with_options(whole_tables(), None)
+        Self::with_options(whole_tables(), None, None)
     }
 
     /// Creates a session that a program asks, with at most `memory_limit` bytes of memory for the
@@ -230,7 +242,7 @@ impl Session {
         memory_limit: Option<u64>,
         settings: &[(String, String)],
     ) -> Outcome<Self> {
-        let session = Self::with_options(whole_tables(), memory_limit)?;
+        let session = Self::with_options(whole_tables(), memory_limit, None)?;
         session.prepare().await?;
         let state = session.context.state_ref();
         let mut state = state.write();
@@ -240,12 +252,27 @@ impl Session {
         Ok(session)
     }
 
+    /// Creates a session of statements that are not trusted, with at most `memory_limit` bytes of
+    /// memory for the process.
+    ///
+    /// # Errors
+    /// The environment has settings that are not valid.
+    pub async fn for_strangers(memory_limit: Option<u64>, sandbox: Sandbox) -> Outcome<Self> {
+        let session = Self::with_options(whole_tables(), memory_limit, Some(sandbox))?;
+        session.prepare().await?;
+        Ok(session)
+    }
+
     /// Returns DataFusion's session.
     pub fn context(&self) -> &SessionContext {
         &self.context
     }
 
-    fn with_options(options: PrintOptions, memory_limit: Option<u64>) -> Outcome<Self> {
+    fn with_options(
+        options: PrintOptions,
+        memory_limit: Option<u64>,
+        sandbox: Option<Sandbox>,
+    ) -> Outcome<Self> {
         let mut config = ConfigOptions::from_env()?;
         if std::env::var_os("DATAFUSION_EXPLAIN_FORMAT").is_none() {
             config.explain.format = ExplainFormat::Indent;
@@ -255,6 +282,9 @@ impl Session {
         }
         let mut runtime = RuntimeEnvBuilder::new()
             .with_object_store_registry(options.instrumented_registry.clone());
+        if let Some(sandbox) = &sandbox {
+            runtime = sandbox.guard(runtime);
+        }
         let mut memory = None;
         if let Some(limit) = memory_limit {
             heap::keep_little();
@@ -265,17 +295,20 @@ impl Session {
         }
         let config = SessionConfig::from(config).with_information_schema(true);
         let context = SessionContext::new_with_config_rt(config, runtime.build_arc()?);
-        Ok(Self { context: context.enable_url_table(), options, memory })
+        Ok(Self { context: context.enable_url_table(), options, memory, sandbox })
     }
 
     /// Registers catalogs and table functions.
     pub async fn prepare(&self) -> Outcome {
         let context = &self.context;
         context.refresh_catalogs().await?;
-        context.register_catalog_list(Arc::new(DynamicObjectStoreCatalog::new(
-            context.state().catalog_list().clone(),
-            context.state_weak_ref(),
-        )));
+        // The stores that it makes connect to any host.
+        if self.sandbox.is_none() {
+            context.register_catalog_list(Arc::new(DynamicObjectStoreCatalog::new(
+                context.state().catalog_list().clone(),
+                context.state_weak_ref(),
+            )));
+        }
         datafusion_tadoc::register_all(context)?;
         leave::remember(self.devices());
         Ok(())

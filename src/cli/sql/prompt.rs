@@ -70,11 +70,18 @@ impl Session {
             self.run_script(line, false).await?;
             return Ok(Next::Ask);
         };
+        if self.sandbox.is_some() && command.contains(';') {
+            // Commands of datafusion-cli run statements that contain their words.
+            return Err(Failure::new("commands have no semicolon in safe mode"));
+        }
         let words: Vec<&str> = command.split_whitespace().collect();
         let unknown = || Failure::new(format!("there is no command \\{command}; \\? lists them"));
         match words.join(" ").parse::<Command>().map_err(|()| unknown())? {
             Command::Quit => return Ok(Next::Leave),
             Command::Include(Some(path)) => {
+                if let Some(sandbox) = &self.sandbox {
+                    sandbox.check_location(&path)?;
+                }
                 let script = read_script(Path::new(&path))?;
                 self.run_script(&script, false).await?;
             }

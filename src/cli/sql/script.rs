@@ -8,6 +8,8 @@ use std::time::Instant;
 
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::MemoryPool;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execute_stream;
 use datafusion::sql::parser::{DFParser, DFParserBuilder, Statement};
@@ -15,6 +17,7 @@ use datafusion::sql::sqlparser::dialect::{Dialect, dialect_from_str};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use datafusion_tadoc::{TadocOptions, check_statement_depth, contain_panics_of, enough_memory};
 
+use super::cooperative::cooperative;
 use super::resident::Statement as LimitedStatement;
 use super::{Session, print};
 use crate::failure::{self, Failure, Outcome};
@@ -108,6 +111,22 @@ impl Session {
         TadocOptions::from_config(self.context.state().config_options()).max_statement_depth
     }
 
+    /// Parses `sql`, which is one statement of one of many users: its secrets are not remembered, as
+    /// they would be masked in the messages of others.
+    ///
+    /// # Errors
+    /// It is no statement or several, or it is too deep.
+    pub fn parse_one(&self, sql: &str) -> Outcome<Statement> {
+        let dialect = self.dialect()?;
+        let mut statements = Statements::new(sql, dialect.as_ref())?;
+        let statement = statements.next(self.max_depth())?;
+        let statement = statement.ok_or_else(|| Failure::usage("there is no statement"))?;
+        match statements.is_at_end() {
+            true => Ok(statement),
+            false => Err(Failure::usage("expected one statement, got several; send one by one")),
+        }
+    }
+
     /// Returns the SQL dialect of scripts.
     ///
     /// # Errors
@@ -142,10 +161,28 @@ impl Session {
     /// # Errors
     /// The statement cannot be planned for execution, or its DDL fails.
     pub async fn start(&self, plan: LogicalPlan) -> Result<Rows> {
+        self.start_in(plan, None).await
+    }
+
+    /// Starts the statement of `plan` as [`Session::start`] does. Its operators take their memory
+    /// from `pool` instead of that of the session.
+    ///
+    /// # Errors
+    /// As [`Session::start`].
+    pub async fn start_in(
+        &self,
+        plan: LogicalPlan,
+        pool: Option<Arc<dyn MemoryPool>>,
+    ) -> Result<Rows> {
         let whole = print::is_shown_whole(&plan);
         let frame = self.execute(plan).await?;
-        let context = Arc::new(frame.task_ctx());
-        let plan = frame.create_physical_plan().await?;
+        let mut context = frame.task_ctx();
+        if let Some(memory_pool) = pool {
+            let runtime = RuntimeEnv { memory_pool, ..context.runtime_env().as_ref().clone() };
+            context = context.with_runtime(Arc::new(runtime));
+        }
+        let context = Arc::new(context);
+        let plan = cooperative(frame.create_physical_plan().await?)?;
         let limited = self.memory.as_ref().map(|pool| pool.statement(enough_memory(&plan)));
         let mut stream = execute_stream(plan, context)?;
         if whole {
@@ -167,6 +204,9 @@ impl Session {
         self.devices().expect_last_statement();
         let sql = last.to_string();
         let plan = self.context.state().statement_to_plan(last).await?;
+        if let Some(sandbox) = &self.sandbox {
+            sandbox.check(&plan)?;
+        }
         let frame = self.context.execute_logical_plan(plan).await?;
         Ok((frame.execute_stream().await?, sql))
     }

@@ -105,6 +105,14 @@ impl Secrets {
         }
     }
 
+    /// Remembers the values of environment variables with secret names, such as
+    /// `AWS_SECRET_ACCESS_KEY`.
+    pub fn remember_environment(&mut self) {
+        for (name, value) in std::env::vars() {
+            self.remember(&format!("'{name}' '{}'", value.replace('\'', "''")));
+        }
+    }
+
     /// Returns [`mask_secrets`] of `text`, with all remembered values masked too.
     pub fn mask(&self, text: &str) -> String {
         // Descending byte order, so that a value is replaced before its own prefixes.

@@ -18,7 +18,7 @@ use std::fmt;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::path::{Path as DiskPath, PathBuf};
-use std::time::UNIX_EPOCH;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
 use futures::StreamExt;
@@ -157,16 +157,19 @@ impl Listing {
 }
 
 fn local_file(relative: String, path: PathBuf, metadata: &Metadata) -> FoundFile {
-    let meta = meta_of(&path, metadata);
+    let meta = meta_from(&path, metadata);
     let is_known = metadata.is_file() && metadata.len() > 0 && is_addressed(&path);
     FoundFile { relative, meta, on_disk: (!is_known).then_some(DiskFile { path }) }
 }
 
-/// Builds the metadata as the session's store does, so that a file has the same version either way.
-fn meta_of(path: &DiskPath, metadata: &Metadata) -> ObjectMeta {
+fn meta_from(path: &DiskPath, metadata: &Metadata) -> ObjectMeta {
     let modified = metadata.modified().unwrap_or(UNIX_EPOCH);
+    meta_of(path, file_number(metadata), modified, metadata.len())
+}
+
+/// Builds the metadata as the session's store does, so that a file has the same version either way.
+pub(crate) fn meta_of(path: &DiskPath, number: u64, modified: SystemTime, size: u64) -> ObjectMeta {
     let micros = modified.duration_since(UNIX_EPOCH).unwrap_or_default().as_micros();
-    let (number, size) = (file_number(metadata), metadata.len());
     ObjectMeta {
         location: store_path(path),
         last_modified: modified.into(),
@@ -219,7 +222,7 @@ impl DiskFile {
     fn open(&self, options: &GetOptions) -> io::Result<GetResult> {
         let mut file = File::open(&self.path)?;
         let metadata = file.metadata()?;
-        let mut meta = meta_of(&self.path, &metadata);
+        let mut meta = meta_from(&self.path, &metadata);
         let mut payload = None;
         if meta.size == 0 {
             let mut bytes = Vec::new();

@@ -32,6 +32,7 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use url::Url;
 
 use crate::errors::mask_secrets;
+use crate::safety::{Refused, check_read_text, sandbox_of};
 use crate::source::local_files::{self, DiskFile, FoundFile, disk_path, store_path};
 
 /// Extension of corpus files, including the dot.
@@ -93,7 +94,10 @@ pub(crate) async fn resolve_files(
     location: &str,
     wanted: Wanted,
 ) -> Result<Vec<SourceFile>> {
-    let parsed = ParsedLocation::parse(location)?;
+    let parsed = ParsedLocation::parse_in(runtime, location)?;
+    if wanted == Wanted::Files {
+        check_read_text(runtime)?;
+    }
     let location = &*mask_secrets(location);
     let (mut found, is_file) = match &parsed.disk {
         Some(path) => found_on_disk(path, parsed.glob.is_none()).await.map_err(|error| {
@@ -134,6 +138,17 @@ pub(crate) async fn resolve_files(
     Ok(files)
 }
 
+/// Checks that a guarded session may read at `location`.
+///
+/// # Errors
+/// A refusal; a plan error if `location` is not a location.
+pub(crate) fn check_location(runtime: &RuntimeEnv, location: &str) -> Result<()> {
+    match sandbox_of(runtime) {
+        Some(_) => ParsedLocation::parse_in(runtime, location).map(drop),
+        None => Ok(()),
+    }
+}
+
 /// Returns the file at `path` and true, or the files below it and false.
 async fn found_on_disk(
     path: &std::path::Path,
@@ -152,8 +167,12 @@ async fn found_in_store(
     location: &str,
 ) -> Result<(Vec<FoundFile>, bool)> {
     let store = object_store(runtime, &parsed.url)?;
-    let explain = |error: object_store::Error| {
-        plan_datafusion_err!("{location}: cannot look it up in {}: {error}", parsed.store_name())
+    let explain = |error: object_store::Error| match Refused::of(&error) {
+        Some(refused) => refused.clone().into(),
+        None => {
+            let store = parsed.store_name();
+            plan_datafusion_err!("{location}: cannot look it up in {store}: {error}")
+        }
     };
     let file = |meta: ObjectMeta| {
         let relative = parsed.relative(&meta.location).to_string();
@@ -169,19 +188,22 @@ async fn found_in_store(
     let prefix = Some(&parsed.path).filter(|path| !path.as_ref().is_empty());
     let listed = store.list(prefix).try_collect().await;
     let found: Vec<ObjectMeta> = listed.map_err(|error| match parsed.is_on_web() {
-        true => plan_datafusion_err!(
+        true if Refused::of(&error).is_none() => plan_datafusion_err!(
             "{location}: the server has no such file, and lists no folders ({error}); name a file \
              that is there"
         ),
-        false => explain(error),
+        _ => explain(error),
     })?;
     Ok((found.into_iter().map(file).collect(), false))
 }
 
-/// Returns the store behind `url`. Creates and registers it if the session does not know it.
+/// Returns the store behind `url`. Creates and registers it if the session does not know it. The
+/// registry of a guarded session makes its stores itself.
 pub(crate) fn object_store(runtime: &RuntimeEnv, url: &Url) -> Result<Arc<dyn ObjectStore>> {
-    if let Ok(store) = runtime.object_store_registry.get_store(url) {
-        return Ok(store);
+    match runtime.object_store_registry.get_store(url) {
+        Ok(store) => return Ok(store),
+        Err(error) if sandbox_of(runtime).is_some() => return Err(error),
+        Err(_) => {}
     }
     // Configuration keys of the stores are environment variables in lower case; others are ignored.
     let environment = std::env::vars().map(|(key, value)| (key.to_ascii_lowercase(), value));
@@ -238,7 +260,29 @@ pub(crate) struct ParsedLocation {
 }
 
 impl ParsedLocation {
-    pub(crate) fn parse(location: &str) -> Result<Self> {
+    /// Parses `location`. In a guarded session it is checked, and local files are those of the
+    /// session's store.
+    pub(crate) fn parse_in(runtime: &RuntimeEnv, location: &str) -> Result<Self> {
+        let Some(sandbox) = sandbox_of(runtime) else { return Self::parse(location) };
+        if location.contains("://") {
+            // A glob in it leads to nothing above.
+            sandbox.check_location(location)?;
+        } else {
+            // Before anything is said about the files there. A name may also look like a glob.
+            let base = split_glob(location).map_or(location, |(base, _)| base);
+            let base = disk_path(if base.is_empty() { "." } else { base });
+            let whole = sandbox.check_disk(&disk_path(location), location);
+            whole.or_else(|_| sandbox.check_disk(&base, location))?;
+        }
+        let mut parsed = Self::parse(location)?;
+        match parsed.disk.take() {
+            Some(path) => sandbox.check_disk(&path, location)?,
+            None => sandbox.check_url(&parsed.url)?,
+        }
+        Ok(parsed)
+    }
+
+    fn parse(location: &str) -> Result<Self> {
         let is_url = location.contains("://");
         let is_literal = !is_url && disk_path(location).exists();
         let split = if is_literal { None } else { split_glob(location) };

@@ -75,7 +75,7 @@ impl Resolver {
     /// # Errors
     /// A plan error that lists what was tried if nothing is there; errors of the store.
     pub async fn corpora(&self, location: &str) -> Result<Found> {
-        if let Some(living) = LivingLocation::from_folder_or_prefix(location)?
+        if let Some(living) = LivingLocation::from_folder_or_prefix(&self.runtime, location)?
             && let Some(store) = living.open(&self.runtime).await?
         {
             return Ok(Found::Living(store));
@@ -106,7 +106,7 @@ impl Resolver {
     /// # Errors
     /// A plan error if `location` is not a location.
     pub fn part(&self, location: &str, part: &Part) -> Result<Option<FileAt>> {
-        let file = LivingLocation::parse(location)?.file(part);
+        let file = LivingLocation::parse(&self.runtime, location)?.file(part);
         file.map(|file| self.file_at(file)).transpose()
     }
 
@@ -126,7 +126,7 @@ impl Resolver {
         &self,
         location: &str,
     ) -> Result<(Arc<dyn ObjectStore>, object_store::path::Path)> {
-        let parsed = ParsedLocation::parse(location)?;
+        let parsed = ParsedLocation::parse_in(&self.runtime, location)?;
         if parsed.glob.is_some() || location.ends_with('/') || parsed.path.as_ref().is_empty() {
             return plan_err!("{location}: expected the name of one file");
         }

@@ -71,7 +71,7 @@ impl LivingCache {
         runtime: &RuntimeEnv,
         location: &str,
     ) -> Result<Option<FoundCorpus>> {
-        let Some(location) = LivingLocation::from_folder_or_prefix(location)? else {
+        let Some(location) = LivingLocation::from_folder_or_prefix(runtime, location)? else {
             return Ok(None);
         };
         let key = location.key();

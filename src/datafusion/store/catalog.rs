@@ -22,7 +22,7 @@ use datafusion::logical_expr::TableType;
 use crate::functions::{Documents, find_signature};
 use crate::scan::table::TadocTable;
 use crate::source::CorpusCache;
-use crate::source::location::{CORPUS_EXTENSION, Wanted, resolve_files};
+use crate::source::location::{CORPUS_EXTENSION, Wanted, check_location, resolve_files};
 use crate::store::tables::{LivingTable, LivingTableKind};
 
 /// List of catalogs that resolve the tables of living corpora.
@@ -124,6 +124,19 @@ impl CatalogProvider for LivingCatalog {
 #[derive(Debug)]
 struct LivingSchema(Arc<dyn SchemaProvider>, CorpusOpener);
 
+impl LivingSchema {
+    /// Refuses a name that is the location of something that a guarded session must not read. The
+    /// catalog below would say only that there is no such table.
+    fn check_place(&self, name: &str) -> Result<()> {
+        let is_table = |name: &str| self.0.table_exist(name);
+        let is_beside = LivingTableKind::of_name(name).is_some_and(|(table, _)| is_table(table));
+        if name.contains(['/', '.']) && !is_table(name) && !is_beside {
+            check_location(&self.1.runtime, name)?;
+        }
+        Ok(())
+    }
+}
+
 #[async_trait]
 impl SchemaProvider for LivingSchema {
     fn owner_name(&self) -> Option<&str> {
@@ -138,6 +151,7 @@ impl SchemaProvider for LivingSchema {
         if is_function_alone(name) && !self.0.table_exist(name) {
             return Ok(None);
         }
+        self.check_place(name)?;
         if !self.0.table_exist(name) && self.1.is_corpus(name).await? {
             return Ok(Some(Arc::new(self.1.documents(name))));
         }

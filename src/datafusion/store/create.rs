@@ -45,7 +45,7 @@ pub(crate) async fn begin_if_asked(
 }
 
 async fn begin(runtime: &RuntimeEnv, location: &str, profile: TokenizerProfile) -> Result<()> {
-    let living = LivingLocation::parse(location)?;
+    let living = LivingLocation::parse(runtime, location)?;
     let parsed = &living.parsed;
     if parsed.glob.is_some() || location.ends_with(CORPUS_EXTENSION) {
         return plan_err!("{location}: a living corpus is a folder; write the name of one");

@@ -12,7 +12,7 @@ use crate::errors::{core_error, datafusion_error};
 use crate::source::local_files::{DiskFile, FoundFile};
 use crate::source::location::{CORPUS_EXTENSION, ParsedLocation, SourceFile, object_store};
 use tadoc::error::Error;
-use tadoc_store::{LivingStore, Part, Storage, StoreOptions, storage_in};
+use tadoc_store::{LivingStore, ObjectPrefix, Part, Storage, StoreOptions, storage_in};
 
 /// A folder or prefix that may hold a living corpus.
 #[derive(Debug, Clone)]
@@ -26,16 +26,20 @@ impl LivingLocation {
     ///
     /// # Errors
     /// A plan error if `location` is not a location.
-    pub(crate) fn parse(location: &str) -> Result<Self> {
-        Ok(Self { parsed: ParsedLocation::parse(location)?, location: location.to_string() })
+    pub(crate) fn parse(runtime: &RuntimeEnv, location: &str) -> Result<Self> {
+        let parsed = ParsedLocation::parse_in(runtime, location)?;
+        Ok(Self { parsed, location: location.to_string() })
     }
 
     /// Returns the location of a folder or prefix; `None` if it is a file or a glob.
     ///
     /// # Errors
     /// A plan error if `location` is not a location.
-    pub(crate) fn from_folder_or_prefix(location: &str) -> Result<Option<Self>> {
-        let found = Self::parse(location)?;
+    pub(crate) fn from_folder_or_prefix(
+        runtime: &RuntimeEnv,
+        location: &str,
+    ) -> Result<Option<Self>> {
+        let found = Self::parse(runtime, location)?;
         let may_be = match found.folder() {
             Some(folder) => folder.is_dir(),
             None => !found.parsed.is_on_web() && !location.ends_with(CORPUS_EXTENSION),
@@ -72,6 +76,12 @@ impl LivingLocation {
     /// # Errors
     /// A plan error if there is no store for the location.
     pub(super) fn storage(&self, runtime: &RuntimeEnv) -> Result<Arc<dyn Storage>> {
+        if self.folder().is_none() && self.parsed.url.scheme() == "file" {
+            // A guarded session opens no folders beside its store.
+            let store = object_store(runtime, &self.parsed.url)?;
+            let prefix = ObjectPrefix::new(store, self.parsed.path.clone());
+            return Ok(Arc::new(prefix.with_location(self.location.trim_end_matches('/'))));
+        }
         let location = self.folder().unwrap_or_else(|| PathBuf::from(&self.location));
         let store_of = |url: &url::Url| object_store(runtime, url).map_err(core_error);
         storage_in(location, store_of).map_err(datafusion_error)
@@ -107,13 +117,12 @@ mod tests {
 
     #[test]
     fn files_and_globs_hold_no_living_corpus() {
+        let runtime = RuntimeEnv::default();
+        let found = |location| LivingLocation::from_folder_or_prefix(&runtime, location).unwrap();
         for location in ["*.tadoc", "s3://bucket/x.tadoc", "no/such/folder", "http://host/notes"] {
-            assert!(
-                LivingLocation::from_folder_or_prefix(location).unwrap().is_none(),
-                "{location}"
-            );
+            assert!(found(location).is_none(), "{location}");
         }
-        assert!(LivingLocation::from_folder_or_prefix("src").unwrap().is_some());
-        assert!(LivingLocation::from_folder_or_prefix("s3://bucket/notes/").unwrap().is_some());
+        assert!(found("src").is_some());
+        assert!(found("s3://bucket/notes/").is_some());
     }
 }

@@ -29,7 +29,7 @@ impl Reading {
         runtime: &RuntimeEnv,
         location: &str,
     ) -> Result<Option<FoundCorpus>> {
-        let Some(living) = LivingLocation::from_folder_or_prefix(location)? else {
+        let Some(living) = LivingLocation::from_folder_or_prefix(runtime, location)? else {
             return Ok(None);
         };
         let cell = {

@@ -1,0 +1,332 @@
+//! `tadoc serve`: a server for SQL clients and browsers.
+//!
+//! ```text
+//! connections ─▶ access ─┬─▶ flight (Flight SQL: ADBC, JDBC) ─▶ metadata
+//!                        └─▶ http (page, /query, /healthz, /metrics)
+//!                                  └──▶ statements ─▶ the session of `tadoc sql`
+//! ```
+//!
+//! Connections run on a few threads of their own, and statements on others, so that a computation
+//! delays no request. [`statements`] has the limits of statements, [`connections`] those of clients.
+
+mod access;
+mod connections;
+mod flight;
+mod http;
+mod memory;
+mod metadata;
+mod metrics;
+mod refusal;
+mod statements;
+mod wire;
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use arrow_flight::flight_service_server::FlightServiceServer;
+use axum::Router;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::IntoResponse;
+use clap::Args;
+use datafusion_tadoc::safety::Sandbox;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+
+use self::access::{Access, TOKEN_VARIABLE};
+use self::connections::Connections;
+use self::flight::Flight;
+use self::metrics::Metrics;
+use self::statements::{Limits, Statements};
+use crate::failure::{Failure, Outcome, remember_environment};
+use crate::location::text_of;
+use crate::output::note;
+use crate::runtime::runtime_of;
+use crate::sql::Session;
+use crate::{display, interrupt};
+
+/// Path of the requests of Flight.
+const FLIGHT: &str = "/arrow.flight.protocol.FlightService/{method}";
+/// Threads of connections.
+const CONNECTION_THREADS: usize = 2;
+/// Threads of statements. Many, so that the system shares the cores among statements that compute for
+/// long without a pause.
+const STATEMENT_THREADS: usize = 64;
+/// Maximum number of threads that load corpora and compute for table functions.
+const MAX_BLOCKING: usize = 2048;
+/// Time that a request has beyond the time of its statement.
+const REQUEST: Duration = Duration::from_secs(30);
+
+/// Serve corpora to SQL clients and browsers
+///
+/// Each CORPUS becomes a table with the name of its file. Clients of Arrow Flight SQL (ADBC, JDBC
+/// and ODBC drivers) connect to grpc://ADDRESS, and a browser shows a page at http://ADDRESS. The
+/// server only reads, and only these corpora.
+#[derive(Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct Arguments {
+    /// Corpora to serve: files, living corpora or URLs; NAME=LOCATION gives a table another name
+    #[arg(value_name = "CORPUS", required = true)]
+    corpora: Vec<PathBuf>,
+
+    /// Allow statements to read this file or folder too, or everything below this URL (may be given
+    /// several times)
+    #[arg(long, value_name = "LOCATION")]
+    allow: Vec<String>,
+
+    /// Allow URLs whose hosts are not public: loopback, link-local and private addresses
+    #[arg(long)]
+    allow_private: bool,
+
+    /// Address and port to listen at; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:8815", value_name = "ADDRESS:PORT")]
+    listen: SocketAddr,
+
+    /// File with the token that clients have to send [default: the variable TADOC_TOKEN, if it is
+    /// set]
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+
+    /// File with the certificates of the server (PEM); clients then use grpc+tls:// and https://
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+
+    /// File with the private key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+
+    /// Maximum time of a statement, up to its last row, such as 30s or 10m
+    #[arg(long, default_value = "5m", value_name = "TIME", value_parser = display::parse_age)]
+    timeout: Duration,
+
+    /// Maximum memory of the process, such as 4GiB [default: three quarters of the machine's]
+    #[arg(long, value_name = "SIZE", value_parser = display::parse_size)]
+    memory_limit: Option<u64>,
+
+    /// Maximum memory of one statement, without open corpora [default: a half of --memory-limit]
+    #[arg(long, value_name = "SIZE", value_parser = display::parse_size)]
+    statement_memory: Option<u64>,
+
+    /// Maximum number of statements that wait, run or send rows
+    #[arg(long, default_value = "256", value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..))]
+    max_statements: u16,
+
+    /// Maximum number of connections; idle ones are closed for new ones
+    #[arg(long, default_value = "512", value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..))]
+    max_connections: u16,
+
+    /// Time that running statements have to end after Ctrl-C or SIGTERM
+    #[arg(long, default_value = "30s", value_name = "TIME", value_parser = display::parse_age)]
+    grace: Duration,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tadoc serve notes.tadoc                     a page at http://127.0.0.1:8815, for this machine
+  tadoc serve law=laws.tadoc s3://b/tickets/  two tables, law and tickets
+  TADOC_TOKEN=… tadoc serve --listen 0.0.0.0:8815 --tls-cert c.pem --tls-key k.pem notes.tadoc
+
+In Python, with adbc_driver_flightsql:
+  import adbc_driver_flightsql.dbapi as flight
+  con = flight.connect(\"grpc://127.0.0.1:8815\")
+  con.cursor().execute(\"SELECT * FROM word_count('notes') LIMIT 10\").fetch_arrow_table()
+
+In Java, with the JDBC driver of Arrow Flight SQL:
+  jdbc:arrow-flight-sql://127.0.0.1:8815/?useEncryption=false
+
+/healthz says ok while the server takes statements, /metrics has counters for Prometheus.
+
+Exit status: 0 stopped by Ctrl-C or SIGTERM, 1 failed, 2 usage, 130 stopped by a second Ctrl-C.";
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Outcome {
+    let access = Access::new(token(arguments)?, arguments.listen)?;
+    let tls = tls(arguments)?;
+    let num_cores = available_parallelism().map_or(1, usize::from);
+    let threads = runtime_of(STATEMENT_THREADS.max(num_cores), MAX_BLOCKING)?;
+    let memory_limit = arguments.memory_limit.or_else(usual_memory);
+    let session = threads.block_on(open(arguments, memory_limit))?;
+    let of_statement = arguments.statement_memory.or(memory_limit.map(|limit| limit / 2));
+    let limits = Limits {
+        time: arguments.timeout,
+        memory_bytes: of_statement.and_then(|bytes| bytes.try_into().ok()).unwrap_or(usize::MAX),
+        num_statements: arguments.max_statements.into(),
+        num_turns: 2 * num_cores,
+    };
+    let metrics = Arc::new(Metrics::default());
+    let statements =
+        Statements::new(session, threads.handle().clone(), limits, Arc::clone(&metrics));
+    let connections = Connections::new(arguments.max_connections.into(), metrics);
+    let router = router(statements, access, arguments.timeout.saturating_add(REQUEST));
+    let stop = interrupt::ask_twice();
+    let served = runtime_of(CONNECTION_THREADS, 1)?.block_on(async {
+        let listener = TcpListener::bind(arguments.listen).await;
+        let what = format!("listening at {}", arguments.listen);
+        let listener = listener.map_err(|error| Failure::with_cause(&what, &error))?;
+        let address = listener.local_addr()?;
+        let scheme = if tls.is_some() { ("grpc+tls", "https") } else { ("grpc", "http") };
+        note(format_args!("serving at {}://{address} and {}://{address}", scheme.0, scheme.1));
+        connections.serve(listener, tls, router, stop, arguments.grace).await;
+        Ok(())
+    });
+    // Dropping the runtime would wait for statements that never end.
+    threads.shutdown_timeout(interrupt::GRACE);
+    served
+}
+
+/// Opens a session in safe mode, with a table for each corpus. Statements read these corpora and
+/// what `--allow` names, and nothing else.
+async fn open(arguments: &Arguments, memory_limit: Option<u64>) -> Outcome<Session> {
+    let corpora = arguments.corpora.iter().map(|corpus| named(corpus));
+    let corpora = corpora.collect::<Outcome<Vec<_>>>()?;
+    let mut sandbox = Sandbox::default();
+    for (_, location) in &corpora {
+        let allowed = sandbox.allow(root_of(location));
+        sandbox = allowed.map_err(|error| Failure::from(error).within(location))?;
+    }
+    for location in &arguments.allow {
+        sandbox = sandbox.allow(location)?;
+    }
+    if arguments.allow_private {
+        sandbox = sandbox.allow_private();
+    }
+    remember_environment();
+    let session = Session::for_strangers(memory_limit, sandbox).await?;
+    for (name, location) in corpora {
+        let quoted = |text: &str, quote: &str| text.replace(quote, &quote.repeat(2));
+        let create = format!(
+            "CREATE EXTERNAL TABLE \"{}\" STORED AS TADOC LOCATION '{}'",
+            quoted(&name, "\""),
+            quoted(&location, "'")
+        );
+        // The sandbox refuses it in statements of clients.
+        let opened = session.context().sql(&create).await;
+        opened.map_err(|error| Failure::from(error).within(&location))?;
+    }
+    Ok(session)
+}
+
+/// Returns the name of the table of a corpus, and its location.
+fn named(corpus: &Path) -> Outcome<(String, String)> {
+    let text = text_of(corpus);
+    if let Some((name, location)) = text.split_once('=')
+        && !name.is_empty()
+        && !name.contains(['/', '\\', ':'])
+        && !corpus.exists()
+    {
+        return Ok((name.to_owned(), location.to_owned()));
+    }
+    let last = text.trim_end_matches(['/', '\\']);
+    let last = last.rsplit(['/', '\\']).next().unwrap_or_default();
+    let name = last.strip_suffix(".tadoc").unwrap_or(last);
+    match name.is_empty() || name.contains(['*', '?']) {
+        true => Err(Failure::usage(format!("{text} gives no name for a table: write NAME={text}"))),
+        false => Ok((name.to_owned(), text.into_owned())),
+    }
+}
+
+/// Returns the part of a location before its first wildcard, up to a slash.
+fn root_of(location: &str) -> &str {
+    match location.find(['*', '?', '[']) {
+        Some(wildcard) => match location[..wildcard].rfind('/') {
+            Some(slash) => &location[..=slash],
+            None => ".",
+        },
+        None => location,
+    }
+}
+
+fn router(statements: Arc<Statements>, access: Access, request_time: Duration) -> Router {
+    let flight = Flight::new(Arc::clone(&statements), access.clone());
+    let flight =
+        FlightServiceServer::new(flight).max_decoding_message_size(2 * http::MAX_STATEMENT_BYTES);
+    let in_time = move |request: Request, next: Next| async move {
+        let answered = tokio::time::timeout(request_time, next.run(request)).await;
+        answered.unwrap_or_else(|_| StatusCode::REQUEST_TIMEOUT.into_response())
+    };
+    http::routes(statements)
+        .route_service(FLIGHT, flight)
+        .layer(from_fn(in_time))
+        .layer(from_fn_with_state(access, access::check))
+}
+
+fn token(arguments: &Arguments) -> Outcome<Option<String>> {
+    match &arguments.token_file {
+        Some(path) => {
+            let text = fs::read_to_string(path);
+            text.map(Some).map_err(|error| Failure::with_cause(path.display(), &error))
+        }
+        None => Ok(std::env::var(TOKEN_VARIABLE).ok()),
+    }
+}
+
+fn tls(arguments: &Arguments) -> Outcome<Option<TlsAcceptor>> {
+    let (Some(certificates), Some(key)) = (&arguments.tls_cert, &arguments.tls_key) else {
+        return Ok(None);
+    };
+    let failed = |path: &Path| {
+        let shown = path.display().to_string();
+        move |error: rustls::pki_types::pem::Error| Failure::with_cause(shown.clone(), &error)
+    };
+    let chain = CertificateDer::pem_file_iter(certificates).map_err(failed(certificates))?;
+    let chain = chain.collect::<Result<Vec<_>, _>>().map_err(failed(certificates))?;
+    let private = PrivateKeyDer::from_pem_file(key).map_err(failed(key))?;
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let builder =
+        ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let configured =
+        builder.and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, private));
+    let what = format!("{} with {}", certificates.display(), key.display());
+    let mut config = configured.map_err(|error| Failure::with_cause(what, &error))?;
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(Some(TlsAcceptor::from(Arc::new(config))))
+}
+
+/// Returns three quarters of the memory of the machine, or `None` if the system does not say.
+fn usual_memory() -> Option<u64> {
+    let text = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
+    Some((kib << 10) / 4 * 3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_have_the_names_of_files() {
+        let named = |text: &str| named(Path::new(text)).map(|(name, _)| name).ok();
+        for (corpus, name) in [
+            ("notes.tadoc", "notes"),
+            ("a/b/notes.v2.tadoc", "notes.v2"),
+            ("living/", "living"),
+            ("s3://bucket/tickets/", "tickets"),
+            ("s3://bucket/a=b.tadoc", "a=b"),
+            ("law=a/b.tadoc", "law"),
+            ("law=s3://x/*.tadoc", "law"),
+        ] {
+            assert_eq!(named(corpus).as_deref(), Some(name), "{corpus}");
+        }
+        assert_eq!(named("a/*.tadoc"), None);
+        for (location, root) in [
+            ("a/b.tadoc", "a/b.tadoc"),
+            ("a/b/*.tadoc", "a/b/"),
+            ("*.tadoc", "."),
+            ("s3://b/x?/", "s3://b/"),
+        ] {
+            assert_eq!(root_of(location), root);
+        }
+        assert_eq!(named("/"), None);
+    }
+}

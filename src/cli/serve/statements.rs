@@ -1,0 +1,413 @@
+//! Statements of clients: from a text to a stream of rows, within limits.
+//!
+//! ```text
+//! request ─▶ slot ─▶ turn ─▶ plan ─▶ read only? ─▶ rows ─▶ pieces ─▶ channel ─▶ response
+//!            │       │                             └ statement memory    │
+//!            │       └ as many as two per core; given back after a second│
+//!            └ too many: refused                                         └ full for 30 s: ended
+//! ```
+//!
+//! All statements share one session, so corpora stay open. Statements run on threads of their own,
+//! so that connections are served while they compute. A turn makes short statements wait in order
+//! instead of slowing each other down; a long statement gives its turn back, so that nobody waits
+//! for it. Planning cannot be interrupted, so it runs on a thread of its own.
+//!
+//! A statement ends when its time is over, when the client leaves or cancels it, or when the client
+//! takes no rows. Its stream is dropped then, which ends the tasks of DataFusion, and the
+//! computations of table functions at their next batch.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::common::ScalarValue;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::context::SQLOptions;
+use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::sql::parser::Statement;
+use datafusion::sql::unparser::expr_to_sql;
+use datafusion_tadoc::contain_panics_of;
+use futures::TryStreamExt;
+use tokio::runtime::Handle;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use uuid::Uuid;
+
+use super::connections::InUse;
+use super::memory::StatementPool;
+use super::metrics::Metrics;
+use super::refusal::{Kind, Refusal};
+use super::wire;
+use crate::sql::{Parameters, Session, parameter_names};
+
+/// Time after which a statement gives its turn back.
+const TURN: Duration = Duration::from_secs(1);
+/// Time in which a client has to take a batch of rows.
+const STALL: Duration = Duration::from_secs(30);
+/// Time in which a client has to take an error behind its rows.
+const LAST: Duration = Duration::from_secs(5);
+
+/// Limits of statements.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Maximum time from the request to the last row.
+    pub time: Duration,
+    /// Maximum memory of one statement.
+    pub memory_bytes: usize,
+    /// Maximum number of statements that wait, run or send rows.
+    pub num_statements: usize,
+    /// Number of short statements that run at a time.
+    pub num_turns: usize,
+}
+
+/// The statements of all clients; see the module docs.
+pub struct Statements {
+    session: Session,
+    threads: Handle,
+    limits: Limits,
+    metrics: Arc<Metrics>,
+    turns: Arc<Semaphore>,
+    /// Wakes the running statements, to cancel them.
+    running: Mutex<HashMap<Uuid, Arc<Notify>>>,
+}
+
+/// The text of a statement, with the values of its parameters.
+#[derive(Debug, Clone, Default)]
+pub struct Text {
+    /// The number under which the statement can be cancelled.
+    pub id: Uuid,
+    /// One statement.
+    pub sql: String,
+    /// The values of the parameters, one row, in the order of the names.
+    pub parameters: Option<RecordBatch>,
+}
+
+/// The rows of a statement that has started. Dropping them ends the statement.
+pub struct Rows {
+    /// The schema of all batches.
+    pub schema: SchemaRef,
+    batches: Receiver<Result<RecordBatch, Refusal>>,
+    /// Keeps the connection from being closed as unused.
+    _in_use: InUse,
+}
+
+impl Rows {
+    /// Returns the next batch.
+    pub async fn next(&mut self) -> Option<Result<RecordBatch, Refusal>> {
+        self.batches.recv().await
+    }
+}
+
+/// A statement as prepared for a client.
+pub struct Description {
+    /// The columns of the rows. `None` if they depend on the values of parameters.
+    pub columns: Option<SchemaRef>,
+    /// The parameters, in order. The types are those of the plan, or text.
+    pub parameters: Schema,
+}
+
+impl Statements {
+    /// Creates the statements of `session`, which run on `threads`.
+    pub fn new(
+        session: Session,
+        threads: Handle,
+        limits: Limits,
+        metrics: Arc<Metrics>,
+    ) -> Arc<Self> {
+        let turns = Arc::new(Semaphore::new(limits.num_turns));
+        Arc::new(Self { session, threads, limits, metrics, turns, running: Mutex::default() })
+    }
+
+    /// Returns the session of all statements.
+    pub fn session(&self) -> &Session {
+        &self.session
+    }
+
+    /// Returns the counters of the server.
+    pub fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Returns the bytes that the memory pool of the session has given out.
+    pub fn reserved_bytes(&self) -> usize {
+        self.session.context().runtime_env().memory_pool.reserved()
+    }
+
+    /// Starts the statement `text`.
+    ///
+    /// # Errors
+    /// There are too many statements, or it fails before its first row.
+    pub async fn run(self: &Arc<Self>, text: Text, in_use: InUse) -> Result<Rows, Refusal> {
+        let slot = self.slot()?;
+        let (sender, batches) = channel(1);
+        let (tell, started) = oneshot::channel();
+        let statements = Arc::clone(self);
+        let of_task = in_use.clone();
+        self.threads.spawn(async move {
+            let _slot = slot;
+            statements.answer(&text, &sender, tell, of_task).await;
+        });
+        let broken = |_| Refusal::new(Kind::Broken, "the statement broke down");
+        let schema = started.await.map_err(broken)??;
+        Ok(Rows { schema, batches, _in_use: in_use })
+    }
+
+    /// Cancels the running statement `id`, and says whether there was one.
+    pub fn cancel(&self, id: Uuid) -> bool {
+        let running = self.running().get(&id).cloned();
+        running.inspect(|running| running.notify_one()).is_some()
+    }
+
+    /// Returns the columns of the rows of `text`, without running it.
+    ///
+    /// # Errors
+    /// There are too many statements, or it cannot be planned.
+    pub async fn columns(self: &Arc<Self>, text: Text) -> Result<SchemaRef, Refusal> {
+        let columns = async move |statements: Arc<Self>| {
+            let plan = statements.plan(&text).await?;
+            Ok(wire::schema(plan.schema().inner()))
+        };
+        self.planned(columns).await
+    }
+
+    /// Describes `sql`, which may have parameters without values.
+    ///
+    /// # Errors
+    /// There are too many statements, or it cannot be planned.
+    pub async fn describe(self: &Arc<Self>, sql: String) -> Result<Description, Refusal> {
+        self.planned(async move |statements: Arc<Self>| statements.description(&sql).await).await
+    }
+
+    /// Runs `work`, such as reading a catalog, on the threads of statements, within their limits.
+    ///
+    /// # Errors
+    /// There are too many statements, or `work` fails, or its time is over.
+    pub async fn planned<T, F>(
+        self: &Arc<Self>,
+        work: impl FnOnce(Arc<Self>) -> F + Send + 'static,
+    ) -> Result<T, Refusal>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Refusal>>,
+    {
+        let slot = self.slot()?;
+        let statements = Arc::clone(self);
+        let threads = self.threads.clone();
+        let planned = self.threads.spawn_blocking(move || {
+            let _slot = slot;
+            threads.block_on(async {
+                let _turn = statements.turn().await;
+                contain_panics_of("the statement", work(Arc::clone(&statements))).await?
+            })
+        });
+        let broken = |_| Refusal::new(Kind::Broken, "the statement broke down");
+        timeout(self.limits.time, planned).await.map_err(|_| self.too_late())?.map_err(broken)?
+    }
+
+    async fn answer(
+        self: &Arc<Self>,
+        text: &Text,
+        sender: &Sender<Result<RecordBatch, Refusal>>,
+        tell: oneshot::Sender<Result<SchemaRef, Refusal>>,
+        in_use: InUse,
+    ) {
+        let begun = Instant::now();
+        let mut tell = Some(tell);
+        let cancelled = Arc::new(Notify::new());
+        self.running().insert(text.id, Arc::clone(&cancelled));
+        let work = contain_panics_of("the statement", self.produce(text, sender, &mut tell));
+        let outcome = tokio::select! {
+            outcome = timeout(self.limits.time, work) => match outcome {
+                Ok(contained) => contained.map_err(Refusal::from).and_then(|outcome| outcome),
+                Err(_) => Err(self.too_late()),
+            },
+            () = sender.closed() => Err(Refusal::new(Kind::Cancelled, "the client has left")),
+            () = cancelled.notified() => Err(Refusal::new(Kind::Cancelled, "cancelled")),
+        };
+        self.running().remove(&text.id);
+        self.metrics.end(outcome.as_ref().err().map(|refusal| refusal.kind), begun.elapsed());
+        let Err(refusal) = outcome else { return };
+        match tell {
+            // The client may have left.
+            Some(tell) => drop(tell.send(Err(refusal))),
+            None if refusal.kind == Kind::Stalled => in_use.close(),
+            None => {
+                if timeout(LAST, sender.send(Err(refusal))).await.is_err() {
+                    in_use.close();
+                }
+            }
+        }
+    }
+
+    async fn produce(
+        self: &Arc<Self>,
+        text: &Text,
+        sender: &Sender<Result<RecordBatch, Refusal>>,
+        tell: &mut Option<oneshot::Sender<Result<SchemaRef, Refusal>>>,
+    ) -> Result<(), Refusal> {
+        let _turn = self.turn().await;
+        let (planner, of_planner) = (Arc::clone(self), text.clone());
+        let plan = move || planner.threads.block_on(planner.plan(&of_planner));
+        let planned = self.threads.spawn_blocking(plan);
+        let broken = |_| Refusal::new(Kind::Broken, "planning broke down");
+        let plan = planned.await.map_err(broken)??;
+        let schema = wire::schema(plan.schema().inner());
+        let of_session = Arc::clone(&self.session.context().runtime_env().memory_pool);
+        let pool = StatementPool::new(of_session, self.limits.memory_bytes);
+        let rows = self.session.start_in(plan, Some(pool)).await?;
+        if let Some(tell) = tell.take() {
+            // The client may have left, which the channel of rows shows too.
+            let _ = tell.send(Ok(Arc::clone(&schema)));
+        }
+        let send = async |mut stream: SendableRecordBatchStream| {
+            while let Some(batch) = stream.try_next().await? {
+                for piece in wire::pieces(&batch, &schema) {
+                    let piece = piece?;
+                    let num_rows = piece.num_rows() as u64;
+                    let Ok(sent) = timeout(STALL, sender.send(Ok(piece))).await else {
+                        let text = "the client has taken no rows for 30 s";
+                        return Ok(Err(Refusal::new(Kind::Stalled, text)));
+                    };
+                    if sent.is_err() {
+                        return Ok(Err(Refusal::new(Kind::Cancelled, "the client has left")));
+                    }
+                    self.metrics.rows.fetch_add(num_rows, Ordering::Relaxed);
+                }
+            }
+            Ok(Ok(()))
+        };
+        rows.take(send).await?
+    }
+
+    /// Plans `text`. Takes as long as it takes, so it runs on a thread of its own.
+    async fn plan(&self, text: &Text) -> Result<LogicalPlan, Refusal> {
+        let mut statement = self.session.parse_one(&text.sql)?;
+        let mut parameters = bound(&mut statement, text.parameters.as_ref())?;
+        parameters.replace(&mut statement)?;
+        parameters.finish()?;
+        self.plan_of(statement).await
+    }
+
+    async fn plan_of(&self, statement: Statement) -> Result<LogicalPlan, Refusal> {
+        let state = self.session.context().state();
+        let plan = state.statement_to_plan(statement).await?;
+        check_reads_only(&plan)?;
+        Ok(plan)
+    }
+
+    async fn description(&self, sql: &str) -> Result<Description, Refusal> {
+        let mut statement = self.session.parse_one(sql)?;
+        let names = parameter_names(&mut statement);
+        let planned = self.plan_of(statement).await;
+        let types = match &planned {
+            Ok(plan) => plan.get_parameter_types().unwrap_or_default(),
+            Err(_) => HashMap::default(),
+        };
+        let field = |name: &String| {
+            let of_plan = types.get(&format!("${name}")).cloned().flatten();
+            Field::new(name, of_plan.unwrap_or(DataType::Utf8), true)
+        };
+        let parameters = wire::schema(&Schema::new(names.iter().map(field).collect::<Vec<_>>()));
+        let parameters = parameters.as_ref().clone();
+        match planned {
+            Ok(plan) => {
+                let columns = Some(wire::schema(plan.schema().inner()));
+                Ok(Description { columns, parameters })
+            }
+            // Arguments of table functions are literals, so the plan needs the values.
+            Err(refusal) if refusal.kind == Kind::Invalid && !names.is_empty() => {
+                Ok(Description { columns: None, parameters })
+            }
+            Err(refusal) => Err(refusal),
+        }
+    }
+
+    fn slot(&self) -> Result<Slot, Refusal> {
+        let slot = Slot(Arc::clone(&self.metrics));
+        let num_open = slot.0.statements.fetch_add(1, Ordering::Relaxed);
+        match num_open < self.limits.num_statements as u64 {
+            true => Ok(slot),
+            false => {
+                let text = format!(
+                    "the server has {num_open} statements open, and takes no more; try again later"
+                );
+                self.metrics.end(Some(Kind::Exhausted), Duration::ZERO);
+                Err(Refusal::new(Kind::Exhausted, text))
+            }
+        }
+    }
+
+    /// Waits for a turn. It ends when the returned value is dropped, or after a second.
+    async fn turn(&self) -> JoinSet<()> {
+        let mut turn = JoinSet::new();
+        let permit: Option<OwnedSemaphorePermit> =
+            Arc::clone(&self.turns).acquire_owned().await.ok();
+        let give_back = async move {
+            sleep(TURN).await;
+            drop(permit);
+        };
+        turn.spawn_on(give_back, &self.threads);
+        turn
+    }
+
+    fn too_late(&self) -> Refusal {
+        let limit_s = self.limits.time.as_secs();
+        Refusal::new(
+            Kind::TimedOut,
+            format!(
+                "the statement has run for {limit_s} s, which is all a statement may take; ask for \
+                 less, or let the server be started with a larger --timeout"
+            ),
+        )
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<Uuid, Arc<Notify>>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A statement that is open.
+struct Slot(Arc<Metrics>);
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.0.statements.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Refuses all plans but those that only read: queries, EXPLAIN, SHOW and DESCRIBE.
+fn check_reads_only(plan: &LogicalPlan) -> Result<(), Refusal> {
+    let only_reads =
+        SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
+    only_reads.verify_plan(plan).map_err(|_| {
+        let text = "this server only reads: SELECT, EXPLAIN, SHOW and DESCRIBE; change corpora with \
+                    the command tadoc";
+        Refusal::new(Kind::Forbidden, text)
+    })
+}
+
+/// Returns the literals of the row `values`, by the names of the parameters of `statement`.
+fn bound(statement: &mut Statement, values: Option<&RecordBatch>) -> Result<Parameters, Refusal> {
+    let Some(values) = values else { return Ok(Parameters::default()) };
+    let names = parameter_names(statement);
+    if values.num_rows() != 1 || values.num_columns() != names.len() {
+        let text = format!(
+            "expected one row with {} values, one for each parameter, got {} rows with {}",
+            names.len(),
+            values.num_rows(),
+            values.num_columns()
+        );
+        return Err(Refusal::new(Kind::Invalid, text));
+    }
+    let mut literals = BTreeMap::new();
+    for (name, column) in names.into_iter().zip(values.columns()) {
+        let value = ScalarValue::try_from_array(column, 0)?;
+        literals.insert(name, expr_to_sql(&Expr::Literal(value, None))?);
+    }
+    Ok(Parameters::new(literals))
+}

@@ -1,0 +1,139 @@
+//! Rows as clients get them: plain strings instead of views, in pieces of bounded size.
+//!
+//! A view array holds whole buffers of text, of which its rows may show little. Arrow's IPC would
+//! send the buffers with each batch, and not all clients know views. So `Utf8View` becomes `Utf8`,
+//! and `BinaryView` becomes `Binary`, also inside lists and structs. All columns are nullable,
+//! because clients compare the schema of the rows with the schema of the plan, and the two may
+//! differ in this.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, AsArray, RecordBatch, RecordBatchOptions};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{
+    BinaryViewType, DataType, Field, FieldRef, Schema, SchemaRef, StringViewType,
+};
+use datafusion::arrow::error::ArrowError;
+
+/// Bytes of texts of a piece, unless one row has more.
+const PIECE_BYTES: usize = 2 << 20;
+
+/// Returns the schema of rows on the wire.
+pub fn schema(schema: &Schema) -> SchemaRef {
+    let field = |field: &FieldRef| {
+        let plain = Field::new(field.name(), data_type(field.data_type()), true);
+        plain.with_metadata(field.metadata().clone())
+    };
+    let fields: Vec<Field> = schema.fields().iter().map(field).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+/// Returns the type of a column on the wire.
+fn data_type(of: &DataType) -> DataType {
+    let field = |field: &FieldRef| {
+        Arc::new(field.as_ref().clone().with_data_type(data_type(field.data_type())))
+    };
+    match of {
+        DataType::Utf8View => DataType::Utf8,
+        DataType::BinaryView => DataType::Binary,
+        DataType::List(item) | DataType::ListView(item) => DataType::List(field(item)),
+        DataType::LargeList(item) | DataType::LargeListView(item) => {
+            DataType::LargeList(field(item))
+        }
+        DataType::FixedSizeList(item, len) => DataType::FixedSizeList(field(item), *len),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(field).collect()),
+        DataType::Map(entries, sorted) => DataType::Map(field(entries), *sorted),
+        DataType::Dictionary(_, value) => data_type(value),
+        other => other.clone(),
+    }
+}
+
+/// Returns the rows of `batch` as batches of `schema`, which is [`schema`] of the plan.
+///
+/// # Errors
+/// The columns have not the types of the plan, or one text has 2 GiB.
+pub fn pieces(
+    batch: &RecordBatch,
+    schema: &SchemaRef,
+) -> impl Iterator<Item = Result<RecordBatch, ArrowError>> {
+    let mut rest = vec![batch.clone()];
+    std::iter::from_fn(move || {
+        let mut piece = rest.pop()?;
+        while piece.num_rows() > 1 && text_bytes(&piece) > PIECE_BYTES {
+            let half = piece.num_rows() / 2;
+            rest.push(piece.slice(half, piece.num_rows() - half));
+            piece = piece.slice(0, half);
+        }
+        Some(plain(&piece, schema))
+    })
+}
+
+fn plain(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+    let columns = batch.columns().iter().zip(schema.fields());
+    let columns = columns.map(|(column, field)| cast(column, field.data_type()));
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let columns = columns.collect::<Result<Vec<_>, _>>()?;
+    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
+}
+
+/// Returns the bytes of the texts that the views of `batch` show.
+fn text_bytes(batch: &RecordBatch) -> usize {
+    let of_column = |column: &Arc<dyn Array>| {
+        let views = match column.data_type() {
+            DataType::Utf8View => column.as_byte_view::<StringViewType>().views(),
+            DataType::BinaryView => column.as_byte_view::<BinaryViewType>().views(),
+            _ => return 0,
+        };
+        // The low 32 bits of a view are its length.
+        views.iter().map(|&view| (view & u128::from(u32::MAX)) as usize).sum::<usize>()
+    };
+    batch.columns().iter().map(of_column).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{ArrayRef, Int64Array, ListBuilder, StringViewArray};
+    use datafusion::arrow::array::{StringArray, StringViewBuilder};
+    use datafusion::arrow::compute::concat_batches;
+
+    use super::*;
+
+    #[test]
+    fn texts_are_plain_and_pieces_are_small() {
+        let texts: Vec<Option<String>> =
+            (0..100).map(|n| (n % 7 != 0).then(|| "x".repeat(n * 4000))).collect();
+        let mut lists = ListBuilder::new(StringViewBuilder::new());
+        for n in 0..100 {
+            lists.append_value([Some(format!("word number {n}")), None]);
+        }
+        let texts = texts.iter().map(Option::as_deref);
+        let columns: Vec<(&str, ArrayRef)> = vec![
+            ("text", Arc::new(texts.clone().collect::<StringViewArray>())),
+            ("n", Arc::new(Int64Array::from_iter_values(0..100))),
+            ("words", Arc::new(lists.finish())),
+        ];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let wire = schema(&batch.schema());
+        assert_eq!(wire.field(0).data_type(), &DataType::Utf8);
+        assert!(wire.field(2).data_type().to_string().contains("Utf8"));
+        let parts: Vec<RecordBatch> = pieces(&batch, &wire).collect::<Result<_, _>>().unwrap();
+        assert!(parts.len() > 8);
+        for part in &parts {
+            let text: &StringArray = part.column(0).as_string();
+            assert!(part.num_rows() == 1 || text.value_data().len() <= PIECE_BYTES);
+        }
+        let whole = concat_batches(&wire, &parts).unwrap();
+        assert_eq!(whole.column(0).as_string::<i32>(), &texts.collect::<StringArray>());
+        assert_eq!(whole.column(1), batch.column(1));
+    }
+
+    #[test]
+    fn rows_without_columns_keep_their_number() {
+        let options = RecordBatchOptions::new().with_row_count(Some(5));
+        let empty = Arc::new(Schema::empty());
+        let batch = RecordBatch::try_new_with_options(empty.clone(), vec![], &options).unwrap();
+        let parts: Vec<RecordBatch> =
+            pieces(&batch, &schema(&empty)).collect::<Result<_, _>>().unwrap();
+        assert_eq!(parts.iter().map(RecordBatch::num_rows).sum::<usize>(), 5);
+    }
+}

@@ -1,0 +1,147 @@
+//! Parameters of statements: literals take the place of placeholders in the parsed statement.
+//!
+//! ```text
+//! SELECT * FROM kwic($1, :query) ─parse─▶ kwic(Placeholder, Placeholder) ─replace─▶ kwic('a', 'b')
+//! ```
+//!
+//! Values never become part of the text, so no value can change a statement. DataFusion plans table
+//! functions from literals, so parameters have to be literals before planning.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+use datafusion::sql::parser::{CopyToSource, Statement};
+use datafusion::sql::sqlparser::ast::{Expr, Value, VisitMut, visit_expressions_mut};
+
+use crate::failure::{Failure, Outcome};
+
+/// The literals of the parameters of statements, by name: `1` for `$1`, `word` for `$word`.
+#[derive(Debug, Default)]
+pub struct Parameters {
+    literals: BTreeMap<String, Expr>,
+    used: BTreeSet<String>,
+    /// Number of `?` that were replaced.
+    num_anonymous: usize,
+}
+
+impl Parameters {
+    /// Creates parameters from literals by name.
+    pub fn new(literals: BTreeMap<String, Expr>) -> Self {
+        Self { literals, ..Self::default() }
+    }
+
+    /// Replaces the placeholders of `statement`.
+    ///
+    /// # Errors
+    /// A placeholder has no value.
+    pub fn replace(&mut self, statement: &mut Statement) -> Outcome {
+        visit_placeholders(statement, &mut |name| self.literal_of(name).map(Some))
+    }
+
+    /// Checks that all values were used.
+    ///
+    /// # Errors
+    /// A value belongs to no placeholder.
+    pub fn finish(self) -> Outcome {
+        match self.literals.keys().find(|name| !self.used.contains(*name)) {
+            None => Ok(()),
+            Some(name) => Err(Failure::new(format!(
+                "the statement has no parameter ${name}; it uses: {}",
+                listed(&self.used)
+            ))),
+        }
+    }
+
+    fn literal_of(&mut self, placeholder: &str) -> Outcome<Expr> {
+        let name = match placeholder {
+            "?" => {
+                self.num_anonymous += 1;
+                self.num_anonymous.to_string()
+            }
+            _ => plain_name(placeholder).to_owned(),
+        };
+        let found = self.literals.get(&name).cloned();
+        let literal = found.ok_or_else(|| {
+            let given = self.literals.keys().cloned().collect();
+            Failure::new(format!(
+                "no value for the parameter {placeholder}; given: {}",
+                listed(&given)
+            ))
+        })?;
+        self.used.insert(name);
+        Ok(literal)
+    }
+}
+
+/// Returns the names of the parameters of `statement`, in the order in which values are bound: by
+/// number if all are numbers, else by place. The nth `?` has the name `n`.
+pub fn parameter_names(statement: &mut Statement) -> Vec<String> {
+    let (mut names, mut num_anonymous) = (Vec::new(), 0);
+    // Collecting cannot fail.
+    let _ = visit_placeholders(statement, &mut |placeholder| {
+        let name = match placeholder {
+            "?" => {
+                num_anonymous += 1;
+                num_anonymous.to_string()
+            }
+            _ => plain_name(placeholder).to_owned(),
+        };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+        Ok(None)
+    });
+    if names.iter().all(|name| name.parse::<u64>().is_ok()) {
+        names.sort_by_key(|name| name.parse::<u64>().unwrap_or(u64::MAX));
+    }
+    names
+}
+
+fn plain_name(placeholder: &str) -> &str {
+    placeholder.trim_start_matches(['$', ':', '@'])
+}
+
+/// Calls `literal` for each placeholder of `statement` and puts what it returns in its place.
+fn visit_placeholders(
+    statement: &mut Statement,
+    literal: &mut dyn FnMut(&str) -> Outcome<Option<Expr>>,
+) -> Outcome {
+    match statement {
+        Statement::Statement(statement) => visit_node(statement.as_mut(), literal),
+        Statement::Explain(explain) => visit_placeholders(&mut explain.statement, literal),
+        Statement::CopyTo(copy) => match &mut copy.source {
+            CopyToSource::Query(query) => visit_node(query.as_mut(), literal),
+            CopyToSource::Relation(_) => Ok(()),
+        },
+        Statement::CreateExternalTable(_) | Statement::Reset(_) => Ok(()),
+    }
+}
+
+fn visit_node(
+    node: &mut impl VisitMut,
+    literal: &mut dyn FnMut(&str) -> Outcome<Option<Expr>>,
+) -> Outcome {
+    let visited = visit_expressions_mut(node, |expression| {
+        let Expr::Value(value) = &*expression else { return ControlFlow::Continue(()) };
+        let Value::Placeholder(placeholder) = &value.value else {
+            return ControlFlow::Continue(());
+        };
+        match literal(placeholder) {
+            Ok(Some(literal)) => *expression = literal,
+            Ok(None) => {}
+            Err(failure) => return ControlFlow::Break(failure),
+        }
+        ControlFlow::Continue(())
+    });
+    match visited {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(failure) => Err(failure),
+    }
+}
+
+fn listed(names: &BTreeSet<String>) -> String {
+    match names.is_empty() {
+        true => "none".to_owned(),
+        false => names.iter().map(|name| format!("${name}")).collect::<Vec<_>>().join(", "),
+    }
+}

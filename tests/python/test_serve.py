@@ -1,0 +1,109 @@
+"""`tadoc serve` and the ADBC driver of Flight SQL."""
+
+import contextlib
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+
+import pytest
+
+import datafusion_tadoc as tadoc
+
+flight = pytest.importorskip("adbc_driver_flightsql.dbapi")
+pytest.importorskip("pyarrow")
+
+TOKEN = "s3cret"
+
+
+@contextlib.contextmanager
+def serving(*arguments, token=None):
+    """Serves corpora while the block runs, and gives the address."""
+    command = [sys.executable, "-m", "datafusion_tadoc", "serve", "--listen", "127.0.0.1:0", *arguments]
+    variables = {**os.environ, **({"TADOC_TOKEN": token} if token else {})}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=variables) as server:
+        try:
+            line = server.stderr.readline()
+            yield re.search(r"grpc://[\d.]+:\d+", line).group()
+        finally:
+            server.terminate()
+            assert server.wait(timeout=30) == 0
+
+
+def test_rows_are_those_of_the_module(plays, con):
+    queries = [
+        "SELECT * FROM word_count('plays') ORDER BY count DESC, word",
+        "SELECT doc_id, path, text, content FROM documents('plays') ORDER BY doc_id",
+        "SELECT * FROM kwic('plays', 'king')",
+        "SELECT * FROM inverted_index('plays') ORDER BY word",
+    ]
+    with serving(plays) as address, flight.connect(address) as served, served.cursor() as cursor:
+        for query in queries:
+            cursor.execute(query)
+            table = cursor.fetch_arrow_table()
+            assert [tuple(row.values()) for row in table.to_pylist()] == con.sql(
+                query.replace("'plays'", f"'{plays}'")
+            ).rows(), query
+
+
+def test_parameters_and_metadata(plays):
+    with serving(plays) as address, flight.connect(address) as served, served.cursor() as cursor:
+        for query, count in [("king", 2), ("'horse'", 3), ("nobody", 0)]:
+            cursor.execute("SELECT count(*) FROM search('plays', ?)", (query,))
+            assert cursor.fetchone() == (count,), query
+        cursor.execute("SELECT path FROM plays WHERE doc_id = ? AND bytes > ?", (1, 3))
+        assert cursor.fetchall() == [("richard.txt",)]
+        objects = served.adbc_get_objects(depth="tables", db_schema_filter="public").read_all().to_pylist()
+        tables = [table for catalog in objects for schema in catalog["catalog_db_schemas"] for table in schema["db_schema_tables"]]
+        assert [table["table_name"] for table in tables] == ["plays"]
+        assert "doc_id" in served.adbc_get_table_schema("plays").names
+        assert served.adbc_get_info()["vendor_name"] == "tadoc"
+
+
+def test_errors_and_tokens(plays):
+    with serving(plays, token=TOKEN) as address:
+        with pytest.raises(Exception, match="(?i)token|unauth"), flight.connect(address) as served, served.cursor() as cursor:
+            cursor.execute("SELECT 1")
+        for options in [
+            {"adbc.flight.sql.authorization_header": f"Bearer {TOKEN}"},
+            {"username": "anybody", "password": TOKEN},
+        ]:
+            with flight.connect(address, db_kwargs=options) as served, served.cursor() as cursor:
+                cursor.execute("SELECT 1")
+                assert cursor.fetchone() == (1,)
+                with pytest.raises(Exception, match="only reads"):
+                    cursor.execute("DROP TABLE plays")
+                with pytest.raises(Exception, match="nobody"):
+                    cursor.execute("SELECT * FROM nobody")
+
+
+def test_fetching_takes_little_longer_than_in_the_process(folder, con):
+    """With SERVE_FETCH_MB=100 it measures."""
+    num_mb = int(os.environ.get("SERVE_FETCH_MB", "4"))
+    lines = ((f"{n}.txt", f"line {n} says {n % 97} of {n // 97}, and no more than that\n" * 20) for n in range(1000 * num_mb))
+    tadoc.ingest(lines, "lines.tadoc")
+    query = "SELECT doc_id, path, text FROM documents('{}')"
+
+    def seconds(fetch):
+        times = []
+        for _ in range(5):
+            started = time.perf_counter()
+            assert fetch().num_rows == 1000 * num_mb
+            times.append(time.perf_counter() - started)
+        return statistics.median(times)
+
+    with serving("lines.tadoc") as address, flight.connect(address) as served, served.cursor() as cursor:
+
+        def over_adbc():
+            cursor.execute(query.format("lines"))
+            return cursor.fetch_arrow_table()
+
+        # Both have opened the corpus.
+        over_adbc()
+        of_adbc = seconds(over_adbc)
+    embedded = lambda: con.sql(query.format("lines.tadoc")).arrow()
+    embedded()
+    of_module = seconds(embedded)
+    print(f"{num_mb} MB: ADBC {of_adbc:.3f} s, in the process {of_module:.3f} s, {of_adbc / of_module:.2f} times")

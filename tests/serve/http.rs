@@ -1,0 +1,96 @@
+//! The requests of the page, and those of the people who run the server.
+
+use serde_json::json;
+
+use crate::server::{SCRIPT, Server};
+
+#[test]
+fn the_page_allows_no_script_but_its_own() {
+    let server = Server::start(&[]);
+    let page = server.get("/");
+    assert_eq!(page.status, 200);
+    let policy = page.head.lines().find(|line| line.starts_with("content-security-policy:"));
+    let policy = policy.unwrap();
+    for part in ["default-src 'none'", "script-src 'sha256-", "frame-ancestors 'none'", "base-uri"]
+    {
+        assert!(policy.contains(part), "{part} in {policy}");
+    }
+    assert!(!policy.contains("unsafe") && !policy.contains("http"), "{policy}");
+    assert!(page.head.contains("x-content-type-options: nosniff"));
+    assert_eq!(server.get("/nothing").status, 404);
+    assert_eq!(server.get("/query").status, 405);
+}
+
+#[test]
+fn statements_have_rows_in_json() {
+    let server = Server::start(&[]);
+    let answer = server.query(
+        "SELECT 1 AS one, NULL AS nothing, 'é\"\\' AS text, 1.5 AS x, [1, 2] AS list, 2 AS one2",
+    );
+    let json = answer.json();
+    assert_eq!(json["rows"], json!([[1, null, "é\"\\", 1.5, [1, 2], 2]]));
+    assert_eq!(json["columns"][2], json!({"name": "text", "type": "Utf8"}));
+    assert_eq!(json["truncated"], false);
+    assert!(answer.head.contains("content-type: application/json"));
+    assert!(answer.head.contains("nosniff"));
+    let none = server.query("SELECT * FROM notes WHERE false").json();
+    assert_eq!(
+        (none["rows"].clone(), none["columns"][1]["name"].clone()),
+        (json!([]), "path".into())
+    );
+    // HTML stays a text.
+    let script = server.query("SELECT text FROM notes WHERE path LIKE '%script.html'").json();
+    assert_eq!(script["rows"][0][0], format!("power {SCRIPT} loss"));
+
+    let head = "POST /query HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
+    let body = json!({"sql": "SELECT doc_id FROM lines", "max_rows": 2500}).to_string();
+    let some = server.request(head, &body).json();
+    assert_eq!(some["rows"].as_array().unwrap().len(), 2500);
+    assert_eq!(some["truncated"], true);
+    let usual = server.query("SELECT doc_id FROM lines").json();
+    assert_eq!(usual["rows"].as_array().unwrap().len(), 1000);
+
+    for body in ["", "[]", "{}", r#"{"sql": 1}"#, "\u{0}", &format!("[{}", "[".repeat(100_000))] {
+        let refused = server.request(head, body);
+        assert_eq!(refused.status, 400, "{body:.20}");
+        assert!(refused.json()["error"].is_string());
+    }
+    let error = server.query("SELECT * FROM nobody");
+    assert!(error.status == 400 && error.json()["error"].as_str().unwrap().contains("nobody"));
+    assert_eq!(server.query("DROP TABLE notes").status, 403);
+}
+
+#[test]
+fn health_and_metrics_are_there() {
+    let server = Server::start(&[]);
+    assert_eq!(server.get("/healthz").body, "ok\n");
+    server.query("SELECT doc_id FROM notes");
+    server.query("SELEC");
+    assert_eq!(server.metric("tadoc_statements_total{outcome=\"done\"}"), 1.0);
+    assert_eq!(server.metric("tadoc_statements_total{outcome=\"invalid\"}"), 1.0);
+    assert_eq!(server.metric("tadoc_rows_total"), 41.0);
+    assert_eq!(server.metric("tadoc_statements"), 0.0);
+    assert_eq!(server.metric("tadoc_statement_seconds_count"), 2.0);
+    let metrics = server.get("/metrics");
+    assert!(metrics.head.contains("text/plain; version=0.0.4"));
+    for line in metrics.body.lines().filter(|line| !line.starts_with('#')) {
+        let (name, value) = line.rsplit_once(' ').unwrap();
+        assert!(name.starts_with("tadoc_") && value.parse::<f64>().is_ok(), "{line}");
+    }
+}
+
+#[test]
+fn a_server_that_cannot_start_says_why() {
+    let server = Server::start(&[]);
+    let listen = format!("127.0.0.1:{}", server.port);
+    let ran = server.folder.run(&["serve", "--listen", &listen, "notes.tadoc"]);
+    assert_eq!(ran.status, 1);
+    assert!(ran.stderr.starts_with(&format!("error: listening at {listen}: ")), "{}", ran.stderr);
+    let ran = server.folder.run(&["serve", "--listen", "127.0.0.1:0", "missing.tadoc"]);
+    assert_eq!(ran.status, 1);
+    assert!(ran.stderr.contains("missing.tadoc"), "{}", ran.stderr);
+    let ran =
+        server.folder.run(&["serve", "--listen", "127.0.0.1:0", "notes.tadoc", "notes.tadoc"]);
+    assert_eq!(ran.status, 1, "{}", ran.stderr);
+    assert_eq!(server.folder.run(&["serve"]).status, 2);
+}

@@ -1,0 +1,22 @@
+//! Tests of `tadoc serve` as its clients meet it: the binary serves corpora of a temporary folder.
+//!
+//! - `flight`: Flight SQL, with the client of arrow-flight. `tests/python` has ADBC.
+//! - `limits`: time, memory, cancelling, and the stop of the server.
+//! - `access`: tokens, TLS, and names of hosts.
+//! - `http`: the page's requests, health and metrics.
+//! - `hostile`: clients that send rubbish, read slowly, or open thousands of connections.
+//! - `page`: the page in a browser, if there is one.
+//! - `load`: many clients at a time. `SERVE_CLIENTS=64 SERVE_SECONDS=30 cargo test --test serve load
+//!   -- --nocapture` measures.
+//! - Helpers: `server`.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod access;
+mod flight;
+mod hostile;
+mod http;
+mod limits;
+mod load;
+mod page;
+mod server;

@@ -287,6 +287,13 @@ fn permissions_open_one_door_each() {
         works: false,
     });
     none_succeeds(&folder, &options, &stores);
+    let create = attempts(
+        true,
+        &[
+            "CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION 'inside/new/' OPTIONS ('tadoc.create' 'true')",
+        ],
+    );
+    none_succeeds(&folder, &["--allow", "inside", "--permit", "create"], &create);
     let read = ["--allow", "inside", "--permit", "read-text", "--permit", "set"];
     let sql = "SET tadoc.max_hits = '5'; SELECT text FROM read_text('inside/t.csv')";
     assert!(String::from_utf8(run_safe(&folder, &read, sql).stdout).unwrap().contains("to be"));

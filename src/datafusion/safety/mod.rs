@@ -74,10 +74,9 @@ mod roots;
 mod statements;
 
 pub use refusal::{Refusal, Refused};
-pub use statements::SafeStatements;
 
 pub(crate) use door::sandbox_of;
-pub(crate) use statements::check_read_text;
+pub(crate) use statements::{SafeStatements, check_read_text};
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -239,7 +239,7 @@ fn no_statement_changes_anything() {
     let refused = attempts(
         false,
         &[
-            "BEGIN",
+            "START TRANSACTION",
             "COMMIT",
             "EXECUTE p",
             "DEALLOCATE p",
@@ -286,7 +286,15 @@ fn permissions_open_one_door_each() {
         ),
         works: false,
     });
-    none_succeeds(&folder, &options, &stores);
+    let with_bucket = [&options[..], &["--allow", "s3://b/"]].concat();
+    none_succeeds(&folder, &with_bucket, &stores);
+    let create = attempts(
+        true,
+        &[
+            "CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION 'inside/new/' OPTIONS ('tadoc.create' 'true')",
+        ],
+    );
+    none_succeeds(&folder, &["--allow", "inside", "--permit", "create"], &create);
     let read = ["--allow", "inside", "--permit", "read-text", "--permit", "set"];
     let sql = "SET tadoc.max_hits = '5'; SELECT text FROM read_text('inside/t.csv')";
     assert!(String::from_utf8(run_safe(&folder, &read, sql).stdout).unwrap().contains("to be"));
@@ -296,7 +304,7 @@ fn permissions_open_one_door_each() {
             "SELECT text FROM read_text('outside/t.csv')",
             "SELECT text FROM read_text('inside/link.csv')",
             "SELECT text FROM read_text('inside/folder/*.csv')",
-            "SELECT line FROM read_lines('inside/../outside/t.csv')",
+            "SELECT text FROM read_lines('inside/../outside/t.csv')",
         ],
     );
     none_succeeds(&folder, &read, &outside);

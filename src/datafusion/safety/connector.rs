@@ -172,7 +172,8 @@ fn system_lookup(host: &str) -> std::io::Result<Vec<SocketAddr>> {
     Ok((host, 0).to_socket_addrs()?.collect())
 }
 
-#[cfg(all(test, feature = "http"))]
+#[cfg(test)]
+#[cfg(feature = "http")]
 mod tests {
     use std::cell::Cell;
     use std::io::{Read, Write};

@@ -226,7 +226,8 @@ fn real_path(path: &Path) -> Option<PathBuf> {
     Some(real.join(path.file_name()?))
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::fs;
     use std::io::Read;

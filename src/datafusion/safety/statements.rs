@@ -40,10 +40,10 @@ const STORES: [&str; 3] = ["aws.", "gcp.", "azure."];
 /// Functions that read any file.
 const PLAIN_FILES: [&str; 2] = ["read_text", "read_lines"];
 
-/// Analyzer rule that refuses what [`Sandbox::check`] refuses. [`register_all`](crate::register_all)
-/// adds it to sessions that a sandbox guards.
+/// Analyzer rule that refuses what [`Sandbox::check`] refuses, for hosts that do not check plans. It
+/// is a rule of all guarded sessions.
 #[derive(Debug)]
-pub struct SafeStatements(pub(crate) Sandbox);
+pub(crate) struct SafeStatements(pub(crate) Sandbox);
 
 impl AnalyzerRule for SafeStatements {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {

@@ -185,15 +185,13 @@ async fn slow_readers_take_little_memory_and_are_closed() {
     let server = Server::start(&["--timeout", "10s"]);
     let before_kib = resident_kib(&server);
     let mut stalled = Vec::new();
-    for _ in 0..8 {
+    for _ in 0..64 {
         let mut client = server.client().await;
-        for _ in 0..8 {
-            let many = "SELECT a.text, b.text FROM lines a, lines b".to_owned();
-            let info = client.execute(many, None).await.unwrap();
-            let ticket = info.endpoint[0].ticket.clone().unwrap();
-            // The stream is held and not read.
-            stalled.push(client.do_get(ticket).await.unwrap());
-        }
+        let many = "SELECT a.text, b.text FROM lines a, lines b".to_owned();
+        let info = client.execute(many, None).await.unwrap();
+        let ticket = info.endpoint[0].ticket.clone().unwrap();
+        // The stream is held and not read.
+        stalled.push(client.do_get(ticket).await.unwrap());
     }
     is_served(&server).await;
     let grown_kib = resident_kib(&server).saturating_sub(before_kib);

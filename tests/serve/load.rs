@@ -1,5 +1,6 @@
 //! Many clients at a time, with small and large statements: `SERVE_CLIENTS=64 SERVE_SECONDS=30 cargo
-//! test --test serve load -- --nocapture`.
+//! test --test serve load -- --nocapture`. With `SERVE_PAUSE_MS=1000` each client waits a second
+//! between statements, on average, as people do.
 //!
 //! Each answer is compared with that of the command for the same statement, so nothing is lost and
 //! nothing is mixed. The figures are the median of one client, and the 99th percentile of all.
@@ -36,7 +37,9 @@ async fn ask(server: &Server, answers: &[Vec<String>], seed: u64, end: Instant) 
     let mut client = server.client().await;
     let mut random = Random(seed);
     let mut times = Vec::new();
+    let pause = Duration::from_millis(number("SERVE_PAUSE_MS", 0) as u64);
     while Instant::now() < end {
+        tokio::time::sleep(pause.mul_f64(random.below(2000) as f64 / 1000.0)).await;
         let mut at = random.below(100);
         let which = STATEMENTS.iter().position(|(_, share)| {
             let is_it = at < *share;

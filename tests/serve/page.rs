@@ -151,7 +151,7 @@ fn the_page_works_with_the_keyboard_and_runs_nothing_of_documents() {
     browser.press(&format!("/\"power loss\"{ENTER}"));
     browser.wait(DONE);
     assert_eq!(browser.run("return document.querySelectorAll('tbody tr').length"), 40);
-    assert_eq!(browser.text("mark"), "power");
+    assert_eq!(browser.text("mark"), "power loss");
     // All views are reached with Tab and the arrow keys, from the beginning of the page.
     let views = ["kwic", "words", "collocates", "documents", "sql"];
     browser.run("document.querySelector('input[name=view]:checked').focus()");

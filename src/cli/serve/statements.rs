@@ -17,7 +17,7 @@
 //! computations of table functions at their next batch.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -92,14 +92,32 @@ pub struct Rows {
     /// The schema of all batches.
     pub schema: SchemaRef,
     batches: Receiver<Result<RecordBatch, Refusal>>,
+    /// Set when all rows were sent. Without it an end of the channel is no end of the rows.
+    are_all: Arc<AtomicBool>,
+    is_ended: bool,
     /// Keeps the connection from being closed as unused.
     _in_use: InUse,
 }
 
 impl Rows {
     /// Returns the next batch.
+    ///
+    /// # Errors
+    /// The statement fails, or it was ended before its last row. The error may have found no place
+    /// behind the rows that the client did not take.
     pub async fn next(&mut self) -> Option<Result<RecordBatch, Refusal>> {
-        self.batches.recv().await
+        if self.is_ended {
+            return None;
+        }
+        let next = self.batches.recv().await;
+        self.is_ended = !matches!(next, Some(Ok(_)));
+        match next {
+            None if !self.are_all.load(Ordering::Acquire) => {
+                let text = "the statement was ended before its last row";
+                Some(Err(Refusal::new(Kind::Stalled, text)))
+            }
+            next => next,
+        }
     }
 }
 
@@ -148,13 +166,16 @@ impl Statements {
         let (tell, started) = oneshot::channel();
         let statements = Arc::clone(self);
         let of_task = in_use.clone();
+        let are_all = Arc::new(AtomicBool::new(false));
+        let tell_all = Arc::clone(&are_all);
         self.threads.spawn(async move {
             let _slot = slot;
-            statements.answer(&text, &sender, tell, of_task).await;
+            let is_whole = statements.answer(&text, &sender, tell, of_task).await;
+            tell_all.store(is_whole, Ordering::Release);
         });
         let broken = |_| Refusal::new(Kind::Broken, "the statement broke down");
         let schema = started.await.map_err(broken)??;
-        Ok(Rows { schema, batches, _in_use: in_use })
+        Ok(Rows { schema, batches, are_all, is_ended: false, _in_use: in_use })
     }
 
     /// Cancels the running statement `id`, and says whether there was one.
@@ -209,13 +230,14 @@ impl Statements {
         timeout(self.limits.time, planned).await.map_err(|_| self.too_late())?.map_err(broken)?
     }
 
+    /// Runs a statement to its end. Returns true if all rows were sent.
     async fn answer(
         self: &Arc<Self>,
         text: &Text,
         sender: &Sender<Result<RecordBatch, Refusal>>,
         tell: oneshot::Sender<Result<SchemaRef, Refusal>>,
         in_use: InUse,
-    ) {
+    ) -> bool {
         let begun = Instant::now();
         let mut tell = Some(tell);
         let cancelled = Arc::new(Notify::new());
@@ -231,7 +253,7 @@ impl Statements {
         };
         self.running().remove(&text.id);
         self.metrics.end(outcome.as_ref().err().map(|refusal| refusal.kind), begun.elapsed());
-        let Err(refusal) = outcome else { return };
+        let Err(refusal) = outcome else { return true };
         match tell {
             // The client may have left.
             Some(tell) => drop(tell.send(Err(refusal))),
@@ -242,6 +264,7 @@ impl Statements {
                 }
             }
         }
+        false
     }
 
     async fn produce(

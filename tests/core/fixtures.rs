@@ -45,7 +45,8 @@ fn recurring_documents() -> Vec<(String, String)> {
 fn the_grammar_codec_before_is_read() {
     let file = include_bytes!("fixtures/2026-11-24.tadoc").as_slice();
     let (footer, corpus) = Corpus::from_bytes("2026-11-24", file, &OpenLimits::default()).unwrap();
-    let grammar = footer.segments[0].section(SectionKind::Grammar).unwrap();
+    let mut sections = footer.segments[0].sections.iter();
+    let grammar = sections.find(|section| section.kind == SectionKind::Grammar).unwrap();
     assert_eq!((footer.segments.len(), grammar.codec), (1, 1));
     for (doc_id, (path, text)) in (0..).zip(recurring_documents()) {
         assert_eq!(document_bytes(&corpus, doc_id, 1 << 20).unwrap(), text.as_bytes());

@@ -16,8 +16,8 @@
 
 use crate::error::Result;
 use crate::format::codecs::grammar::{
-    BATCH_LEN, Context, HAS_NUMBER, LANES, Models, NUM_SYMBOLS, UNSEEN_SEPARATOR, UNSEEN_WORD,
-    lane_len, new_models, num_lanes, number_model,
+    BATCH_LEN, Context, HAS_NUMBER, LANES, Models, NUM_SYMBOLS, UNSEEN_SEPARATOR, lane_len,
+    new_models, num_in_lanes, num_lanes, number_model,
 };
 use crate::format::cursor::{Cursor, Origin};
 use crate::format::entropy::{BitDecoder, Distribution, Interval, SymbolDecoder, take_part};
@@ -28,8 +28,6 @@ use crate::format::layout::SegmentMeta;
 pub(super) struct Batch {
     symbols: Vec<u8>,
     numbers: Vec<u32>,
-    /// Places of unseen tokens.
-    unseen: Vec<u16>,
 }
 
 impl Batch {
@@ -37,17 +35,9 @@ impl Batch {
         self.symbols.is_empty()
     }
 
-    /// Returns symbols and numbers, `len` at a time.
-    pub(super) fn blocks(&self, len: usize) -> impl Iterator<Item = (&[u8], &[u32])> {
-        self.symbols.chunks(len).zip(self.numbers.chunks(len))
-    }
-
-    /// Returns the list and the index of each unseen token.
-    pub(super) fn unseen(&self) -> impl Iterator<Item = (usize, u32)> {
-        self.unseen.iter().map(|&at| {
-            let at = usize::from(at);
-            (usize::from(self.symbols[at]) - UNSEEN_WORD, self.numbers[at])
-        })
+    /// Returns the symbol of each event and its number or index, if it has one.
+    pub(super) fn events(&self) -> impl Iterator<Item = (u8, u32)> {
+        self.symbols.iter().copied().zip(self.numbers.iter().copied())
     }
 }
 
@@ -61,8 +51,8 @@ pub(super) struct BatchReader<'a> {
     num_left: u64,
     /// Words and separators that are left.
     num_unseen: [u32; 2],
-    /// Places of the events with numbers.
-    with_number: Vec<u16>,
+    /// Places of the events with numbers, then of those with indices.
+    places: Vec<u16>,
 }
 
 impl<'a> BatchReader<'a> {
@@ -77,7 +67,7 @@ impl<'a> BatchReader<'a> {
             // The first use of a rule is not an event, but its begin is one.
             num_left: meta.num_elements.saturating_add(meta.num_docs),
             num_unseen: [meta.num_words, meta.num_separators],
-            with_number: vec![0; BATCH_LEN],
+            places: vec![0; BATCH_LEN],
         })
     }
 
@@ -122,7 +112,8 @@ impl<'a> BatchReader<'a> {
         self.read_coded_by(batch, |model, slot| model.next_avx2(slot));
     }
 
-    /// Reads symbols and numbers. `next` returns the symbol of a slot and its part.
+    /// Reads symbols and numbers. `next` returns the symbol of a slot and its part. It is called at two
+    /// places only, so that it is inlined in both.
     #[inline(always)]
     fn read_coded_by(&mut self, batch: &mut Batch, next: impl NextSymbol) {
         self.read_symbols(&mut batch.symbols, next);
@@ -136,21 +127,20 @@ impl<'a> BatchReader<'a> {
         let mut contexts = [Context::START; LANES];
         if lane_len > 0 {
             let mut lanes = in_lanes.chunks_exact_mut(lane_len);
-            let lanes: [&mut [u8]; LANES] =
+            let mut lanes: [&mut [u8]; LANES] =
                 std::array::from_fn(|_| lanes.next().unwrap_or_default());
             for at in 0..lane_len {
-                for lane in 0..LANES {
-                    let model = &mut self.models[contexts[lane].model()];
+                for (lane, (context, to)) in contexts.iter_mut().zip(&mut lanes).enumerate() {
+                    let model = &mut self.models[context.model()];
                     let symbol = self.stream.symbol_by(lane, |slot| next(model, slot));
-                    contexts[lane].note(symbol);
-                    lanes[lane][at] = symbol as u8;
+                    context.note(symbol);
+                    to[at] = symbol as u8;
                 }
             }
         }
         let mut context = contexts[LANES - 1];
         for to in rest {
-            let model = &mut self.models[context.model()];
-            let symbol = self.stream.symbol_by(0, |slot| next(model, slot));
+            let symbol = self.stream.symbol(0, &mut self.models[context.model()]);
             context.note(symbol);
             *to = symbol as u8;
         }
@@ -158,34 +148,29 @@ impl<'a> BatchReader<'a> {
 
     #[inline(always)]
     fn read_numbers(&mut self, batch: &mut Batch, next: impl NextSymbol) {
-        let Batch { symbols, numbers, .. } = batch;
-        let num = places_of(symbols, |symbol| HAS_NUMBER >> symbol & 1 != 0, &mut self.with_number);
-        let num_lanes = num_lanes(symbols.len());
-        let (in_lanes, rest) = self.with_number[..num].split_at(num / num_lanes * num_lanes);
-        let mut read = |lane: usize, at: u16| {
-            let at = usize::from(at);
-            let model = &mut self.models[number_model(symbols[at])];
-            let magnitude = self.stream.symbol_by(lane, |slot| next(model, slot));
-            numbers[at] = self.bits.number(magnitude);
-        };
-        if num_lanes == LANES {
-            for places in in_lanes.as_chunks::<LANES>().0 {
-                for (lane, &at) in places.iter().enumerate() {
-                    read(lane, at);
-                }
+        let Batch { symbols, numbers } = batch;
+        let num = places_of(symbols, |symbol| HAS_NUMBER >> symbol & 1 != 0, &mut self.places);
+        let num_in_lanes = num_in_lanes(num, symbols.len());
+        let (in_lanes, rest) = self.places[..num].split_at(num_in_lanes);
+        for places in in_lanes.as_chunks::<LANES>().0 {
+            for (lane, &at) in places.iter().enumerate() {
+                let at = usize::from(at);
+                let model = &mut self.models[number_model(symbols[at])];
+                let magnitude = self.stream.symbol_by(lane, |slot| next(model, slot));
+                numbers[at] = self.bits.number(magnitude);
             }
-        } else {
-            in_lanes.iter().for_each(|&at| read(0, at));
         }
-        rest.iter().for_each(|&at| read(0, at));
+        for at in rest.iter().map(|&at| usize::from(at)) {
+            let magnitude = self.stream.symbol(0, &mut self.models[number_model(symbols[at])]);
+            numbers[at] = self.bits.number(magnitude);
+        }
     }
 
     fn read_indices(&mut self, batch: &mut Batch) {
-        let Batch { symbols, numbers, unseen } = batch;
-        unseen.resize(BATCH_LEN, 0);
-        let num = places_of(symbols, |symbol| usize::from(symbol) <= UNSEEN_SEPARATOR, unseen);
-        unseen.truncate(num);
-        for at in unseen.iter().map(|&at| usize::from(at)) {
+        let Batch { symbols, numbers } = batch;
+        let is_unseen = |symbol| usize::from(symbol) <= UNSEEN_SEPARATOR;
+        let num = places_of(symbols, is_unseen, &mut self.places);
+        for at in self.places[..num].iter().map(|&at| usize::from(at)) {
             let left = &mut self.num_unseen[usize::from(symbols[at]) % 2];
             numbers[at] = self.indices.uniform(*left);
             *left = left.saturating_sub(1);

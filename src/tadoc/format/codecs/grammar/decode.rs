@@ -5,8 +5,10 @@
 //! ```
 //!
 //! Symbols and numbers depend on no element, so one batch is read while the one before is replayed, by
-//! another thread if there is one. The replay knows what comes next. It first reads the entries that a
-//! block of events will take, all at once, so that it does not wait for memory at every event.
+//! another thread if there is one. The result is the same in both cases.
+//!
+//! Experiment without effect: reading the entries of the next 24 or 64 events ahead in one loop. No event
+//! waits for the one before, so the processor already overlaps their reads.
 
 use crate::error::Result;
 use crate::format::codecs::grammar::batches::{Batch, BatchReader};
@@ -15,9 +17,6 @@ use crate::format::codecs::grammar::{BATCH_LEN, check_counts, misfit};
 use crate::format::cursor::Origin;
 use crate::format::layout::SegmentMeta;
 use crate::grammar::Grammar;
-
-/// Number of events whose entries are read together.
-const BLOCK_LEN: usize = 64;
 
 /// Decodes the grammar of the segment `meta` from its section.
 ///
@@ -48,20 +47,7 @@ pub(in crate::format) fn decode(
 
 /// Applies the events of `batch`. Returns `None` if one does not fit.
 fn replay_batch(replay: &mut Replay, batch: &Batch) -> Option<()> {
-    // What is read ahead is added up, because it would not be read otherwise.
-    let mut read_ahead = batch
-        .unseen()
-        .fold(0u32, |sum, (list, number)| sum.wrapping_add(replay.peek_unseen(list, number)));
-    for (symbols, numbers) in batch.blocks(BLOCK_LEN) {
-        for (&symbol, &number) in symbols.iter().zip(numbers) {
-            read_ahead = read_ahead.wrapping_add(replay.peek(symbol, number));
-        }
-        for (&symbol, &number) in symbols.iter().zip(numbers) {
-            replay.event(symbol, number)?;
-        }
-    }
-    std::hint::black_box(read_ahead);
-    Some(())
+    batch.events().try_for_each(|(symbol, number)| replay.event(symbol, number))
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use crate::format::codecs::grammar::use_order::{ElementState, UseOrder};
 use crate::format::codecs::grammar::{
     BATCH_LEN, Context, DOC_END, HAS_NUMBER, LANES, Models, NEW_RULE, NUM_SYMBOLS, PREDICTED,
     SEPARATORS, UNSEEN_SEPARATOR, UNSEEN_WORD, WORDS, begins_with_separator, ends_with_separator,
-    lane_len, new_models, num_lanes, number_model, rules, symbol_of,
+    lane_len, new_models, num_in_lanes, num_lanes, number_model, rules, symbol_of,
 };
 use crate::format::entropy::{BitEncoder, SymbolEncoder, push_part};
 use crate::grammar::Grammar;
@@ -68,15 +68,14 @@ impl BatchCoder {
         for &symbol in &batch.symbols[LANES * lane_len..] {
             self.symbol(0, &mut context, symbol);
         }
-        let num_lanes = num_lanes(len);
-        let num_in_lanes = batch.magnitudes.len() / num_lanes * num_lanes;
+        let num_in_lanes = num_in_lanes(batch.magnitudes.len(), len);
         let with_number = batch.symbols.iter().filter(|&symbol| HAS_NUMBER >> symbol & 1 == 1);
         for (i, (&symbol, &magnitude)) in with_number.zip(&batch.magnitudes).enumerate() {
-            let lane = if i < num_in_lanes { i % num_lanes } else { 0 };
+            let lane = if i < num_in_lanes { i % LANES } else { 0 };
             let model = &mut self.models[number_model(symbol)];
             self.encoder.symbol(lane, model, magnitude.into());
         }
-        self.encoder.end_batch(num_lanes);
+        self.encoder.end_batch(num_lanes(len));
     }
 
     #[inline]

@@ -151,6 +151,12 @@ fn num_lanes(len: usize) -> usize {
     if len < MIN_LEN_OF_LANES { 1 } else { LANES }
 }
 
+/// Returns how many of `num` magnitudes of a batch of `len` events are in lanes, in turn. The rest is in
+/// the first.
+fn num_in_lanes(num: usize, len: usize) -> usize {
+    if len < MIN_LEN_OF_LANES { 0 } else { num / LANES * LANES }
+}
+
 /// Bit of each symbol, set if a number follows: a distance, or the length of a rule.
 const HAS_NUMBER: u32 = u32::MAX << FIRST_SYMBOL[0] | 1 << NEW_RULE;
 

@@ -98,8 +98,8 @@ impl Recency {
             // All entries may move, so that there is no loop of unpredictable length.
             Some(near) => {
                 let masks = &MOVES[distance % NEAR_LEN + 1..][..NEAR_LEN - 1];
-                for i in 0..NEAR_LEN - 1 {
-                    near[i].0 ^= (near[i].0 ^ near[i + 1].0) & masks[i];
+                for (i, mask) in masks.iter().enumerate() {
+                    near[i].0 ^= (near[i].0 ^ near[i + 1].0) & mask;
                 }
             }
             None => {
@@ -108,13 +108,6 @@ impl Recency {
             }
         }
         self.entries.pop();
-    }
-
-    /// Returns the element that will probably be taken at about this `distance`.
-    #[inline]
-    pub(in crate::format) fn peek(&self, distance: u32) -> u32 {
-        let index = self.entries.len().wrapping_sub(distance as usize + 1);
-        self.entries.get(index).map_or(0, |entry| entry.element())
     }
 
     #[cold]

@@ -164,18 +164,6 @@ impl Replay {
         Some(())
     }
 
-    /// Returns the element that the event will probably use, so that it is near then.
-    #[inline]
-    pub(super) fn peek(&self, symbol: u8, number: u32) -> u32 {
-        self.recency[usize::from(symbol) % NUM_SYMBOLS].peek(number)
-    }
-
-    /// Returns the token at `index` of those of `list` that are not used yet, for the same reason.
-    #[inline]
-    pub(super) fn peek_unseen(&self, list: usize, index: u32) -> u32 {
-        self.unseen[list].get(index as usize).copied().unwrap_or_default()
-    }
-
     /// Returns the grammar if it is whole.
     pub(super) fn finish(self, num_docs: u64) -> Option<Grammar> {
         self.rules.finish().filter(|grammar| grammar.doc_offsets.len() as u64 == num_docs + 1)
@@ -186,7 +174,7 @@ impl Replay {
 #[derive(Debug, Clone, Copy)]
 struct OpenRule {
     /// Number of its remaining elements, never 0 for the root.
-    left: usize,
+    left: u32,
     /// Index of its first element.
     start: u32,
     /// List of its first element.
@@ -224,7 +212,7 @@ impl Rules {
             num_pending: 0,
             num_free: num_elements,
             num_promised: 0,
-            open: OpenRule { left: usize::MAX, start: 0, first_list: SEPARATORS as u8 },
+            open: OpenRule { left: u32::MAX, start: 0, first_list: SEPARATORS as u8 },
             around: Vec::new(),
             doc_offsets: vec![0],
         }
@@ -241,8 +229,8 @@ impl Rules {
             return None;
         }
         self.around.push(self.open);
-        let (left, start) = (len as usize, self.num_pending as u32);
-        self.open = OpenRule { left, start, first_list: SEPARATORS as u8 };
+        let start = self.num_pending as u32;
+        self.open = OpenRule { left: len, start, first_list: SEPARATORS as u8 };
         Some(())
     }
 

@@ -35,8 +35,9 @@
 //! four lanes ([`batches`]), and the elements are found afterwards ([`replay`]), by another thread if
 //! there is one. The codec before ([`sequential`]) has the kind of one event and the trust in the
 //! prediction instead. There, each symbol waits for an
-//! element from memory. An element of a grammar of 6 million took 54 ns there, and takes 35 here with one
-//! thread and 21 with two; of 1 million, 41, 29 and 16 (`benches/grammar_sections.rs` on two idle cores).
+//! element from memory. Decoding the same grammar of 6 million elements took 54 ns an element there, and
+//! takes 35 here with one thread and 21 with two (both codecs in turn, 25 November 2026, two idle cores;
+//! that driver compares two builds and is not kept). `benches/grammar_sections.rs` measures this codec.
 //!
 //! Measured on the seven corpora of 4 to 15 MB (sum of the sections; size of zstd -3 --long: 13.8
 //! MB), each step including all steps above it:

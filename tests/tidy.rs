@@ -76,6 +76,7 @@ const MAY_BE_UNSAFE: &[&str] = &[
     "src/cli/sql/heap.rs",
     "src/python/capsules.rs",
     "src/gsst/decode.rs",
+    "src/tadoc/format/codecs/grammar/batches.rs",
     "src/cuda/corpus/edits.rs",
     "src/cuda/corpus/extract.rs",
     "src/cuda/corpus/grammar/kernels.rs",

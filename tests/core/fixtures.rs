@@ -1,14 +1,14 @@
 //! Files of formats before the present one open and answer. Each file in `fixtures` is named by the
-//! day on which its format was last written, and holds the same four documents in segments of 64
-//! bytes of text.
+//! day on which its format was last written.
 //!
-//! | file | format |
-//! | --- | --- |
-//! | 2026-11-23 | without document lengths, one layout |
+//! | file | format | documents |
+//! | --- | --- | --- |
+//! | 2026-11-23 | without document lengths, one layout | four in segments of 64 bytes of text |
+//! | 2026-11-24 | small layout with codec 1 of grammars | [`recurring_documents`] |
 
 use tadoc::Corpus;
 use tadoc::analytics::word_count;
-use tadoc::format::OpenLimits;
+use tadoc::format::{OpenLimits, SectionKind};
 use tadoc::query::{Query, search};
 use tadoc::read::document_bytes;
 
@@ -20,6 +20,39 @@ const DOCUMENTS: [(&str, &[u8]); 4] = [
     ("notes/song.txt", b"let it be, let it be\nwhisper words of wisdom, let it be\n"),
     ("odd.bin", b"\xff\xfe bytes that are no text: to be or not to be\n"),
 ];
+
+/// Returns six documents of lines that recur in part, of words of which a few are frequent. They are as
+/// long as it takes to have far distances in all lists of the grammar.
+fn recurring_documents() -> Vec<(String, String)> {
+    let mut state = 1u64;
+    let mut below = |end: u64| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % end
+    };
+    let document = |doc: u64| {
+        let lines = (0..250).map(|line| {
+            let words: Vec<String> =
+                (0..6 + below(8)).map(|_| format!("w{}", 900 / (1 + below(900)))).collect();
+            format!("{doc}.{line} level={} at {}: {}\n", below(4), below(60), words.join(" "))
+        });
+        (format!("{doc}.log"), lines.collect())
+    };
+    (0..6).map(document).collect()
+}
+
+#[test]
+fn the_grammar_codec_before_is_read() {
+    let file = include_bytes!("fixtures/2026-11-24.tadoc").as_slice();
+    let (footer, corpus) = Corpus::from_bytes("2026-11-24", file, &OpenLimits::default()).unwrap();
+    let mut sections = footer.segments[0].sections.iter();
+    let grammar = sections.find(|section| section.kind == SectionKind::Grammar).unwrap();
+    assert_eq!((footer.segments.len(), grammar.codec), (1, 1));
+    for (doc_id, (path, text)) in (0..).zip(recurring_documents()) {
+        assert_eq!(document_bytes(&corpus, doc_id, 1 << 20).unwrap(), text.as_bytes());
+        assert_eq!(corpus.segments()[0].paths.get(doc_id as usize), Some(&*path));
+    }
+}
 
 #[test]
 fn files_of_earlier_formats_open_and_answer() {

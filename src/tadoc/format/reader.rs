@@ -248,8 +248,12 @@ fn decode_grammar(
     match section.codec {
         codecs::packed_grammar::CODEC => codecs::packed_grammar::decode(origin, bytes, meta),
         codecs::grammar::CODEC => codecs::grammar::decode(origin, bytes, meta),
+        codecs::grammar::sequential::CODEC => {
+            codecs::grammar::sequential::decode(origin, bytes, meta)
+        }
         codec => {
-            let (expected, got) = ("grammar codec 1 or 2".into(), format!("grammar codec {codec}"));
+            let (expected, got) =
+                ("grammar codec 1, 2 or 3".into(), format!("grammar codec {codec}"));
             Err(Error::Version { file: file.into(), expected, got })
         }
     }

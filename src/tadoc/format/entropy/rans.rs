@@ -21,14 +21,14 @@ const STATE_BYTES: usize = 8 * NUM_STATES;
 pub(in crate::format) const MAX_SYMBOLS_PER_BYTE: u64 = (BATCH_LEN / STATE_BYTES) as u64;
 const LOWEST_STATE: u64 = 1 << 31;
 /// State for symbols.
-pub(in crate::format) const SYMBOLS: usize = 0;
+const SYMBOLS: usize = 0;
 /// State for magnitudes.
-pub(in crate::format) const MAGNITUDES: usize = 1;
+const MAGNITUDES: usize = 1;
 
 /// Encoder of symbols and bits into one stream.
 #[derive(Debug, Default)]
 pub(in crate::format) struct Encoder {
-    symbols: SymbolEncoder,
+    symbols: SymbolEncoder<NUM_STATES>,
     bits: BitEncoder,
 }
 
@@ -40,44 +40,54 @@ impl Encoder {
         distribution: &mut Distribution<N>,
         symbol: usize,
     ) {
-        self.symbols.symbol(SYMBOLS, distribution, symbol);
+        self.symbol_in(SYMBOLS, distribution, symbol);
     }
 
     /// Encodes any `number`, whose magnitude follows `distribution`.
     #[inline]
     pub(in crate::format) fn number(&mut self, distribution: &mut Distribution<32>, number: u32) {
         let magnitude = self.bits.number(number);
-        self.symbols.symbol(MAGNITUDES, distribution, magnitude);
+        self.symbol_in(MAGNITUDES, distribution, magnitude);
+    }
+
+    #[inline]
+    fn symbol_in<const N: usize>(
+        &mut self,
+        state: usize,
+        distribution: &mut Distribution<N>,
+        symbol: usize,
+    ) {
+        self.symbols.symbol(state, distribution, symbol);
+        if self.symbols.batch.len() == BATCH_LEN {
+            self.symbols.end_batch(NUM_STATES);
+        }
     }
 
     /// Appends the stream to `out`.
-    pub(in crate::format) fn finish(self, out: &mut Vec<u8>) {
-        finish_stream(self.symbols, self.bits, out);
+    pub(in crate::format) fn finish(mut self, out: &mut Vec<u8>) {
+        if !self.symbols.batch.is_empty() {
+            self.symbols.end_batch(NUM_STATES);
+        }
+        push_part(out, &self.symbols.finish());
+        out.extend_from_slice(&self.bits.finish());
     }
 }
 
-/// Appends the stream of both encoders to `out`. Symbols and bits do not depend on each other, so a
-/// separate thread can encode each.
-pub(in crate::format) fn finish_stream(
-    symbols: SymbolEncoder,
-    bits: BitEncoder,
-    out: &mut Vec<u8>,
-) {
-    let symbols = symbols.finish();
-    push_varint(out, symbols.len() as u64);
-    out.extend_from_slice(&symbols);
-    out.extend_from_slice(&bits.finish());
+/// Appends the length of `bytes`, and `bytes`.
+pub(in crate::format) fn push_part(out: &mut Vec<u8>, bytes: &[u8]) {
+    push_varint(out, bytes.len() as u64);
+    out.extend_from_slice(bytes);
 }
 
-/// Encoder of symbols, the first half of a stream.
+/// Encoder of symbols in batches, with up to `S` states.
 #[derive(Debug, Default)]
-pub(in crate::format) struct SymbolEncoder {
+pub(in crate::format) struct SymbolEncoder<const S: usize> {
     /// Intervals and their states.
     batch: Vec<(Interval, u8)>,
     symbols: Vec<u8>,
 }
 
-impl SymbolEncoder {
+impl<const S: usize> SymbolEncoder<S> {
     /// Encodes `symbol`, which is less than `N`, in `state`, and updates `distribution`.
     #[inline]
     pub(in crate::format) fn symbol<const N: usize>(
@@ -89,18 +99,16 @@ impl SymbolEncoder {
         let interval = distribution.interval(symbol);
         distribution.learn(interval.start);
         self.batch.push((interval, state as u8));
-        if self.batch.len() == BATCH_LEN {
-            self.flush_batch();
-        }
     }
 
-    fn flush_batch(&mut self) {
+    /// Writes the symbols since the last batch, which are in the first `num_states` states.
+    pub(in crate::format) fn end_batch(&mut self, num_states: usize) {
         // A word is always written, because a branch would be unpredictable.
         let mut words = vec![0u32; self.batch.len() + 1];
         let mut num_words = 0;
-        let mut states = [LOWEST_STATE; NUM_STATES];
+        let mut states = [LOWEST_STATE; S];
         for &(interval, state) in self.batch.iter().rev() {
-            let state = &mut states[usize::from(state) % NUM_STATES];
+            let state = &mut states[usize::from(state) % S];
             let len = u64::from(interval.len);
             let is_high = *state >= len << (63 - SCALE_BITS);
             words[num_words] = *state as u32;
@@ -109,15 +117,13 @@ impl SymbolEncoder {
             let (quotient, remainder) = divided(rest, len);
             *state = (quotient << SCALE_BITS) + u64::from(interval.start) + remainder;
         }
-        self.symbols.extend(states.iter().flat_map(|state| state.to_le_bytes()));
+        self.symbols.extend(states[..num_states].iter().flat_map(|state| state.to_le_bytes()));
         self.symbols.extend(words[..num_words].iter().rev().flat_map(|word| word.to_le_bytes()));
         self.batch.clear();
     }
 
-    fn finish(mut self) -> Vec<u8> {
-        if !self.batch.is_empty() {
-            self.flush_batch();
-        }
+    /// Returns the bytes of all batches.
+    pub(in crate::format) fn finish(self) -> Vec<u8> {
         self.symbols
     }
 }
@@ -185,7 +191,8 @@ impl BitEncoder {
         }
     }
 
-    fn finish(mut self) -> Vec<u8> {
+    /// Returns the bytes, the last one with zeros behind the bits.
+    pub(in crate::format) fn finish(mut self) -> Vec<u8> {
         self.bytes.truncate(self.num_bytes);
         self.bytes
             .extend_from_slice(&self.window.to_le_bytes()[..self.window_len.div_ceil(8) as usize]);
@@ -197,23 +204,19 @@ impl BitEncoder {
 #[derive(Debug)]
 pub(in crate::format) struct Decoder<'a> {
     place: Origin<'a>,
-    symbols: &'a [u8],
-    position: usize,
-    states: [u64; NUM_STATES],
+    symbols: SymbolDecoder<'a, NUM_STATES>,
     num_left: usize,
-    bits: &'a [u8],
-    num_bits_read: usize,
+    /// Plain bits.
+    pub(in crate::format) bits: BitDecoder<'a>,
 }
 
 impl<'a> Decoder<'a> {
     /// Creates a decoder of `bytes`, the whole output of an [`Encoder`], which lie at `place`.
     pub(in crate::format) fn new(place: Origin<'a>, bytes: &'a [u8]) -> Result<Self> {
         let mut cursor = Cursor::new(place, bytes);
-        let symbols_len = usize::try_from(cursor.varint()?).unwrap_or(usize::MAX);
-        let symbols = cursor.take(symbols_len)?;
-        let bits = cursor.take(cursor.remaining())?;
-        let states = [LOWEST_STATE; NUM_STATES];
-        Ok(Self { place, symbols, position: 0, states, num_left: 0, bits, num_bits_read: 0 })
+        let symbols = SymbolDecoder::new(take_part(&mut cursor)?);
+        let bits = BitDecoder::new(cursor.take(cursor.remaining())?);
+        Ok(Self { place, symbols, num_left: 0, bits })
     }
 
     /// Decodes the next symbol and updates `distribution`.
@@ -222,63 +225,147 @@ impl<'a> Decoder<'a> {
         &mut self,
         distribution: &mut Distribution<N>,
     ) -> usize {
-        self.symbol_with::<SYMBOLS, N>(distribution)
+        self.symbol_in(SYMBOLS, distribution)
     }
 
     #[inline]
-    fn symbol_with<const STATE: usize, const N: usize>(
+    fn symbol_in<const N: usize>(
         &mut self,
+        state: usize,
         distribution: &mut Distribution<N>,
     ) -> usize {
         if self.num_left == 0 {
-            self.begin_batch();
+            self.symbols.begin_batch(NUM_STATES);
+            self.num_left = BATCH_LEN;
         }
         self.num_left -= 1;
-        let state = self.states[STATE];
-        let slot = state as u16 % (1 << SCALE_BITS);
-        let symbol = distribution.symbol_at(slot);
-        let Interval { start, len } = distribution.interval(symbol);
-        distribution.learn(slot);
-        let state = u64::from(len) * (state >> SCALE_BITS) + u64::from(slot - start);
-        // A word is always read, because a branch would be unpredictable.
-        let is_low = state < LOWEST_STATE;
-        let refilled = state << 32 | u64::from(word_at(self.symbols, self.position));
-        self.states[STATE] = if is_low { refilled } else { state };
-        self.position += 4 * usize::from(is_low);
-        symbol
+        self.symbols.symbol(state, distribution)
     }
 
-    #[cold]
-    fn begin_batch(&mut self) {
+    /// Decodes the next number, whose magnitude follows `distribution`.
+    #[inline]
+    pub(in crate::format) fn number(&mut self, distribution: &mut Distribution<32>) -> u32 {
+        let magnitude = self.symbol_in(MAGNITUDES, distribution);
+        self.bits.number(magnitude)
+    }
+
+    /// Decodes the next number below `len`.
+    #[inline]
+    pub(in crate::format) fn uniform(&mut self, len: u32) -> u32 {
+        self.bits.uniform(len)
+    }
+
+    /// Checks that the stream ends with the last symbol.
+    ///
+    /// # Errors
+    /// [`Error::Format`](crate::Error::Format) if it does not.
+    pub(in crate::format) fn finish(self) -> Result<()> {
+        match self.symbols.is_at_end() && self.bits.is_at_end() {
+            true => Ok(()),
+            false => Err(self.place.fault(0, "expected symbols and bits to end with their stream")),
+        }
+    }
+}
+
+/// Takes what [`push_part`] appended.
+pub(in crate::format) fn take_part<'a>(cursor: &mut Cursor<'a>) -> Result<&'a [u8]> {
+    let len = usize::try_from(cursor.varint()?).unwrap_or(usize::MAX);
+    cursor.take(len)
+}
+
+/// Decoder of symbols in batches, with up to `S` states. Past the end it reads zeros.
+#[derive(Debug)]
+pub(in crate::format) struct SymbolDecoder<'a, const S: usize> {
+    symbols: &'a [u8],
+    position: usize,
+    states: [u64; S],
+}
+
+impl<'a, const S: usize> SymbolDecoder<'a, S> {
+    /// Creates a decoder of all bytes of a [`SymbolEncoder`].
+    pub(in crate::format) fn new(symbols: &'a [u8]) -> Self {
+        Self { symbols, position: 0, states: [LOWEST_STATE; S] }
+    }
+
+    /// Begins the next batch, which is in the first `num_states` states.
+    pub(in crate::format) fn begin_batch(&mut self, num_states: usize) {
         // Every batch ends in the states with which the encoder began it. A stream that does not is
         // treated as one that was read past its end.
-        if self.states != [LOWEST_STATE; NUM_STATES] || self.position > self.symbols.len() {
+        if self.states != [LOWEST_STATE; S] || self.position > self.symbols.len() {
             self.position = self.symbols.len() + 1;
         }
-        for state in &mut self.states {
+        for state in &mut self.states[..num_states] {
             let (low, high) =
                 (word_at(self.symbols, self.position), word_at(self.symbols, self.position + 4));
             *state = u64::from(low) | u64::from(high) << 32;
             self.position += 8;
         }
-        self.num_left = BATCH_LEN;
+    }
+
+    /// Decodes the next symbol in `state` and updates `distribution`.
+    #[inline(always)]
+    pub(in crate::format) fn symbol<const N: usize>(
+        &mut self,
+        state: usize,
+        distribution: &mut Distribution<N>,
+    ) -> usize {
+        self.symbol_by(state, |slot| distribution.next(slot))
+    }
+
+    #[inline(always)]
+    pub(in crate::format) fn symbol_by(
+        &mut self,
+        state: usize,
+        next: impl FnOnce(u16) -> (usize, Interval),
+    ) -> usize {
+        let state = &mut self.states[state];
+        let slot = *state as u16 % (1 << SCALE_BITS);
+        let (symbol, Interval { start, len }) = next(slot);
+        let next = u64::from(len) * (*state >> SCALE_BITS) + u64::from(slot - start);
+        // A word is always read, because a branch would be unpredictable.
+        let is_low = u64::from(next < LOWEST_STATE);
+        let word = u64::from(word_at(self.symbols, self.position));
+        *state = next << (32 * is_low) | word & is_low.wrapping_neg();
+        self.position += 4 * is_low as usize;
+        symbol
+    }
+
+    /// Returns true if all bytes were read, and not more.
+    pub(in crate::format) fn is_at_end(&self) -> bool {
+        self.states == [LOWEST_STATE; S] && self.position == self.symbols.len()
+    }
+}
+
+/// Decoder of plain bits. Past the end it reads zeros.
+#[derive(Debug)]
+pub(in crate::format) struct BitDecoder<'a> {
+    bits: &'a [u8],
+    num_bits_read: usize,
+}
+
+impl<'a> BitDecoder<'a> {
+    /// Creates a decoder of all bytes of a [`BitEncoder`].
+    pub(in crate::format) fn new(bits: &'a [u8]) -> Self {
+        Self { bits, num_bits_read: 0 }
     }
 
     /// Reads the next `num_bits` (at most 32) bits.
     #[inline]
     pub(in crate::format) fn bits(&mut self, num_bits: u32) -> u32 {
         let at = self.num_bits_read / 8;
-        let window =
-            u64::from(word_at(self.bits, at)) | u64::from(word_at(self.bits, at + 4)) << 32;
+        let window = match self.bits.get(at..).and_then(|rest| rest.first_chunk()) {
+            Some(window) => u64::from_le_bytes(*window),
+            None => u64::from(word_at(self.bits, at)) | u64::from(word_at(self.bits, at + 4)) << 32,
+        };
         let value = window >> (self.num_bits_read % 8) & ((1 << num_bits) - 1);
         self.num_bits_read += num_bits as usize;
         value as u32
     }
 
-    /// Decodes the next number, whose magnitude follows `distribution`.
+    /// Decodes the next number, which has this `magnitude`.
     #[inline]
-    pub(in crate::format) fn number(&mut self, distribution: &mut Distribution<32>) -> u32 {
-        let (smallest, num_bits) = smallest(self.symbol_with::<MAGNITUDES, 32>(distribution));
+    pub(in crate::format) fn number(&mut self, magnitude: usize) -> u32 {
+        let (smallest, num_bits) = smallest(magnitude);
         smallest.wrapping_add(self.bits(num_bits))
     }
 
@@ -290,29 +377,25 @@ impl<'a> Decoder<'a> {
         if high < num_short { high } else { 2 * (high - num_short) + num_short + self.bits(1) }
     }
 
-    /// Checks that the stream ends with the last symbol.
-    ///
-    /// # Errors
-    /// [`Error::Format`](crate::Error::Format) if it does not.
-    pub(in crate::format) fn finish(self) -> Result<()> {
-        let is_whole = self.states == [LOWEST_STATE; NUM_STATES]
-            && self.position == self.symbols.len()
-            && self.num_bits_read.div_ceil(8) == self.bits.len();
-        match is_whole {
-            true => Ok(()),
-            false => Err(self.place.fault(0, "expected symbols and bits to end with their stream")),
-        }
+    /// Returns true if all bytes were read, and not more.
+    pub(in crate::format) fn is_at_end(&self) -> bool {
+        self.num_bits_read.div_ceil(8) == self.bits.len()
     }
 }
 
 /// Returns the 32-bit word at `position`, with zeros behind the end of `bytes`.
 #[inline]
 fn word_at(bytes: &[u8], position: usize) -> u32 {
-    let rest = bytes.get(position..).unwrap_or_default();
-    match rest.first_chunk() {
+    match bytes.get(position..).and_then(|rest| rest.first_chunk()) {
         Some(word) => u32::from_le_bytes(*word),
-        None => rest.iter().rev().fold(0, |word, &byte| word << 8 | u32::from(byte)),
+        None => last_word(bytes, position),
     }
+}
+
+#[cold]
+fn last_word(bytes: &[u8], position: usize) -> u32 {
+    let rest = bytes.get(position..).unwrap_or_default().iter().take(4);
+    rest.rev().fold(0, |word, &byte| word << 8 | u32::from(byte))
 }
 
 #[cfg(test)]
@@ -376,7 +459,7 @@ mod tests {
                     Item::Symbol(d, s) => prop_assert_eq!(decoder.symbol(&mut distributions[d]), s),
                     Item::Number(n) => prop_assert_eq!(decoder.number(&mut distributions[3]), n),
                     Item::Uniform(n, len) => prop_assert_eq!(decoder.uniform(len), n),
-                    Item::Bits(n, num_bits) => prop_assert_eq!(decoder.bits(num_bits), n),
+                    Item::Bits(n, num_bits) => prop_assert_eq!(decoder.bits.bits(num_bits), n),
                 }
             }
             decoder.finish().unwrap();

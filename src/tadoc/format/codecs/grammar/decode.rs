@@ -1,257 +1,173 @@
-//! Decoder of the grammar section.
+//! Decoder of the grammar section, in two steps that run in parallel.
+//!
+//! ```text
+//! rANS, plain bits ─ BatchReader ─▶ batch of symbols and numbers ─ Replay ─▶ grammar
+//! ```
+//!
+//! Symbols and numbers depend on no element, so one batch is read while the one before is replayed, by
+//! another thread if there is one. The result is the same in both cases.
+//!
+//! Experiment without effect: reading the entries of the next 24 or 64 events ahead in one loop. No event
+//! waits for the one before, so the processor already overlaps their reads.
 
-use crate::error::{Error, Result};
-use crate::format::codecs::grammar::recency::{Entry, Recency};
-use crate::format::codecs::grammar::{
-    DOC_END, FIRST_DISTANCES, History, NEW_RULE, NUM_SYMBOLS, PREDICTED, RULE_LEN,
-    UNSEEN_SEPARATOR, UNSEEN_WORD, begins_with_separator, list_of, new_models, rules, symbol_of,
-};
+use crate::error::Result;
+use crate::format::codecs::grammar::batches::{Batch, BatchReader};
+use crate::format::codecs::grammar::replay::Replay;
+use crate::format::codecs::grammar::{BATCH_LEN, check_counts, misfit};
 use crate::format::cursor::Origin;
-use crate::format::entropy::{Decoder, Distribution, MAX_SYMBOLS_PER_BYTE};
 use crate::format::layout::SegmentMeta;
 use crate::grammar::Grammar;
 
 /// Decodes the grammar of the segment `meta` from its section.
 ///
 /// # Errors
-/// [`Error::Format`] if the section does not contain exactly the grammar that `meta` declares.
+/// [`Error::Format`](crate::Error::Format) if the section does not contain exactly the grammar that
+/// `meta` declares.
 pub(in crate::format) fn decode(
     place: Origin<'_>,
     bytes: &[u8],
     meta: &SegmentMeta,
 ) -> Result<Grammar> {
-    let max_elements = (bytes.len() as u64).saturating_mul(MAX_SYMBOLS_PER_BYTE);
-    if meta.num_elements > max_elements || meta.num_docs > max_elements {
-        let (num_elements, num_bytes) = (meta.num_elements.max(meta.num_docs), bytes.len());
-        let reason = format!("expected fewer than {num_elements} elements in {num_bytes} bytes");
-        return Err(place.fault(0, reason));
+    check_counts(place, bytes, meta, BATCH_LEN as u64)?;
+    let mut reader = BatchReader::new(place, bytes, meta)?;
+    let mut replay = Replay::new(meta);
+    let (mut batch, mut next) = (Batch::default(), Batch::default());
+    reader.read(&mut batch);
+    while !batch.is_empty() {
+        let (_, fits) =
+            rayon::join(|| reader.read(&mut next), || replay_batch(&mut replay, &batch));
+        fits.ok_or_else(|| misfit(place))?;
+        std::mem::swap(&mut batch, &mut next);
     }
-    let mut decoder = GrammarDecoder::new(place, bytes, meta)?;
-    while decoder.rules.doc_offsets.len() as u64 <= meta.num_docs {
-        decoder.event()?;
+    if !reader.is_at_end() {
+        return Err(place.fault(0, "expected symbols and bits to end with their stream"));
     }
-    decoder.decoder.finish()?;
-    decoder.rules.finish().ok_or_else(|| misfit(place))
+    replay.finish(meta.num_docs).ok_or_else(|| misfit(place))
 }
 
-fn misfit(place: Origin<'_>) -> Error {
-    place.fault(0, "expected events that fit one another and the declared counts")
+/// Applies the events of `batch`. Returns `None` if one does not fit.
+fn replay_batch(replay: &mut Replay, batch: &Batch) -> Option<()> {
+    batch.events().try_for_each(|(symbol, number)| replay.event(symbol, number))
 }
 
-struct GrammarDecoder<'a> {
-    place: Origin<'a>,
-    decoder: Decoder<'a>,
-    models: Vec<Distribution<NUM_SYMBOLS>>,
-    history: History,
-    /// Elements of each symbol.
-    recency: Vec<Recency>,
-    unseen: [Vec<u32>; 2],
-    rules: Rules,
-}
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
 
-impl<'a> GrammarDecoder<'a> {
-    fn new(place: Origin<'a>, bytes: &'a [u8], meta: &SegmentMeta) -> Result<Self> {
-        let num_terminals = meta.num_words + meta.num_separators;
-        Ok(Self {
-            place,
-            decoder: Decoder::new(place, bytes)?,
-            models: new_models(),
-            history: History::new(num_terminals as usize + meta.num_rules as usize),
-            recency: (0..NUM_SYMBOLS).map(|_| Recency::default()).collect(),
-            unseen: [(0..meta.num_words).collect(), (meta.num_words..num_terminals).collect()],
-            rules: Rules::new(num_terminals, meta.num_rules, meta.num_elements as usize),
-        })
+    use super::*;
+    use crate::format::codecs::grammar::encode;
+    use crate::grammar::{RoundsOptions, build_rounds, expand_tokens};
+
+    const PLACE: Origin<'_> = Origin { file: "a", section: "grammar", offset: 0 };
+
+    fn meta_of(grammar: &Grammar, num_words: u32) -> SegmentMeta {
+        SegmentMeta {
+            num_docs: grammar.num_docs() as u64,
+            continues: false,
+            len_bytes: 0,
+            num_tokens: 0,
+            num_word_tokens: 0,
+            dictionary_bytes: 0,
+            paths_bytes: 0,
+            num_words,
+            num_separators: grammar.num_terminals - num_words,
+            num_rules: grammar.num_rules() as u32,
+            num_elements: grammar.symbols.len() as u64,
+            sections: Vec::new(),
+        }
     }
 
-    #[inline]
-    fn event(&mut self) -> Result<()> {
-        let symbol = self.decoder.symbol(&mut self.models[self.history.context()]);
-        let fits = match symbol {
-            UNSEEN_WORD | UNSEEN_SEPARATOR => self.unseen_token(symbol - UNSEEN_WORD),
-            NEW_RULE => {
-                let len = self.decoder.number(&mut self.models[RULE_LEN]);
-                self.history.note_new_rule();
-                self.rules.open_rule(len)
+    /// Builds a grammar over 40 words and 9 separators from tokens that recur near and far.
+    fn grammar_of(picks: &[(u16, u8)], num_docs: usize) -> Grammar {
+        let mut tokens: Vec<u32> = Vec::new();
+        for &(pick, kind) in picks {
+            let (pick, before) = (usize::from(pick), tokens.len());
+            match kind {
+                0..3 => tokens.extend(40..40 + pick as u32 % 9),
+                3..12 => tokens.push(pick as u32 % 40),
+                _ => {
+                    let start = before.saturating_sub(pick);
+                    tokens.extend_from_within(start..start + (before - start).min(pick / 50));
+                }
             }
-            DOC_END => {
-                self.history.note_doc_end();
-                self.rules.end_document()
+            tokens.truncate(60_000);
+        }
+        let ends: Vec<usize> = (1..=num_docs).map(|doc| tokens.len() * doc / num_docs).collect();
+        build_rounds(tokens, &ends, 49, &RoundsOptions::default()).unwrap()
+    }
+
+    fn check_round_trip(grammar: &Grammar) {
+        let bytes = encode(grammar, 40);
+        let read = decode(PLACE, &bytes, &meta_of(grammar, 40)).unwrap();
+        read.validate().unwrap();
+        assert_eq!(expand_tokens(&read), expand_tokens(grammar));
+        assert_eq!(read.num_docs(), grammar.num_docs());
+        assert_eq!(encode(&read, 40), bytes);
+    }
+
+    #[test]
+    fn several_batches_come_back() {
+        // A pair of random words seldom recurs, so that there are more events than in a batch.
+        let mixed = |i: u32| i.wrapping_mul(0x9e37_79b1).rotate_left(i % 31) >> 7;
+        let tokens: Vec<u32> = (0..150_000).map(|i| mixed(i) % 3_000).collect();
+        let grammar =
+            build_rounds(tokens, &[70_000, 70_000, 150_000], 3_001, &RoundsOptions::default())
+                .unwrap();
+        assert!(grammar.symbols.len() > 2 * BATCH_LEN);
+        let bytes = encode(&grammar, 2_990);
+        let meta = meta_of(&grammar, 2_990);
+        let read = decode(PLACE, &bytes, &meta).unwrap();
+        assert_eq!(expand_tokens(&read), expand_tokens(&grammar));
+        assert_eq!(encode(&read, 2_990), bytes);
+        let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+        assert_eq!(one.install(|| decode(PLACE, &bytes, &meta).unwrap()), read);
+        assert_eq!(one.install(|| encode(&grammar, 2_990)), bytes);
+    }
+
+    proptest! {
+        #[test]
+        fn grammars_come_back(
+            picks in prop::collection::vec((any::<u16>(), 0u8..16), 0..900),
+            num_docs in 1usize..5,
+        ) {
+            check_round_trip(&grammar_of(&picks, num_docs));
+        }
+
+        #[test]
+        fn other_bytes_and_counts_are_refused_or_read(
+            picks in prop::collection::vec((any::<u16>(), 0u8..16), 0..200),
+            changes in prop::collection::vec((any::<u16>(), any::<u8>()), 0..4),
+            (words, separators, rules, elements, docs) in (-2i64..3, -2i64..3, -2i64..3, -2i64..3, -2i64..3),
+        ) {
+            let grammar = grammar_of(&picks, 2);
+            let mut bytes = encode(&grammar, 40);
+            for (at, byte) in changes {
+                let at = usize::from(at) % bytes.len();
+                bytes[at] = byte;
             }
-            PREDICTED => self.predicted_element(),
-            _ => self.seen_element(symbol),
-        };
-        fits.ok_or_else(|| misfit(self.place))
-    }
-
-    #[inline]
-    fn unseen_token(&mut self, list: usize) -> Option<()> {
-        let unseen = &mut self.unseen[list];
-        if unseen.is_empty() {
-            return None;
-        }
-        let index = self.decoder.uniform(unseen.len() as u32);
-        let element = unseen.swap_remove(index as usize);
-        self.push(list, Entry { element, num_uses: 1 });
-        self.history.note_element(element, list, true);
-        self.element(element, list)
-    }
-
-    #[inline]
-    fn predicted_element(&mut self) -> Option<()> {
-        let (element, list) = self.history.prediction.next()?;
-        self.history.note_element(element, list, false);
-        self.element(element, list)
-    }
-
-    #[inline]
-    fn seen_element(&mut self, symbol: usize) -> Option<()> {
-        let distance = self.decoder.number(&mut self.models[FIRST_DISTANCES + symbol]);
-        let entry = self.recency[symbol].take(distance as usize)?;
-        let list = list_of(symbol);
-        self.push(list, entry.used_again());
-        self.history.note_element(entry.element, list, false);
-        self.element(entry.element, list)
-    }
-
-    /// Appends `entry` of `list` to the elements with the same symbol.
-    #[inline]
-    fn push(&mut self, list: usize, entry: Entry) {
-        self.recency[symbol_of(list, entry.num_uses)].push(entry);
-    }
-
-    /// Appends an element of `list` and closes the rules that it completes.
-    #[inline]
-    fn element(&mut self, element: u32, list: usize) -> Option<()> {
-        self.rules.push(element, begins_with_separator(list))?;
-        while let Some(closed) = self.rules.close_complete()? {
-            let list = rules(closed.begins_with_separator, self.history.ends_with_separator);
-            self.push(list, Entry { element: closed.element, num_uses: 1 });
-        }
-        Some(())
-    }
-}
-
-/// Rules under construction. Complete rules fill `symbols` from the back, so that the last
-/// completed rule has the lowest number. The others are on one stack, with the root's elements at
-/// the bottom.
-struct Rules {
-    num_terminals: u32,
-    num_closed: u32,
-    rule_offsets: Vec<u32>,
-    symbols: Vec<u32>,
-    /// Number of elements at the front of `symbols` that are still free.
-    num_free: usize,
-    /// Sum of the lengths of all rules so far.
-    num_promised: usize,
-    pending: Vec<u32>,
-    open: Vec<OpenRule>,
-    doc_offsets: Vec<u32>,
-}
-
-/// A rule whose elements are being read.
-struct OpenRule {
-    /// Index of its first element in `pending`.
-    start: u32,
-    /// Twice the number of remaining elements, plus one if the rule begins with a separator.
-    left: u32,
-}
-
-struct ClosedRule {
-    element: u32,
-    begins_with_separator: bool,
-}
-
-impl Rules {
-    fn new(num_terminals: u32, num_rules: u32, num_elements: usize) -> Self {
-        let mut rule_offsets = vec![0; num_rules as usize + 1];
-        rule_offsets[num_rules as usize] = num_elements as u32;
-        Self {
-            num_terminals,
-            num_closed: 0,
-            rule_offsets,
-            symbols: vec![0; num_elements],
-            num_free: num_elements,
-            num_promised: 0,
-            // Allocated at full size at the start, so that it never moves.
-            pending: Vec::with_capacity(num_elements),
-            open: Vec::new(),
-            doc_offsets: vec![0],
-        }
-    }
-
-    /// Returns the index of the rule that is completed next. 0 is the root.
-    fn next_rule_idx(&self) -> usize {
-        self.rule_offsets.len() - 2 - self.num_closed as usize
-    }
-
-    /// Begins a rule of `len` elements.
-    #[inline]
-    fn open_rule(&mut self, len: u32) -> Option<()> {
-        self.num_promised = self.num_promised.checked_add(len as usize)?;
-        let fits = len > 0
-            && self.num_promised <= self.symbols.len()
-            && self.open.len() < self.next_rule_idx();
-        let left = len.checked_mul(2)?;
-        fits.then(|| self.open.push(OpenRule { start: self.pending.len() as u32, left }))
-    }
-
-    #[inline]
-    fn end_document(&mut self) -> Option<()> {
-        self.open.is_empty().then(|| self.doc_offsets.push(self.pending.len() as u32))
-    }
-
-    /// Appends an element to the rule opened last, or to the root.
-    #[inline]
-    fn push(&mut self, element: u32, begins_with_separator: bool) -> Option<()> {
-        let index = self.pending.len();
-        if index >= self.num_free {
-            return None;
-        }
-        self.pending.push(element);
-        if let Some(open) = self.open.last_mut() {
-            open.left -= 2;
-            if open.start as usize == index {
-                open.left |= u32::from(begins_with_separator);
+            let mut meta = meta_of(&grammar, 40);
+            meta.num_words = meta.num_words.saturating_add_signed(words as i32);
+            meta.num_separators = meta.num_separators.saturating_add_signed(separators as i32);
+            meta.num_rules = meta.num_rules.saturating_add_signed(rules as i32);
+            meta.num_elements = meta.num_elements.saturating_add_signed(elements);
+            meta.num_docs = meta.num_docs.saturating_add_signed(docs);
+            if let Ok(read) = decode(PLACE, &bytes, &meta) {
+                prop_assert!(read.validate().is_ok());
+                prop_assert_eq!(meta_of(&read, meta.num_words), meta);
             }
         }
-        Some(())
-    }
 
-    /// Closes the rule opened last if it is complete, and replaces its elements by its id.
-    #[inline]
-    fn close_complete(&mut self) -> Option<Option<ClosedRule>> {
-        let Some(&OpenRule { start, left: left @ 0..=1 }) = self.open.last() else {
-            return Some(None);
-        };
-        self.open.pop();
-        let rule_idx = self.next_rule_idx();
-        let body = &self.pending[start as usize..];
-        let first = self.num_free - body.len();
-        self.symbols[first..self.num_free].copy_from_slice(body);
-        self.rule_offsets[rule_idx] = first as u32;
-        self.num_free = first;
-        self.num_closed += 1;
-        self.pending.truncate(start as usize);
-        let element = self.num_terminals + rule_idx as u32;
-        let begins_with_separator = left == 1;
-        self.push(element, begins_with_separator)?;
-        Some(Some(ClosedRule { element, begins_with_separator }))
-    }
-
-    /// Returns the grammar if it has all declared elements. The pending elements are the root.
-    fn finish(mut self) -> Option<Grammar> {
-        let is_whole = self.open.is_empty()
-            && self.next_rule_idx() == 0
-            && self.pending.len() == self.num_free;
-        if !is_whole {
-            return None;
+        #[test]
+        fn any_bytes_are_refused_or_read(
+            bytes in prop::collection::vec(any::<u8>(), 0..300),
+            (num_elements, num_docs, num_rules) in (0u64..3_000, 0u64..4, 0u32..9),
+        ) {
+            let symbols = vec![0];
+            let grammar = Grammar { num_terminals: 49, rule_offsets: vec![0, 1], symbols, doc_offsets: vec![0, 1] };
+            let meta = SegmentMeta { num_docs, num_rules, num_elements, ..meta_of(&grammar, 40) };
+            if let Ok(read) = decode(PLACE, &bytes, &meta) {
+                prop_assert!(read.validate().is_ok());
+            }
         }
-        self.symbols[..self.num_free].copy_from_slice(&self.pending);
-        Some(Grammar {
-            num_terminals: self.num_terminals,
-            rule_offsets: self.rule_offsets,
-            symbols: self.symbols,
-            doc_offsets: self.doc_offsets,
-        })
     }
 }

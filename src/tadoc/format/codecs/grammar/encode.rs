@@ -1,7 +1,7 @@
 //! Encoder of the grammar section, in two steps that run in parallel.
 //!
 //! ```text
-//! grammar ─ EventOrder ─▶ Describer ─▶ batch of symbols, each with its model ─▶ rANS
+//! grammar ─ EventOrder ─▶ Describer ─▶ batch of symbols and magnitudes ─ BatchCoder ─▶ rANS
 //!                              └─────▶ plain bits
 //! ```
 //!
@@ -16,62 +16,90 @@
 use crate::format::codecs::grammar::event_order::{Event, EventOrder};
 use crate::format::codecs::grammar::use_order::{ElementState, UseOrder};
 use crate::format::codecs::grammar::{
-    DOC_END, FIRST_DISTANCES, History, NEW_RULE, NUM_SYMBOLS, PREDICTED, RULE_LEN, SEPARATORS,
-    UNSEEN_SEPARATOR, UNSEEN_WORD, WORDS, begins_with_separator, new_models, rules, symbol_of,
+    BATCH_LEN, Context, DOC_END, HAS_NUMBER, LANES, Models, NEW_RULE, NUM_SYMBOLS, PREDICTED,
+    SEPARATORS, UNSEEN_SEPARATOR, UNSEEN_WORD, WORDS, begins_with_separator, ends_with_separator,
+    lane_len, new_models, num_in_lanes, num_lanes, number_model, rules, symbol_of,
 };
-use crate::format::entropy::{
-    BitEncoder, Distribution, MAGNITUDES, SYMBOLS, SymbolEncoder, finish_stream,
-};
+use crate::format::entropy::{BitEncoder, SymbolEncoder, push_part};
 use crate::grammar::Grammar;
 use crate::ids::RuleId;
-
-/// Approximate number of symbols in a batch.
-const BATCH_LEN: usize = 1 << 15;
 
 /// Returns the section's bytes for `grammar`, which must be valid and has `num_words` words.
 pub(in crate::format) fn encode(grammar: &Grammar, num_words: u32) -> Vec<u8> {
     let mut order = EventOrder::new(grammar);
     let mut describer = Describer::new(grammar, num_words);
-    let mut coder = SymbolCoder { models: new_models(), encoder: SymbolEncoder::default() };
+    let mut coder = BatchCoder { models: new_models(), encoder: SymbolEncoder::default() };
     let mut batch = describer.describe(&mut order);
-    while !batch.is_empty() {
+    while !batch.symbols.is_empty() {
         let (next, ()) = rayon::join(|| describer.describe(&mut order), || coder.code(&batch));
         batch = next;
     }
     let mut out = Vec::new();
-    finish_stream(coder.encoder, describer.bits, &mut out);
+    push_part(&mut out, &coder.encoder.finish());
+    push_part(&mut out, &describer.bits.finish());
+    out.extend_from_slice(&describer.indices.finish());
     out
 }
 
-/// A symbol and the index of its model.
-#[derive(Debug, Clone, Copy)]
-struct Symbol {
-    model_idx: u8,
-    symbol: u8,
+/// Symbols of a batch of events, and the magnitudes of their numbers.
+#[derive(Debug, Default)]
+struct Batch {
+    symbols: Vec<u8>,
+    magnitudes: Vec<u8>,
 }
 
 /// Second step, which applies the probabilities.
-struct SymbolCoder {
-    models: Vec<Distribution<NUM_SYMBOLS>>,
-    encoder: SymbolEncoder,
+struct BatchCoder {
+    models: Models,
+    encoder: SymbolEncoder<LANES>,
 }
 
-impl SymbolCoder {
-    fn code(&mut self, batch: &[Symbol]) {
-        for &Symbol { model_idx, symbol } in batch {
-            let model_idx = usize::from(model_idx);
-            let state = if model_idx < FIRST_DISTANCES { SYMBOLS } else { MAGNITUDES };
-            self.encoder.symbol(state, &mut self.models[model_idx], usize::from(symbol));
+impl BatchCoder {
+    fn code(&mut self, batch: &Batch) {
+        let len = batch.symbols.len();
+        let lane_len = lane_len(len);
+        let mut contexts = [Context::START; LANES];
+        for i in 0..lane_len {
+            for (lane, context) in contexts.iter_mut().enumerate() {
+                self.symbol(lane, context, batch.symbols[lane * lane_len + i]);
+            }
         }
+        let mut context = contexts[LANES - 1];
+        for &symbol in &batch.symbols[LANES * lane_len..] {
+            self.symbol(0, &mut context, symbol);
+        }
+        let num_in_lanes = num_in_lanes(batch.magnitudes.len(), len);
+        let with_number = batch.symbols.iter().filter(|&symbol| HAS_NUMBER >> symbol & 1 == 1);
+        for (i, (&symbol, &magnitude)) in with_number.zip(&batch.magnitudes).enumerate() {
+            let lane = if i < num_in_lanes { i % LANES } else { 0 };
+            let model = &mut self.models[number_model(symbol)];
+            self.encoder.symbol(lane, model, magnitude.into());
+        }
+        self.encoder.end_batch(num_lanes(len));
+    }
+
+    #[inline]
+    fn symbol(&mut self, lane: usize, context: &mut Context, symbol: u8) {
+        let model = &mut self.models[context.model()];
+        self.encoder.symbol(lane, model, symbol.into());
+        context.note(symbol.into());
     }
 }
 
 /// First step, which turns events into symbols.
 struct Describer<'a> {
     grammar: &'a Grammar,
-    batch: Vec<Symbol>,
+    batch: Batch,
+    /// Bits of numbers.
     bits: BitEncoder,
-    history: History,
+    /// Indices of unseen tokens.
+    indices: BitEncoder,
+    /// Element that last followed two after each element.
+    followers: Vec<u32>,
+    /// Last element and the one before it, or the two places behind all ids at the begin of a document.
+    before: usize,
+    before_last: usize,
+    ends_with_separator: bool,
     /// Elements of each symbol in order of their last use.
     orders: Vec<UseOrder>,
     /// State of each element.
@@ -96,9 +124,13 @@ impl<'a> Describer<'a> {
         });
         Self {
             grammar,
-            batch: Vec::new(),
+            batch: Batch::default(),
             bits: BitEncoder::default(),
-            history: History::new(num_elements),
+            indices: BitEncoder::default(),
+            followers: vec![u32::MAX; num_elements + 2],
+            before: num_elements + 1,
+            before_last: num_elements,
+            ends_with_separator: true,
             orders: (0..NUM_SYMBOLS).map(|_| UseOrder::default()).collect(),
             states,
             unseen: [(0..num_words).collect(), (num_words..num_terminals).collect()],
@@ -107,9 +139,10 @@ impl<'a> Describer<'a> {
     }
 
     /// Describes events until a batch is full. Returns an empty batch if there are no more events.
-    fn describe(&mut self, order: &mut EventOrder<'_>) -> Vec<Symbol> {
-        self.batch.reserve(BATCH_LEN + 2);
-        while self.batch.len() < BATCH_LEN
+    fn describe(&mut self, order: &mut EventOrder<'_>) -> Batch {
+        self.batch.symbols.reserve(BATCH_LEN);
+        self.batch.magnitudes.reserve(BATCH_LEN);
+        while self.batch.symbols.len() < BATCH_LEN
             && let Some(event) = order.next_event()
         {
             self.event(event);
@@ -125,7 +158,9 @@ impl<'a> Describer<'a> {
             Event::CloseRule(rule_idx) => self.close_rule(rule_idx),
             Event::DocEnd => {
                 self.symbol(DOC_END);
-                self.history.note_doc_end();
+                self.ends_with_separator = true;
+                self.before_last = self.followers.len() - 2;
+                self.before = self.before_last + 1;
             }
         }
     }
@@ -137,12 +172,15 @@ impl<'a> Describer<'a> {
         let list = usize::from(list);
         if num_uses == 0 {
             self.unseen_token(element, list);
-        } else if self.history.prediction.next() == Some((element, list)) {
+        } else if self.followers[self.before_last] == element {
             self.symbol(PREDICTED);
         } else {
             self.seen_element(element, list, num_uses);
         }
-        self.history.note_element(element, list, num_uses == 0);
+        self.ends_with_separator = ends_with_separator(list);
+        self.followers[self.before_last] = element;
+        self.before_last = self.before;
+        self.before = element as usize;
         self.note_first_token(begins_with_separator(list));
     }
 
@@ -150,7 +188,7 @@ impl<'a> Describer<'a> {
         self.symbol([UNSEEN_WORD, UNSEEN_SEPARATOR][list]);
         let index = self.states[element as usize].place;
         let unseen = &mut self.unseen[list];
-        self.bits.uniform(index, unseen.len() as u32);
+        self.indices.uniform(index, unseen.len() as u32);
         unseen.swap_remove(index as usize);
         if let Some(&moved) = unseen.get(index as usize) {
             self.states[moved as usize].place = index;
@@ -163,21 +201,20 @@ impl<'a> Describer<'a> {
         let symbol = symbol_of(list, u32::from(num_uses));
         self.symbol(symbol);
         let distance = self.orders[symbol].take(element, &mut self.states);
-        self.number(FIRST_DISTANCES + symbol, distance);
+        self.number(distance);
         self.push(list, element, num_uses.saturating_add(1));
     }
 
     fn open_rule(&mut self, rule_idx: u32) {
         self.symbol(NEW_RULE);
         let len = self.grammar.rule(RuleId::from(rule_idx)).len() as u32;
-        self.number(RULE_LEN, len);
-        self.history.note_new_rule();
+        self.number(len);
         self.open.push(None);
     }
 
     fn close_rule(&mut self, rule_idx: u32) {
         let begins_with_separator = self.open.pop().flatten().unwrap_or_default();
-        let list = rules(begins_with_separator, self.history.ends_with_separator);
+        let list = rules(begins_with_separator, self.ends_with_separator);
         self.push(list, self.grammar.num_terminals + rule_idx, 1);
         self.note_first_token(begins_with_separator);
     }
@@ -191,14 +228,12 @@ impl<'a> Describer<'a> {
 
     #[inline]
     fn symbol(&mut self, symbol: usize) {
-        let model_idx = self.history.context() as u8;
-        self.batch.push(Symbol { model_idx, symbol: symbol as u8 });
+        self.batch.symbols.push(symbol as u8);
     }
 
     #[inline]
-    fn number(&mut self, model_idx: usize, number: u32) {
-        let symbol = self.bits.number(number) as u8;
-        self.batch.push(Symbol { model_idx: model_idx as u8, symbol });
+    fn number(&mut self, number: u32) {
+        self.batch.magnitudes.push(self.bits.number(number) as u8);
     }
 
     #[inline]
@@ -207,4 +242,22 @@ impl<'a> Describer<'a> {
         (state.list, state.num_uses) = (list as u8, num_uses);
         self.orders[symbol_of(list, u32::from(num_uses))].push(element, &mut self.states);
     }
+}
+
+/// Returns a section of events that need not be a grammar. Indices of unseen tokens have no bits.
+#[cfg(test)]
+pub(super) fn encode_events(events: &[(u8, u32)]) -> Vec<u8> {
+    let (mut batch, mut bits) = (Batch::default(), BitEncoder::default());
+    for &(symbol, number) in events {
+        batch.symbols.push(symbol);
+        if HAS_NUMBER >> symbol & 1 != 0 {
+            batch.magnitudes.push(bits.number(number) as u8);
+        }
+    }
+    let mut coder = BatchCoder { models: new_models(), encoder: SymbolEncoder::default() };
+    coder.code(&batch);
+    let mut out = Vec::new();
+    push_part(&mut out, &coder.encoder.finish());
+    push_part(&mut out, &bits.finish());
+    out
 }

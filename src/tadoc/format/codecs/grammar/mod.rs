@@ -26,11 +26,18 @@
 //! 28 … 31 rule  s … s
 //! ```
 //!
-//! The symbol's distribution depends on the kind of the previous event and on the success of
-//! predictions. (Two separators never meet, so the last token of a rule restricts the next event.)
-//! The greatest gain is that recently used elements are used again, see
-//! [`Recency`](recency::Recency). All steps take O(events). Decoding needs 8 bytes for each element
-//! and about 35 for each id.
+//! The symbol's distribution depends on the kinds of the two events before (an element of a list,
+//! predicted, unseen, …). Two separators never meet, so the last token of a rule restricts the next
+//! event. The greatest gain is that recently used elements are used again, see
+//! [`Recency`](recency::Recency). All steps take O(events).
+//!
+//! No distribution depends on an element. So symbols and numbers are decoded without the elements, in
+//! four lanes ([`batches`]), and the elements are found afterwards ([`replay`]), by another thread if
+//! there is one. The codec before ([`sequential`]) has the kind of one event and the trust in the
+//! prediction instead. There, each symbol waits for an
+//! element from memory. Decoding the same grammar of 6 million elements took 54 ns an element there, and
+//! takes 35 here with one thread and 21 with two (both codecs in turn, 25 November 2026, two idle cores;
+//! that driver compares two builds and is not kept). `benches/grammar_sections.rs` measures this codec.
 //!
 //! Measured on the seven corpora of 4 to 15 MB (sum of the sections; size of zstd -3 --long: 13.8
 //! MB), each step including all steps above it:
@@ -43,31 +50,42 @@
 //! | class, then distance of last use (recency) | 7,630,000 |
 //! | … with exact distances near the end | 7,488,000 |
 //! | … rules by last token too, coarser classes | 7,484,000 |
-//! | … and prediction (this) | 7,443,000 |
+//! | … and prediction, with trust in it ([`sequential`]) | 7,438,000 |
+//! | kinds of two events instead of trust, one predicted element (this) | 7,448,000 |
 //!
-//! Rejected experiments: classes that depend on the whole previous symbol (dilution: +1 %),
+//! Sizes of sections against the codec before: 0.993 to 1.005 on the seven corpora, 1.003 on 250 MB of
+//! sources, 0.995 on 112 MB of logs.
+//!
+//! Rejected experiments: predictions as a stream of their own, decoded in the replay and with trust (-0.3 to
+//! +1.2 %: symbols then do not know where a prediction stands), outcomes of the last predictions in the
+//! context (logs -1 %, others +0.1 %), kinds of three events (+0.1 to +2 %), classes that depend on the whole previous symbol (dilution: +1 %),
 //! distances that depend on the previous distance or kind (+1 to 2 %), unseen words as differences
 //! to the last one (+8 % of their share; logs -7 %), end marks instead of lengths, prediction from
 //! the previous element as well (-0.4 % on small documents, a second table), prediction from both
 //! (worse than from one), octaves instead of half octaves of distance (+0.2 %), two learning rates
 //! mixed (±0), frequencies recomputed every 64 symbols instead of moving (+0.4 %, logs +2.5 %).
 
+mod batches;
 mod decode;
 mod encode;
 pub(super) mod event_order;
 mod prediction;
 mod recency;
+mod replay;
+pub(in crate::format) mod sequential;
 mod use_order;
 
 pub(in crate::format) use decode::decode;
 pub(in crate::format) use encode::encode;
 
-use self::prediction::Prediction;
+use crate::error::{Error, Result};
+use crate::format::cursor::Origin;
 use crate::format::entropy::Distribution;
+use crate::format::layout::SegmentMeta;
 use crate::grammar::Grammar;
 
 /// Number of the codec in the footer.
-pub(in crate::format) const CODEC: u16 = 1;
+pub(in crate::format) const CODEC: u16 = 3;
 
 const UNSEEN_WORD: usize = 0;
 const UNSEEN_SEPARATOR: usize = 1;
@@ -99,12 +117,6 @@ fn symbol_of(list: usize, num_uses: u32) -> usize {
     FIRST_SYMBOL[list] + usize::from(CLASSES[list][octave])
 }
 
-/// Returns the list of a seen element's `symbol`.
-#[inline]
-fn list_of(symbol: usize) -> usize {
-    FIRST_SYMBOL[1..].iter().map(|&first| usize::from(symbol >= first)).sum()
-}
-
 /// Returns the list of rules with these first and last tokens.
 #[inline]
 fn rules(begins_with_separator: bool, ends_with_separator: bool) -> usize {
@@ -123,65 +135,113 @@ fn ends_with_separator(list: usize) -> bool {
     list % 2 == SEPARATORS
 }
 
-/// Number of distributions of symbols, by [`History::context`]. Then follow those of distances by
-/// symbol, and that of the lengths of rules.
-const NUM_CONTEXTS: usize = NUM_KINDS * prediction::NUM_LEVELS;
-const FIRST_DISTANCES: usize = NUM_CONTEXTS;
-const RULE_LEN: usize = FIRST_DISTANCES + NUM_SYMBOLS;
-const NUM_MODELS: usize = RULE_LEN + 1;
+/// Number of events in a batch but the last. It bounds the memory of both sides and the events that a
+/// byte can stand for.
+const BATCH_LEN: usize = 1 << 15;
+/// Number of lanes of a batch that is not short.
+const LANES: usize = 4;
+/// Number of events from which on a batch has several lanes.
+const MIN_LEN_OF_LANES: usize = 256;
+
+/// Returns the number of symbols in each lane of a batch of `len` events. The rest is in the first.
+fn lane_len(len: usize) -> usize {
+    if len < MIN_LEN_OF_LANES { 0 } else { len / LANES }
+}
+
+/// Returns the number of lanes of a batch of `len` events.
+fn num_lanes(len: usize) -> usize {
+    if len < MIN_LEN_OF_LANES { 1 } else { LANES }
+}
+
+/// Returns how many of `num` magnitudes of a batch of `len` events are in lanes, in turn. The rest is in
+/// the first.
+fn num_in_lanes(num: usize, len: usize) -> usize {
+    if len < MIN_LEN_OF_LANES { 0 } else { num / LANES * LANES }
+}
+
+/// Bit of each symbol, set if a number follows: a distance, or the length of a rule.
+const HAS_NUMBER: u32 = u32::MAX << FIRST_SYMBOL[0] | 1 << NEW_RULE;
+
+/// Distributions of symbols by context, and of magnitudes by symbol.
+type Models = Box<[Distribution<NUM_SYMBOLS>; 256]>;
 
 /// Returns all distributions in their initial state.
-fn new_models() -> Vec<Distribution<NUM_SYMBOLS>> {
-    vec![Distribution::new(); NUM_MODELS]
+fn new_models() -> Models {
+    Box::new(std::array::from_fn(|_| Distribution::new()))
 }
 
-/// Number of kinds of events: an element of a list, unseen, new rule after a word or a separator,
-/// document.
-const NUM_KINDS: usize = NUM_LISTS + 5;
-const UNSEEN_KIND: usize = NUM_LISTS;
-const NEW_RULE_KIND: usize = NUM_LISTS + 2;
-const DOC_END_KIND: usize = NUM_LISTS + 4;
+/// Number of kinds of events: elements of each list, and one for each other symbol.
+const NUM_KINDS: usize = NUM_LISTS + FIRST_SYMBOL[0];
 
-/// Facts about the previous events that encoder and decoder share.
-struct History {
-    prediction: Prediction,
-    kind: usize,
-    ends_with_separator: bool,
-}
-
-impl History {
-    fn new(num_elements: usize) -> Self {
-        Self {
-            prediction: Prediction::new(num_elements),
-            kind: DOC_END_KIND,
-            ends_with_separator: true,
+/// List of each symbol of an element that was seen before.
+const LISTS: [u8; NUM_SYMBOLS] = {
+    let mut lists = [0; NUM_SYMBOLS];
+    let (mut symbol, mut list) = (0, 0);
+    while symbol < NUM_SYMBOLS {
+        if list + 1 < NUM_LISTS && symbol == FIRST_SYMBOL[list + 1] {
+            list += 1;
         }
+        lists[symbol] = list as u8;
+        symbol += 1;
     }
+    lists
+};
+
+/// Kind of each symbol.
+const KINDS: [u8; NUM_SYMBOLS] = {
+    let mut kinds = LISTS;
+    let mut symbol = 0;
+    while symbol < FIRST_SYMBOL[0] {
+        kinds[symbol] = (NUM_LISTS + symbol) as u8;
+        symbol += 1;
+    }
+    kinds
+};
+
+/// Kinds of the last event and of the one before it, four bits each.
+#[derive(Debug, Clone, Copy)]
+struct Context(u8);
+
+impl Context {
+    /// Context of the first event of a lane.
+    const START: Self = Self(KINDS[DOC_END] << 4 | KINDS[DOC_END]);
 
     /// Returns the index of the next symbol's distribution.
     #[inline]
-    fn context(&self) -> usize {
-        NUM_KINDS * self.prediction.level() + self.kind
-    }
-
-    /// Records a use of `element` of `list`, which is the first one if `is_unseen`.
-    #[inline]
-    fn note_element(&mut self, element: u32, list: usize, is_unseen: bool) {
-        self.kind = if is_unseen { UNSEEN_KIND + list } else { list };
-        self.ends_with_separator = ends_with_separator(list);
-        self.prediction.note(element, list);
+    fn model(self) -> usize {
+        self.0.into()
     }
 
     #[inline]
-    fn note_new_rule(&mut self) {
-        self.kind = NEW_RULE_KIND + usize::from(self.ends_with_separator);
+    fn note(&mut self, symbol: usize) {
+        self.0 = KINDS[symbol % NUM_SYMBOLS] << 4 | self.0 >> 4;
     }
+}
 
-    fn note_doc_end(&mut self) {
-        self.kind = DOC_END_KIND;
-        self.ends_with_separator = true;
-        self.prediction.note_doc_end();
+/// Returns the index of the distribution of the magnitudes that follow `symbol`.
+#[inline]
+fn number_model(symbol: u8) -> usize {
+    NUM_KINDS * 16 + usize::from(symbol) % NUM_SYMBOLS
+}
+
+/// Refuses more elements or documents than `bytes` can stand for, at most `max_per_byte` each.
+fn check_counts(
+    place: Origin<'_>,
+    bytes: &[u8],
+    meta: &SegmentMeta,
+    max_per_byte: u64,
+) -> Result<()> {
+    let max_elements = (bytes.len() as u64).saturating_mul(max_per_byte);
+    if meta.num_elements > max_elements || meta.num_docs > max_elements {
+        let (num_elements, num_bytes) = (meta.num_elements.max(meta.num_docs), bytes.len());
+        let reason = format!("expected fewer than {num_elements} elements in {num_bytes} bytes");
+        return Err(place.fault(0, reason));
     }
+    Ok(())
+}
+
+fn misfit(place: Origin<'_>) -> Error {
+    place.fault(0, "expected events that fit one another and the declared counts")
 }
 
 /// Returns the number of tokens and of words in the text, or `None` if it is 2^64 or more.
@@ -218,7 +278,7 @@ mod tests {
             for num_uses in (0..31).map(|octave| 1 << octave) {
                 let symbol = symbol_of(list, num_uses);
                 assert!(symbol == last || symbol == last + 1);
-                assert_eq!(list_of(symbol), list);
+                assert_eq!(usize::from(LISTS[symbol]), list);
                 last = symbol;
             }
             assert_eq!(last + 1, FIRST_SYMBOL.get(list + 1).copied().unwrap_or(NUM_SYMBOLS));

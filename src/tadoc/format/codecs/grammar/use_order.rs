@@ -1,4 +1,4 @@
-//! Encoder's counterpart of [`Recency`](crate::format::codecs::grammar::recency::Recency): it finds
+//! Encoder's counterpart of [`Recency`](crate::format::codecs::grammar::recency::{Entry, Recency}): it finds
 //! the same distances from the element, not the element from the distance.
 //!
 //! ```text
@@ -239,17 +239,17 @@ mod tests {
         let mut states = vec![ElementState::default(); num_elements as usize];
         let mut list_of = vec![0usize; num_elements as usize];
         for element in 0..num_elements {
-            recencies[0].push(Entry { element, num_uses: 1 });
+            recencies[0].push(Entry::of(element));
             orders[0].push(element, &mut states);
         }
         for (step, (element, is_moved)) in steps.enumerate() {
             let list = &mut list_of[element as usize];
             let distance = orders[*list].take(element, &mut states);
-            let entry = recencies[*list].take(distance as usize).unwrap();
-            assert_eq!(entry.element, element, "step {step}, distance {distance}");
+            let taken = recencies[*list].take(distance);
+            assert_eq!(taken, Some(Entry::of(element)), "step {step}, distance {distance}");
             *list ^= usize::from(is_moved);
             orders[*list].push(element, &mut states);
-            recencies[*list].push(entry.used_again());
+            recencies[*list].push(Entry::of(element));
         }
     }
 

@@ -297,8 +297,9 @@ mod tests {
         assert_eq!(fold(lit(ScalarValue::Utf8View(Some("accents,Case".into())))), "case,accents");
         assert_eq!(fold(lit("stem:German, accents")), "accents,stem:german");
         for (text, expected) in [
-            ("yes", "fold: got 'yes', expected case, accents, stem:LANGUAGE"),
-            ("", "fold: got '', expected case, accents"),
+            ("yes", "fold: got 'yes', expected none, case, accents, stem:LANGUAGE, synonyms:TABLE"),
+            ("", "fold: got '', expected none, case, accents"),
+            ("case,synonyms:", "fold: got 'case,synonyms:', expected one synonyms:TABLE; usage"),
             ("accent", "; did you mean 'accents'?; usage: word_count("),
             ("case,stem:englsh", "got 'stem:englsh', expected stem:LANGUAGE with one of arabic, "),
             ("case,stem:englsh", "did you mean 'stem:english'?"),
@@ -308,6 +309,8 @@ mod tests {
             let text = error("word_count", &[lit("c"), lit(text)]);
             assert!(text.contains(expected), "{text}");
         }
+        let far = error("word_count", &[lit("c"), lit("stem:klingon")]);
+        assert!(far.contains("got 'stem:klingon'") && !far.contains("did you mean"), "{far}");
     }
 
     #[test]

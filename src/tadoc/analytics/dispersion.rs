@@ -32,7 +32,7 @@ pub struct Whole {
     pub least_words: u64,
 }
 
-/// How evenly a query is spread.
+/// Measures of a query that is spread over parts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dispersion {
     /// Deviation of proportions, 0 (even) to 1.

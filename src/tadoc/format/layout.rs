@@ -61,6 +61,7 @@ const FLAG_CONTINUES: u16 = 1;
 
 /// Facts about a segment that are known without decoding it.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(test, derive(Default))]
 pub struct SegmentMeta {
     /// Number of documents, including a continued part.
     pub num_docs: u64,

@@ -297,17 +297,11 @@ mod tests {
     fn meta(dictionary: &Dictionary) -> SegmentMeta {
         SegmentMeta {
             num_docs: 1,
-            continues: false,
-            len_bytes: 0,
-            num_tokens: 0,
-            num_word_tokens: 0,
             dictionary_bytes: dictionary.bytes().len() as u64,
-            paths_bytes: 0,
             num_words: dictionary.num_words(),
             num_separators: dictionary.len() - dictionary.num_words(),
             num_rules: 1,
-            num_elements: 0,
-            sections: Vec::new(),
+            ..SegmentMeta::default()
         }
     }
 

@@ -173,17 +173,11 @@ mod tests {
         let num_word_tokens = lengths.iter().map(|length| length.num_words).sum();
         SegmentMeta {
             num_docs: lengths.len() as u64,
-            continues: false,
             len_bytes: lengths.iter().map(|length| length.len_bytes).sum(),
             num_tokens: num_word_tokens,
             num_word_tokens,
-            dictionary_bytes: 0,
-            paths_bytes: 0,
-            num_words: 0,
-            num_separators: 0,
             num_rules: 1,
-            num_elements: 0,
-            sections: Vec::new(),
+            ..SegmentMeta::default()
         }
     }
 

@@ -98,17 +98,11 @@ mod tests {
     fn meta(counts: &[u64]) -> SegmentMeta {
         SegmentMeta {
             num_docs: 1,
-            continues: false,
-            len_bytes: 0,
             num_tokens: counts.iter().sum(),
             num_word_tokens: counts.iter().sum(),
-            dictionary_bytes: 0,
-            paths_bytes: 0,
             num_words: counts.len() as u32,
-            num_separators: 0,
             num_rules: 1,
-            num_elements: 0,
-            sections: Vec::new(),
+            ..SegmentMeta::default()
         }
     }
 

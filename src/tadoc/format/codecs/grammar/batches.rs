@@ -215,18 +215,11 @@ mod tests {
             let bytes = encode_events(&events);
             let read_by = |is_plain: bool| {
                 let mut reader = BatchReader::new(PLACE, &bytes, &SegmentMeta {
-                    num_docs: 0,
-                    continues: false,
-                    len_bytes: 0,
-                    num_tokens: 0,
-                    num_word_tokens: 0,
-                    dictionary_bytes: 0,
-                    paths_bytes: 0,
                     num_words: 1,
                     num_separators: 1,
                     num_rules: 1,
                     num_elements: events.len() as u64,
-                    sections: Vec::new(),
+                    ..SegmentMeta::default()
                 }).unwrap();
                 let mut batch = Batch::default();
                 if is_plain {

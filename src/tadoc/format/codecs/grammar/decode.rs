@@ -63,17 +63,11 @@ mod tests {
     fn meta_of(grammar: &Grammar, num_words: u32) -> SegmentMeta {
         SegmentMeta {
             num_docs: grammar.num_docs() as u64,
-            continues: false,
-            len_bytes: 0,
-            num_tokens: 0,
-            num_word_tokens: 0,
-            dictionary_bytes: 0,
-            paths_bytes: 0,
             num_words,
             num_separators: grammar.num_terminals - num_words,
             num_rules: grammar.num_rules() as u32,
             num_elements: grammar.symbols.len() as u64,
-            sections: Vec::new(),
+            ..SegmentMeta::default()
         }
     }
 

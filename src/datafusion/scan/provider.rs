@@ -81,55 +81,6 @@ impl TadocTable {
         TadocExec::try_new(function, scan, Arc::clone(&self.cache))
     }
 
-    /// Plans a scan, whose synonyms were read.
-    async fn planned(
-        &self,
-        session: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        filters: &[Expr],
-        limit: Option<usize>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let target = self.target(session).await?;
-        let source = self.source(session, &target).await?;
-        let schema = self.function.schema();
-        let filters: Vec<Expr> = filters.iter().filter(|f| self.claims(f)).cloned().collect();
-        let all = || (0..schema.fields().len()).collect();
-        let scan = Scan {
-            location: self.location.clone(),
-            source,
-            projection: projection.cloned().unwrap_or_else(all),
-            columns_stage: None,
-            dynamic_stages: Vec::new(),
-            text_stage: None,
-            demands: Vec::new(),
-            schema,
-            limit,
-            options: target.options,
-            devices: DeviceSession::from_config(session.config()),
-            num_partitions: 1,
-            uses: Uses::default(),
-            placement: Placement::default(),
-            are_words_kept: Vec::new(),
-        };
-        let function = Arc::clone(&self.function);
-        let loaded = self.cache.loaded(&scan.source);
-        let portions =
-            if loaded.is_none() { self.portions(session, &scan, &filters) } else { None };
-        let Some(portions) = portions else {
-            let target = session.config().target_partitions();
-            let exec = self.exec(session, function, scan, &filters, loaded.as_deref(), target)?;
-            return Ok(Arc::new(exec));
-        };
-        function.prepare(&scan)?;
-        let planner = Planner { session, scan, function, filters };
-        let plan = |function, scan: Scan, filters: &[Expr]| {
-            let loaded = self.cache.loaded(&scan.source);
-            let exec = self.exec(session, function, scan, filters, loaded.as_deref(), 1)?;
-            Ok(Arc::new(exec) as Arc<dyn ExecutionPlan>)
-        };
-        planner.plan(&portions, &plan).await
-    }
-
     fn claims(&self, filter: &Expr) -> bool {
         is_claimable(filter, &|column| self.function.claims_column(column))
     }
@@ -167,10 +118,47 @@ impl TableProvider for TadocTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        match self.read_synonyms(session).await? {
-            Some(table) => table.planned(session, projection, filters, limit).await,
-            None => self.planned(session, projection, filters, limit).await,
-        }
+        let read = self.read_synonyms(session).await?;
+        let table = read.as_ref().unwrap_or(self);
+        let target = table.target(session).await?;
+        let source = table.source(session, &target).await?;
+        let schema = table.function.schema();
+        let filters: Vec<Expr> = filters.iter().filter(|f| table.claims(f)).cloned().collect();
+        let all = || (0..schema.fields().len()).collect();
+        let scan = Scan {
+            location: table.location.clone(),
+            source,
+            projection: projection.cloned().unwrap_or_else(all),
+            columns_stage: None,
+            dynamic_stages: Vec::new(),
+            text_stage: None,
+            demands: Vec::new(),
+            schema,
+            limit,
+            options: target.options,
+            devices: DeviceSession::from_config(session.config()),
+            num_partitions: 1,
+            uses: Uses::default(),
+            placement: Placement::default(),
+            are_words_kept: Vec::new(),
+        };
+        let function = Arc::clone(&table.function);
+        let loaded = table.cache.loaded(&scan.source);
+        let portions =
+            if loaded.is_none() { table.portions(session, &scan, &filters) } else { None };
+        let Some(portions) = portions else {
+            let target = session.config().target_partitions();
+            let exec = table.exec(session, function, scan, &filters, loaded.as_deref(), target)?;
+            return Ok(Arc::new(exec));
+        };
+        function.prepare(&scan)?;
+        let planner = Planner { session, scan, function, filters };
+        let plan = |function, scan: Scan, filters: &[Expr]| {
+            let loaded = table.cache.loaded(&scan.source);
+            let exec = table.exec(session, function, scan, filters, loaded.as_deref(), 1)?;
+            Ok(Arc::new(exec) as Arc<dyn ExecutionPlan>)
+        };
+        planner.plan(&portions, &plan).await
     }
 
     async fn insert_into(

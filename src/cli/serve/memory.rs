@@ -12,9 +12,7 @@ use datafusion::error::Result;
 use datafusion::execution::memory_pool::{
     MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation, human_readable_size,
 };
-
-/// Beginnings of the names of consumers that hold what later statements use too.
-const SHARED: [&str; 4] = ["TadocCorpus[", "TadocVersion[", "TadocVocabulary", "TadocEdits["];
+use datafusion_tadoc::is_memory_of_corpora;
 
 /// The memory pool of one statement; see the module docs.
 #[derive(Debug)]
@@ -100,8 +98,7 @@ impl MemoryPool for StatementPool {
 }
 
 fn is_shared(reservation: &MemoryReservation) -> bool {
-    let name = reservation.consumer().name();
-    SHARED.iter().any(|shared| name.starts_with(shared))
+    is_memory_of_corpora(reservation.consumer().name())
 }
 
 #[cfg(test)]

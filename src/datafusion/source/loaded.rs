@@ -16,7 +16,7 @@ use datafusion::physical_plan::metrics::Count;
 use crate::errors::datafusion_error;
 use crate::options::TadocOptions;
 use crate::placement::{DeviceSession, KnownTasks};
-use crate::source::memory::Uses;
+use crate::source::memory::{self, Uses};
 use tadoc::analytics::{Fold, TermVectors, Vocabulary, document_counts};
 use tadoc::query::Ranker;
 use tadoc::segment::{Corpus, DocumentFacts, Segment};
@@ -130,7 +130,7 @@ impl LoadedCorpus {
             folds: Mutex::default(),
             ranker: OnceLock::new(),
             tasks: KnownTasks::default(),
-            reservation: MemoryConsumer::new("TadocVocabulary").register(context.pool()),
+            reservation: MemoryConsumer::new(memory::VOCABULARY).register(context.pool()),
             _files: files,
         }
     }

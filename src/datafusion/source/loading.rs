@@ -15,7 +15,9 @@ use crate::errors::{datafusion_error, task_error};
 use crate::source::cache::FILES_AT_ONCE;
 use crate::source::loaded::{HeldMemory, LoadContext, LoadedCorpus, LoadedFile};
 use crate::source::location::{read_range, store_of};
-use crate::source::memory::{MemoryWhenUsed, Uses, estimate_bytes, positions_memory, text_memory};
+use crate::source::memory::{
+    self, MemoryWhenUsed, Uses, estimate_bytes, positions_memory, text_memory,
+};
 use crate::source::open_file::OpenFile;
 use crate::source::sections::Sections;
 use crate::source::{CorpusCache, FactTable, Source};
@@ -305,7 +307,7 @@ pub(super) fn files_at_once<'a>(files: impl Iterator<Item = &'a OpenFile>) -> us
 
 /// Returns the name of the memory of the segments of `open`.
 pub(super) fn consumer_of(open: &OpenFile) -> String {
-    format!("TadocCorpus[{}]", open.file.path)
+    format!("{}[{}]", memory::CORPUS, open.file.path)
 }
 
 /// Explains `error` if it says that the session's memory has no room for the segments of `source`.

@@ -17,6 +17,29 @@ use tadoc::Error;
 use tadoc::format::{FileFooter, SegmentMeta};
 use tadoc::segment::Segment;
 
+/// Name of the memory of the segments of a file.
+pub(crate) const CORPUS: &str = "TadocCorpus";
+/// Name of the memory of a version of a living corpus.
+pub(crate) const VERSION: &str = "TadocVersion";
+/// Name of the memory of words, and of what is derived of them.
+pub(crate) const VOCABULARY: &str = "TadocVocabulary";
+/// Name of the memory of the edits of a version.
+pub(crate) const EDITS: &str = "TadocEdits";
+
+/// Returns true if the memory of the consumer of this name is that of open corpora, which later
+/// statements use too.
+///
+/// ```
+/// use datafusion_tadoc::is_memory_of_corpora;
+///
+/// assert!(is_memory_of_corpora("TadocCorpus[notes.tadoc]"));
+/// assert!(!is_memory_of_corpora("SortExec[0]"));
+/// ```
+pub fn is_memory_of_corpora(consumer: &str) -> bool {
+    let kind = consumer.split('[').next().unwrap_or_default();
+    [CORPUS, VERSION, VOCABULARY, EDITS].contains(&kind)
+}
+
 /// Returns the peak memory of loading a file.
 ///
 /// # Errors

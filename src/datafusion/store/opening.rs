@@ -7,7 +7,7 @@ use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::runtime_env::RuntimeEnv;
 
 use crate::options::TadocOptions;
-use crate::source::{CorpusCache, OpenFile};
+use crate::source::{CorpusCache, OpenFile, memory};
 use crate::store::cache::FoundCorpus;
 use crate::store::view::{
     LivingView, check_files, dropped_docs, explain_missing, fresh_bytes, table_bytes,
@@ -37,8 +37,8 @@ pub(crate) async fn open_view(
     let dropped = dropped_docs(&version, &edits, options.max_memory_bytes)?;
     let fresh_bytes = fresh_bytes(&edits);
     let files = open_files(corpora, runtime, options, found, &version).await?;
-    let reservation =
-        MemoryConsumer::new(format!("TadocEdits[{location}]")).register(&runtime.memory_pool);
+    let reservation = MemoryConsumer::new(format!("{}[{location}]", memory::EDITS))
+        .register(&runtime.memory_pool);
     let num_edits: usize = edits.iter().map(|edits| edits.batch.edits.len()).sum();
     let held = 8 * dropped.len() + 64 * num_edits + fresh_bytes as usize + table_bytes(&edits);
     if reservation.try_grow(held).is_err() {

@@ -12,7 +12,7 @@ use datafusion::error::Result;
 use crate::errors::{datafusion_error, task_error};
 use crate::source::CorpusCache;
 use crate::source::loaded::{LoadContext, LoadedFile};
-use crate::source::memory::all_memory;
+use crate::source::memory::{self, all_memory};
 use crate::store::view::LivingView;
 use tadoc::segment::{Corpus, Segment};
 use tadoc_store::assemble;
@@ -29,7 +29,7 @@ pub(crate) async fn make_version(
     files: Vec<Arc<LoadedFile>>,
     keep: &[String],
 ) -> Result<Arc<LoadedFile>> {
-    let consumer = format!("TadocVersion[{}]", view.location);
+    let consumer = format!("{}[{}]", memory::VERSION, view.location);
     let reservation = cache.reserve(context, consumer, peak_bytes(view, &files), keep)?;
     context.versions_made.iter().for_each(|count| count.add(1));
     let corpora = files.iter().map(|file| file.corpus(view.version.profile));

@@ -34,7 +34,6 @@ use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::IntoResponse;
 use clap::Args;
-use datafusion_tadoc::safety::Sandbox;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
@@ -46,11 +45,11 @@ use self::connections::Connections;
 use self::flight::Flight;
 use self::metrics::Metrics;
 use self::statements::{Limits, Statements};
-use crate::failure::{Failure, Outcome, remember_environment};
+use crate::failure::{Failure, Outcome};
 use crate::location::text_of;
 use crate::output::note;
 use crate::runtime::runtime_of;
-use crate::sql::Session;
+use crate::sql::{Session, sandbox_over};
 use crate::{display, interrupt};
 
 /// Path of the requests of Flight.
@@ -189,18 +188,11 @@ pub fn run(arguments: &Arguments) -> Outcome {
 async fn open(arguments: &Arguments, memory_limit: Option<u64>) -> Outcome<Session> {
     let corpora = arguments.corpora.iter().map(|corpus| named(corpus));
     let corpora = corpora.collect::<Outcome<Vec<_>>>()?;
-    let mut sandbox = Sandbox::default();
+    let mut sandbox = sandbox_over(&arguments.allow, arguments.allow_private)?;
     for (_, location) in &corpora {
         let allowed = sandbox.allow(root_of(location));
         sandbox = allowed.map_err(|error| Failure::from(error).within(location))?;
     }
-    for location in &arguments.allow {
-        sandbox = sandbox.allow(location)?;
-    }
-    if arguments.allow_private {
-        sandbox = sandbox.allow_private();
-    }
-    remember_environment();
     let session = Session::for_strangers(memory_limit, sandbox).await?;
     for (name, location) in corpora {
         let quoted = |text: &str, quote: &str| text.replace(quote, &quote.repeat(2));

@@ -33,10 +33,11 @@ use crate::runtime::runtime;
 use crate::{display, interrupt, leave};
 
 pub use self::parameters::{Parameters, parameter_names};
-pub use self::safe::SafeArguments;
+pub use self::safe::sandbox_over;
 pub use self::script::{Rows, Statements};
 
 use self::resident::ResidentPool;
+use self::safe::SafeArguments;
 
 /// Ask questions in SQL
 ///

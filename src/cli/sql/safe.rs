@@ -1,4 +1,4 @@
-//! The arguments of safe mode, which `tadoc sql` and `tadoc serve` share.
+//! The arguments of safe mode, and the sandbox of `tadoc sql --safe` and `tadoc serve`.
 
 use clap::Args;
 use datafusion_tadoc::safety::{Permission, Sandbox};
@@ -35,25 +35,21 @@ impl SafeArguments {
     /// # Errors
     /// A place that is allowed does not exist, or it is no valid URL.
     pub fn sandbox(&self) -> Outcome<Option<Sandbox>> {
-        match self.safe {
-            true => self.with_corpora(&[]).map(Some),
-            false => Ok(None),
+        if !self.safe {
+            return Ok(None);
         }
+        let sandbox = sandbox_over(&self.allow, self.allow_private)?;
+        Ok(Some(self.permit.iter().copied().fold(sandbox, Sandbox::permit)))
     }
+}
 
-    /// Returns the sandbox, also without `--safe`. The places `corpora` are allowed too.
-    ///
-    /// # Errors
-    /// The errors of [`SafeArguments::sandbox`].
-    pub fn with_corpora(&self, corpora: &[String]) -> Outcome<Sandbox> {
-        failure::remember_environment();
-        let mut sandbox = Sandbox::default();
-        for location in self.allow.iter().chain(corpora) {
-            sandbox = sandbox.allow(location)?;
-        }
-        if self.allow_private {
-            sandbox = sandbox.allow_private();
-        }
-        Ok(self.permit.iter().copied().fold(sandbox, Sandbox::permit))
-    }
+/// Returns the sandbox of queries over `places`. Secrets of the environment are masked from now on.
+///
+/// # Errors
+/// A place does not exist, or it is no valid URL.
+pub fn sandbox_over(places: &[String], allows_private: bool) -> Outcome<Sandbox> {
+    failure::remember_environment();
+    let allow = |sandbox: Sandbox, place: &String| sandbox.allow(place);
+    let sandbox = places.iter().try_fold(Sandbox::default(), allow)?;
+    Ok(if allows_private { sandbox.allow_private() } else { sandbox })
 }

@@ -204,9 +204,6 @@ impl Session {
         self.devices().expect_last_statement();
         let sql = last.to_string();
         let plan = self.context.state().statement_to_plan(last).await?;
-        if let Some(sandbox) = &self.sandbox {
-            sandbox.check(&plan)?;
-        }
         let frame = self.context.execute_logical_plan(plan).await?;
         Ok((frame.execute_stream().await?, sql))
     }

@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use crate::server::{Server, corpora};
 
@@ -22,12 +23,17 @@ struct Browser {
     driver: Child,
     port: u16,
     session: String,
+    /// Folder for the files that the browser leaves behind.
+    _folder: TempDir,
 }
 
 impl Browser {
     fn start() -> Option<Self> {
         let is_required = std::env::var_os("REQUIRE_BROWSER").is_some_and(|value| value != "0");
-        let driver = Command::new("chromedriver").arg("--port=0").stdout(Stdio::piped()).spawn();
+        let folder = TempDir::new().unwrap();
+        let mut driver = Command::new("chromedriver");
+        driver.arg("--port=0").env("TMPDIR", folder.path()).stdout(Stdio::piped());
+        let driver = driver.spawn();
         let mut driver = match driver {
             Ok(driver) => driver,
             Err(error) if is_required => panic!("REQUIRE_BROWSER is set: chromedriver: {error}"),
@@ -42,7 +48,8 @@ impl Browser {
             let rest = line.split("successfully on port ").nth(1)?;
             rest.trim_end_matches('.').parse().ok()
         });
-        let mut browser = Self { driver, port: port.unwrap(), session: String::new() };
+        let mut browser =
+            Self { driver, port: port.unwrap(), session: String::new(), _folder: folder };
         let options = json!({
             "args": ["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"],
         });

@@ -11,7 +11,7 @@
 //! run no script but its own, load nothing from elsewhere, and write no HTML from strings. `/query`
 //! takes JSON only, which a page of another site may not send.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -23,7 +23,7 @@ use axum::routing::{get, post};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::Schema;
+use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::json::StructMode;
 use datafusion::arrow::json::writer::{JsonArray, WriterBuilder};
@@ -61,10 +61,12 @@ pub fn routes(statements: Arc<Statements>) -> Router {
 }
 
 async fn page() -> impl IntoResponse {
-    let policy = HeaderValue::try_from(policy()).unwrap_or(HeaderValue::from_static("sandbox"));
+    static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
+        HeaderValue::try_from(policy()).unwrap_or(HeaderValue::from_static("sandbox"))
+    });
     let headers = [
         (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
-        (header::CONTENT_SECURITY_POLICY, policy),
+        (header::CONTENT_SECURITY_POLICY, POLICY.clone()),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         (header::REFERRER_POLICY, HeaderValue::from_static("no-referrer")),
@@ -179,8 +181,9 @@ impl Answer {
 }
 
 fn columns(schema: &Schema) -> Vec<Value> {
-    let column = |field: &std::sync::Arc<datafusion::arrow::datatypes::Field>| json!({ "name": field.name(), "type": field.data_type().to_string() });
-    schema.fields().iter().map(column).collect()
+    let of =
+        |field: &Arc<Field>| json!({ "name": field.name(), "type": field.data_type().to_string() });
+    schema.fields().iter().map(of).collect()
 }
 
 fn is_json(headers: &HeaderMap) -> bool {

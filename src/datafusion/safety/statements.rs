@@ -33,8 +33,9 @@ const HARMLESS: [&str; 4] = [
     "datafusion.sql_parser.dialect",
 ];
 
-/// Options of tables and of `COPY` that choose a format, not a limit, a server or a credential.
+/// Prefixes of options of tables and of `COPY` that are limits.
 const LIMITS: [&str; 5] = ["max_", "gpu_", "block", "device", "recompress_"];
+/// Prefixes of options that name a server or a credential.
 const STORES: [&str; 3] = ["aws.", "gcp.", "azure."];
 
 /// Functions that read any file.

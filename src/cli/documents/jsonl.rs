@@ -16,13 +16,12 @@ use datafusion::arrow::json::ReaderBuilder;
 use datafusion::arrow::json::reader::infer_json_schema;
 
 use super::BATCH_BYTES;
-use super::open::{Opened, open};
+use super::open::Opened;
 use super::rows::{self, PATH_COLUMN, Rows};
 use crate::failure::{Failure, Outcome};
 
 /// Reads the rows of one input. `field` is the name of the text field.
-pub fn read(field: &str, rows: &mut Rows<'_, '_>) -> Outcome {
-    let mut opened = open(rows.input, rows.options.decompress, rows.options.expansion)?;
+pub fn read(field: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
     let mut chunk = Chunk { lines: Vec::new(), first_line: 1 };
     let max_bytes = rows.options.max_row_bytes;
     loop {
@@ -49,7 +48,7 @@ pub fn read(field: &str, rows: &mut Rows<'_, '_>) -> Outcome {
 
 /// Appends the next line and returns its length, or 0 at the end of the input. It reads at most
 /// `max_bytes` + 1 bytes.
-fn read_line(opened: &mut Opened, max_bytes: u64, lines: &mut Vec<u8>) -> io::Result<u64> {
+fn read_line(opened: &mut Opened<'_>, max_bytes: u64, lines: &mut Vec<u8>) -> io::Result<u64> {
     let mut limited = (&mut *opened.reader).take(max_bytes.saturating_add(1));
     limited.read_until(b'\n', lines).map(|len| len as u64)
 }

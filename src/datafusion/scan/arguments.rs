@@ -189,6 +189,11 @@ fn parse_value(signature: &Signature, argument: &Argument, expr: &Expr) -> Resul
             ScalarValue::Boolean(Some(flag)) => Some(Value::Boolean(*flag)),
             _ => None,
         },
+        ArgumentKind::CaseFold => match (literal, literal.try_as_str().flatten()) {
+            (ScalarValue::Boolean(Some(flag)), _) => Some(Value::Boolean(*flag)),
+            (_, Some("case")) => Some(Value::Boolean(true)),
+            _ => None,
+        },
         ArgumentKind::Fold => match (literal, literal.try_as_str().flatten()) {
             (ScalarValue::Boolean(Some(true)), _) => Some(Value::Fold(Fold::CASE, None)),
             (ScalarValue::Boolean(Some(false)), _) => Some(Value::Fold(Fold::NONE, None)),

@@ -39,7 +39,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
 };
 use datafusion::prelude::Column;
-use datafusion_tadoc::contain_panics_of;
+use datafusion_tadoc::{contain_panics, contain_panics_of};
 use futures::TryStreamExt;
 use tadoc_cli::{Failure, Outcome};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -148,7 +148,8 @@ impl TableProvider for Crossing {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let plan = self.narrowed(projection, filters, limit)?;
+        let narrowed = contain_panics("a scan", || self.narrowed(projection, filters, limit));
+        let plan = narrowed.map_err(|panic| crossing_error(panic.into()))??;
         Ok(Arc::new(CrossingExec::new(Arc::clone(&self.session), plan)))
     }
 

@@ -45,11 +45,12 @@ def register(ctx: datafusion.SessionContext, connection: Connection | None = Non
     """
     _native.check_host()
     import datafusion
+    from datafusion.user_defined import TableFunction
 
     con = connection or datafusion_tadoc.connect()
     for name, kind in functions(con):
         if kind == "table":
-            ctx.register_udtf(datafusion.udtf(table_function(con, name), name))
+            ctx.register_udtf(TableFunction(name, table_function(con, name), ctx))
         else:
             ctx.register_udf(datafusion.udf(scalar_function(con, name)))
     ctx.register_table_factory("TADOC", table_factory(con))

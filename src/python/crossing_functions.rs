@@ -17,7 +17,7 @@ use async_trait::async_trait;
 use datafusion::catalog::{
     Session, TableFunctionArgs, TableFunctionImpl, TableProvider, TableProviderFactory,
 };
-use datafusion::common::plan_err;
+use datafusion::common::{TableReference, plan_err};
 use datafusion::datasource::provider_as_source;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
@@ -25,6 +25,8 @@ use datafusion::logical_expr::{
     ScalarUDF, ScalarUDFImpl, Signature,
 };
 use datafusion::scalar::ScalarValue;
+use datafusion_ffi::proto::logical_extension_codec::FFI_LogicalExtensionCodec;
+use datafusion_ffi::table_provider::{FFI_TableProvider, ForeignTableProvider};
 use datafusion_tadoc::{FILE_TYPE, contain_panics, contain_panics_of};
 use tadoc_cli::Failure;
 
@@ -44,21 +46,27 @@ fn crossing_of(
     session: &Arc<tadoc_cli::Session>,
     name: &str,
     table: Arc<dyn TableProvider>,
-) -> Result<Arc<dyn TableProvider>> {
+) -> Result<Crossing> {
+    let name = TableReference::bare(name);
     let plan = LogicalPlanBuilder::scan(name, provider_as_source(table), None)?.build()?;
-    Ok(Arc::new(Crossing::new(Arc::clone(session), plan)?))
+    Crossing::new(Arc::clone(session), plan)
 }
 
 /// A table function of a session.
 pub struct CrossingFunction {
     session: Arc<tadoc_cli::Session>,
     name: String,
+    codec: FFI_LogicalExtensionCodec,
 }
 
 impl CrossingFunction {
-    /// Creates the function `name` of `session`.
-    pub fn new(session: Arc<tadoc_cli::Session>, name: String) -> Self {
-        Self { session, name }
+    /// Creates the function `name` of `session` for the host with `codec`.
+    pub fn new(
+        session: Arc<tadoc_cli::Session>,
+        name: String,
+        codec: FFI_LogicalExtensionCodec,
+    ) -> Self {
+        Self { session, name, codec }
     }
 
     fn table(&self, args: &TableFunctionArgs<'_, '_>) -> Result<Arc<dyn TableProvider>> {
@@ -67,7 +75,15 @@ impl CrossingFunction {
             return plan_err!("there is no table function {}", self.name);
         };
         let args = TableFunctionArgs::new(args.exprs(), &state);
-        crossing_of(&self.session, &self.name, function.create_table_provider_with_args(args)?)
+        let table = function.create_table_provider_with_args(args)?;
+        let table = crossing_of(&self.session, &self.name, table)?;
+        // DataFusion's interface lets no filters through to tables of functions, unless they are in
+        // its form for the host already.
+        let runtime = runtime().map_err(|_| no_threads())?.handle().clone();
+        let codec = self.codec.clone();
+        let table =
+            FFI_TableProvider::new_with_ffi_codec(Arc::new(table), true, Some(runtime), codec);
+        Ok(Arc::new(ForeignTableProvider(table)))
     }
 }
 
@@ -106,7 +122,7 @@ impl TableProviderFactory for CrossingFactory {
                 return plan_err!("there are no tables STORED AS {FILE_TYPE}");
             };
             let table = factory.create(&state, &command).await?;
-            crossing_of(&session, command.name.table(), table)
+            Ok(Arc::new(crossing_of(&session, command.name.table(), table)?) as _)
         };
         // The host's threads have nothing that this library waits for files with.
         let runtime = runtime().map_err(|_| no_threads())?;

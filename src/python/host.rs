@@ -57,7 +57,8 @@ impl HostFunction {
         session: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let codec = codec_of(session)?;
-        let function = CrossingFunction::new(Arc::clone(&self.session), self.name.clone());
+        let function =
+            CrossingFunction::new(Arc::clone(&self.session), self.name.clone(), codec.clone());
         let function =
             FFI_TableFunction::new_with_ffi_codec(Arc::new(function), Some(handle()?), codec);
         PyCapsule::new_with_value(session.py(), function, FUNCTION)

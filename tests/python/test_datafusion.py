@@ -103,6 +103,10 @@ def test_filters_columns_and_limits_reach_the_corpus(plays, con, ctx):
     plan = ctx.sql("SELECT path FROM plays WHERE text LIKE '%horse%' LIMIT 1").execution_plan().display_indent()
     assert "TadocCrossing: projection=[path]" in plan and "FilterExec" not in plan, plan
     assert rows(ctx.sql("SELECT path FROM plays WHERE text LIKE '%horse%' LIMIT 1")) == [("richard.txt",)]
+    calls = f"SELECT word FROM word_count({plays!r}) WHERE count > 2 AND word <> 'to'"
+    plan = ctx.sql(calls).execution_plan().display_indent()
+    assert "TadocCrossing: projection=[word]" in plan and "FilterExec" not in plan, plan
+    assert rows(ctx.sql(calls)) == rows_of(con.sql(calls).arrow()) != []
 
 
 def test_joins_with_tables_of_the_host(plays, con, ctx):

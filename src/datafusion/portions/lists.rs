@@ -46,7 +46,7 @@ pub(super) const WORD: &str = "word";
 
 /// Plan node that joins the rows of one word. See the module's description.
 #[derive(Debug)]
-pub(super) struct JoinedLists {
+pub(crate) struct JoinedLists {
     input: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
 }
@@ -57,7 +57,7 @@ impl JoinedLists {
     ///
     /// # Errors
     /// An error if there is no column [`WORD`].
-    pub(super) fn try_new(input: Arc<dyn ExecutionPlan>) -> Result<Self> {
+    pub(crate) fn try_new(input: Arc<dyn ExecutionPlan>) -> Result<Self> {
         let schema = input.schema();
         let word = PhysicalSortExpr::new(col(WORD, &schema)?, by_word());
         let mut equivalence = EquivalenceProperties::new(schema);

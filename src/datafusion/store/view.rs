@@ -27,6 +27,8 @@ pub(crate) struct LivingView {
     pub(crate) key: String,
     /// Name of the corpus in messages.
     pub(crate) location: String,
+    /// Location as a URL.
+    pub(crate) url: String,
     pub(crate) version: Version,
     /// Edits that apply to the parts, in order.
     pub(crate) edits: Vec<Arc<VersionEdits>>,

@@ -50,6 +50,23 @@ impl Scene {
         }
     }
 
+    /// Writes a file of GSST columns in small row groups, makes it the table `columns` of `ctx`, and
+    /// returns its path.
+    pub async fn columns(&self, ctx: &SessionContext) -> String {
+        let file = self.dir.path().join("columns.parquet").display().to_string();
+        for statement in [
+            format!(
+                "COPY (SELECT t.doc_id, path, path || ' of ' || word AS text FROM tokens(@) t JOIN \
+                 documents(@) d ON t.doc_id = d.doc_id ORDER BY t.doc_id, word_index) \
+                 TO '{file}' STORED AS GSST OPTIONS (gsst_row_group_rows '1000')"
+            ),
+            format!("CREATE EXTERNAL TABLE columns STORED AS GSST LOCATION '{file}'"),
+        ] {
+            rows(ctx, &self.call(&statement)).await.unwrap();
+        }
+        file
+    }
+
     /// Returns `call` with the paths of this scene.
     pub fn call(&self, call: &str) -> String {
         let path = |name: &str| self.dir.path().join(name).display().to_string();

@@ -1,12 +1,15 @@
 //! Damaged and forged messages: a typed error or a right answer, never a panic.
 
+use std::sync::Arc;
+
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use datafusion_proto::physical_plan::{DefaultPhysicalProtoConverter, PhysicalExtensionCodec};
 use datafusion_tadoc::distributed::{TadocCodec, TravelError};
 use proptest::prelude::*;
 use tokio::runtime::Runtime;
 
-use super::fixtures::{Scene, rows_of, session, spreading_session};
+use super::fixtures::{Scene, rows, rows_of, session, spreading_session};
 
 /// Bytes before the body of a message: magic, version and checksum.
 const HEAD_BYTES: usize = 12;
@@ -36,10 +39,7 @@ fn messages(runtime: &Runtime) -> (Scene, Vec<Vec<u8>>) {
     })
 }
 
-fn decode(
-    ctx: &SessionContext,
-    bytes: &[u8],
-) -> datafusion::error::Result<std::sync::Arc<dyn datafusion::physical_plan::ExecutionPlan>> {
+fn decode(ctx: &SessionContext, bytes: &[u8]) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
     TadocCodec.try_decode(bytes, &[], &ctx.task_ctx(), &DefaultPhysicalProtoConverter {})
 }
 
@@ -82,4 +82,56 @@ fn damage_is_found_and_forgery_is_no_panic() {
             }
         }
     });
+}
+
+/// Returns the messages and the numbers of inputs of the operators of a plan.
+fn operators(plan: &Arc<dyn ExecutionPlan>, found: &mut Vec<(String, Vec<u8>, usize)>) {
+    let (mut bytes, converter) = (Vec::new(), DefaultPhysicalProtoConverter {});
+    let num_inputs = plan.children().len();
+    if num_inputs > 0 && TadocCodec.try_encode(plan.clone(), &mut bytes, &converter).is_ok() {
+        found.push((plan.name().to_owned(), bytes, num_inputs));
+    }
+    plan.children().into_iter().for_each(|child| operators(child, found));
+}
+
+#[tokio::test]
+async fn operators_over_rows_that_are_not_theirs_are_no_panic() {
+    let scene = Scene::new().await;
+    let (small, ctx) = (session(1), session(1));
+    // Portions are read one after another where memory is short.
+    rows(&small, "SET tadoc.max_memory_bytes = '100KiB'").await.unwrap();
+    let mut found = Vec::new();
+    for (from, call) in [
+        (&small, "inverted_index(@)"),
+        (&small, "term_vector(@)"),
+        (&spreading_session(2), "inverted_index(@)"),
+    ] {
+        let sql = format!("SELECT * FROM {}", scene.call(call));
+        let plan = from.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
+        operators(&plan, &mut found);
+    }
+    let names: Vec<&str> = found.iter().map(|(name, ..)| name.as_str()).collect();
+    assert!(names.contains(&"TadocJoinedLists") && names.contains(&"TadocPortionsExec"));
+    let word = "arrow_cast('a', 'Utf8View') AS word";
+    for sql in [
+        "SELECT 'a' AS word, [1, 2] AS doc_ids, 1 AS doc_count".to_owned(),
+        format!("SELECT {word}, 1 AS doc_count, 'b' AS doc_ids"),
+        format!("SELECT {word}, 1.5 AS doc_count, [1] AS doc_ids"),
+        format!("SELECT {word}, 1 AS doc_count, ['x'] AS doc_ids"),
+        "SELECT 'b' AS doc_id, 1 AS word, 2 AS count".to_owned(),
+        "SELECT 1 AS one".to_owned(),
+    ] {
+        let input = ctx.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
+        for (name, bytes, num_inputs) in &found {
+            let (inputs, converter) =
+                (vec![input.clone(); *num_inputs], DefaultPhysicalProtoConverter {});
+            match TadocCodec.try_decode(bytes, &inputs, &ctx.task_ctx(), &converter) {
+                Ok(plan) => drop(rows_of(plan, &ctx).await),
+                Err(error) if name == "TadocJoinedLists" => {
+                    assert!(TravelError::of(&error).is_some(), "{error}");
+                }
+                Err(_) => {}
+            }
+        }
+    }
 }

@@ -1,5 +1,9 @@
 //! The rows of two and three workers are those of one session.
 
+use datafusion::execution::SessionStateBuilder;
+use datafusion::prelude::SessionContext;
+use datafusion_tadoc::distributed::engine::DistributedExt;
+use datafusion_tadoc::distributed::engine::grpc::DefaultChannelResolver;
 use testkit::calls::CALLS;
 
 use super::fixtures::{Cluster, Scene, rows, rows_of, session, sorted};
@@ -59,6 +63,19 @@ async fn documents_keep_their_order() {
         let expected = rows(&alone, &sql).await.unwrap();
         assert_eq!(rows(&together, &sql).await.unwrap(), expected, "{sql}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn senders_without_our_version_are_refused() {
+    let scene = Scene::new().await;
+    let cluster = Cluster::start(2).await;
+    // Its requests do not name a version.
+    let other = SessionStateBuilder::new_from_existing(cluster.session(2).state())
+        .with_distributed_channel_resolver(DefaultChannelResolver::default());
+    let other = SessionContext::new_with_state(other.build());
+    let sql = scene.call("SELECT path, count FROM term_count(@, 'scan')");
+    let error = rows(&other, &sql).await.unwrap_err().to_string();
+    assert!(error.contains("run the same version on all machines"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]

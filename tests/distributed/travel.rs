@@ -75,6 +75,34 @@ async fn filters_columns_limits_and_joins_travel() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn user_columns_travel() {
+    let scene = Scene::new().await;
+    let file = scene.dir.path().join("with_columns.tadoc").display().to_string();
+    // One of them has the name of the lists of inverted_index.
+    let copy = format!(
+        "COPY (SELECT * FROM (VALUES ('a', repeat('one two ', 3000), 'x', 1), \
+         ('b', repeat('two three ', 3000), 'y', 2), ('c', repeat('four ', 6000), 'z', 3)) \
+         AS t(path, text, doc_ids, size)) TO '{file}' STORED AS TADOC \
+         OPTIONS ('tadoc.block_bytes' '8192')"
+    );
+    rows(&session(1), &copy).await.unwrap();
+    let create = format!("CREATE EXTERNAL TABLE columns STORED AS TADOC LOCATION '{file}'");
+    let sql = "SELECT doc_id, path, doc_ids, size FROM columns WHERE size > 1";
+    let (whole, runs, to) = (session(1), spreading_session(2), arrival());
+    for ctx in [&whole, &runs] {
+        rows(ctx, &create).await.unwrap();
+    }
+    let expected = sorted(rows(&whole, sql).await.unwrap());
+    assert!(expected.concat().contains("| 2      | c    | z       | 3    |"), "{expected:?}");
+    let plan = rows(&runs, &format!("EXPLAIN {sql}")).await.unwrap().join("\n");
+    assert!(plan.contains("TadocRunsExec"), "{plan}");
+    for ctx in [&whole, &runs] {
+        let plan = travelled(ctx, &to, sql).await.unwrap();
+        assert_eq!(sorted(rows_of(plan, &to).await.unwrap()), expected);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn synonyms_travel() {
     let scene = Scene::new().await;
     let table = "CREATE TABLE alike AS VALUES ('scan', 'file'), ('files', 'file')";
@@ -92,25 +120,37 @@ async fn synonyms_travel() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gsst_columns_travel() {
     let scene = Scene::new().await;
-    let file = scene.dir.path().join("t.parquet").display().to_string();
-    let from = session(2);
-    let copy = format!(
-        "COPY (SELECT doc_id, path, path || ' of ' || words AS text FROM {}) TO '{file}' STORED AS GSST",
-        scene.call("documents(@)")
-    );
-    rows(&from, &copy).await.unwrap();
-    let to = arrival();
-    let create = format!("CREATE EXTERNAL TABLE t STORED AS GSST LOCATION '{file}'");
-    rows(&from, &create).await.unwrap();
+    let (from, to) = (session(2), arrival());
+    scene.columns(&from).await;
     for sql in [
-        "SELECT * FROM t",
-        "SELECT doc_id, upper(text) FROM t WHERE text LIKE '%filter%' OR text LIKE 'exec%'",
-        "SELECT count(*) FROM t WHERE doc_id > 3 AND path <> 'mod.rs'",
+        "SELECT * FROM columns",
+        "SELECT doc_id, upper(text) FROM columns WHERE text LIKE '%filter%' OR text LIKE 'exec%'",
+        "SELECT count(*) FROM columns WHERE doc_id > 3 AND path <> 'mod.rs'",
     ] {
         let expected = rows(&from, sql).await.unwrap();
         let plan = travelled(&from, &to, sql).await.unwrap();
         assert_eq!(sorted(rows_of(plan, &to).await.unwrap()), sorted(expected), "{sql}");
     }
+}
+
+#[tokio::test]
+async fn a_file_of_columns_that_was_replaced_is_refused() {
+    let scene = Scene::new().await;
+    let (from, to) = (session(2), arrival());
+    let file = scene.columns(&from).await;
+    let sql = "SELECT count(*), max(text) FROM columns WHERE text LIKE '%of%'";
+    let planned = travelled(&from, &to, sql).await.unwrap();
+    let bytes = fs::read(&file).unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    fs::write(&file, &bytes).unwrap();
+    let error = rows_of(planned, &to).await.unwrap_err();
+    assert!(matches!(TravelError::of(&error), Some(TravelError::Changed(_))), "{error}");
+    assert!(error.to_string().contains(&file), "{error}");
+    fs::remove_file(&file).unwrap();
+    fs::write(&file, &bytes).unwrap();
+    let expected = rows(&from, sql).await.unwrap();
+    let planned = travelled(&from, &to, sql).await.unwrap();
+    assert_eq!(rows_of(planned, &to).await.unwrap(), expected);
 }
 
 #[tokio::test]

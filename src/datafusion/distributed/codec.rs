@@ -48,7 +48,10 @@ impl PhysicalExtensionCodec for TadocCodec {
                 Ok(Arc::new(decoder.portions(portions, inputs)?))
             }
             (NodeMessage { joins_lists: true, .. }, [input]) => {
-                Ok(Arc::new(JoinedLists::try_new(Arc::clone(input))?))
+                match JoinedLists::try_new(Arc::clone(input)) {
+                    Ok(node) => Ok(Arc::new(node)),
+                    Err(error) => refused(error.strip_backtrace()),
+                }
             }
             (NodeMessage { row_bytes: Some(row_bytes), .. }, [input]) => {
                 Ok(Arc::new(BatchRowsExec { input: Arc::clone(input), row_bytes }))

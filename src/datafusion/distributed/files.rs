@@ -126,6 +126,33 @@ impl Found {
     }
 }
 
+/// Files of a scan of columns that was planned on another machine. Each is looked up once, when it is
+/// opened first.
+#[derive(Debug)]
+pub(crate) struct PlannedFiles {
+    files: HashMap<String, FileMessage>,
+    found: Found,
+}
+
+impl PlannedFiles {
+    /// Makes the files of `messages`.
+    pub(super) fn new(messages: &[FileMessage]) -> Self {
+        let named = |message: &FileMessage| (message.path.clone(), message.clone());
+        Self { files: messages.iter().map(named).collect(), found: Found::default() }
+    }
+
+    /// Returns the length and the version of the file at `location` in the store of the scan.
+    ///
+    /// # Errors
+    /// The errors of [`find`]; an error if the scan has no such file.
+    pub(crate) async fn find(&self, runtime: &RuntimeEnv, location: &Path) -> Result<ObjectMeta> {
+        let Some(message) = self.files.get(location.as_ref()) else {
+            return refused(format!("{location} is not among the files of the scan"));
+        };
+        Ok(self.found.find(runtime, message).boxed().await?.meta)
+    }
+}
+
 /// Returns the file of `message`, as it is now.
 ///
 /// # Errors

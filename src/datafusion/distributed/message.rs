@@ -315,6 +315,9 @@ pub(super) struct ColumnsMessage {
     /// Length of all files, if they have no statistics.
     #[prost(uint64, optional, tag = "6")]
     pub(super) stored_len_bytes: Option<u64>,
+    /// The files of the configuration, each once, with their versions.
+    #[prost(message, repeated, tag = "7")]
+    pub(super) files: Vec<FileMessage>,
 }
 
 /// Facts about a column of GSST files.

@@ -45,6 +45,7 @@ mod travelled;
 
 pub use codec::TadocCodec;
 pub use datafusion_distributed as engine;
+pub(crate) use files::PlannedFiles;
 pub use session::{
     WORKER_VERSION, WorkerUrls, as_worker, register_workers, serve_worker, with_workers, worker_of,
 };

@@ -30,6 +30,8 @@ use super::counters::Counters;
 use super::fetch::Objects;
 use super::opener::{GsstOpener, Settings};
 #[cfg(feature = "distributed")]
+use crate::distributed::PlannedFiles;
+#[cfg(feature = "distributed")]
 use crate::options::TadocOptions;
 #[cfg(feature = "distributed")]
 use crate::placement::DeviceSession;
@@ -92,13 +94,14 @@ impl GsstSource {
         (self.filter.as_ref(), facts, options)
     }
 
-    /// Builds the source of a scan that was planned in another session.
+    /// Builds the source of a scan of the files `planned` that was planned in another session.
     #[cfg(feature = "distributed")]
     pub(crate) fn of_parts(
         table_schema: TableSchema,
         filter: Option<Arc<dyn PhysicalExpr>>,
         facts: FileFacts,
         options: TadocOptions,
+        planned: PlannedFiles,
         context: &TaskContext,
     ) -> Self {
         let devices = DeviceSession::from_config(context.session_config());
@@ -113,6 +116,7 @@ impl GsstSource {
             stored_len_bytes: facts.stored_len_bytes,
             num_cores: context.session_config().target_partitions(),
             buffers: Arc::default(),
+            planned: Some(Arc::new(planned)),
         };
         Self { filter, ..Self::new(table_schema).with_settings(settings) }
     }

@@ -261,7 +261,10 @@ pub(super) fn labelled(
     let labels = schema.fields().iter().zip(batch.columns());
     let columns = labels.map(|(field, column)| match (field.name().as_str(), first_doc_id) {
         (DOC_ID, 1..) => Ok(add(column, &Int64Array::new_scalar(first_doc_id as i64))?),
-        (DOC_IDS, 1..) => shifted_lists(column.as_list(), first_doc_id),
+        // User columns have no lists, and may have this name.
+        (DOC_IDS, 1..) if column.as_list_opt::<i32>().is_some() => {
+            shifted_lists(column.as_list(), first_doc_id)
+        }
         _ => Ok(without_unused(cast(column, field.data_type())?)),
     });
     let columns = columns.collect::<Result<_>>()?;

@@ -56,9 +56,19 @@ impl JoinedLists {
     /// columns are there.
     ///
     /// # Errors
-    /// An error if there is no column [`WORD`].
+    /// An error if there is no column [`WORD`], or if there are other columns.
     pub(crate) fn try_new(input: Arc<dyn ExecutionPlan>) -> Result<Self> {
         let schema = input.schema();
+        for field in schema.fields() {
+            let is_known = match (field.name().as_str(), field.data_type()) {
+                (WORD, DataType::Utf8View) | (COUNT_OF_DOCS, DataType::Int64) => true,
+                (DOC_IDS, DataType::List(item)) => item.data_type() == &DataType::Int64,
+                _ => false,
+            };
+            if !is_known {
+                return internal_err!("TadocJoinedLists has rows of {WORD}, got {field}");
+            }
+        }
         let word = PhysicalSortExpr::new(col(WORD, &schema)?, by_word());
         let mut equivalence = EquivalenceProperties::new(schema);
         equivalence.add_ordering([word]);

@@ -12,7 +12,7 @@
 //! share one budget ([`Budget`]), so archives in archives expand no further than one file may.
 
 use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io::{self, Seek};
 
 use tadoc::format::path_text;
 use zip::ZipArchive;
@@ -137,12 +137,9 @@ impl<'a> Archives<'a> {
         visit: &mut Visit<'_>,
     ) -> Outcome {
         let (budget, codec) = (opened.budget.clone(), opened.codec);
-        let failed = |error: io::Error| match codec {
-            // The stream around the archive is cut, or expands too far.
-            Some(_) if error.kind() != io::ErrorKind::Other || error.get_ref().is_some() => {
-                budget.failed(codec, input, &error)
-            }
-            _ => damaged(input, Kind::Tar, &error),
+        let failed = |error: io::Error| match Budget::is_exceeded(&error) {
+            true => budget.failed(codec, input, &error),
+            false => damaged(input, Kind::Tar, &error),
         };
         let mut archive = tar::Archive::new(opened.reader);
         for entry in archive.entries().map_err(failed)? {

@@ -36,7 +36,7 @@ const MAX_COMPARED: usize = 100_000;
     tadoc cat notes.tadoc --doc-id 0 --doc-id 7 | less\n  \
     tadoc cat notes/ --version 3 todo/monday.md        a living corpus, as it was\n  \
     tadoc cat s3://bucket/notes.tadoc todo/monday.md   the same file in an object store\n  \
-    tadoc sql --quiet --format csv -c \"SELECT path FROM documents('notes.tadoc')\"   lists the paths"
+    tadoc ls notes.tadoc                               lists the paths"
 )]
 pub struct Arguments {
     /// The corpus: a file, a living corpus, or a folder or glob of files; a path or URL

@@ -13,7 +13,7 @@ use clap::Args;
 use tadoc::build::IngestOptions;
 
 use crate::display;
-use crate::documents::{Documents, ReadOptions};
+use crate::documents::{ArchiveOptions, Documents, ReadOptions};
 use crate::failure::{Failure, Outcome};
 use crate::ingest::Job;
 use crate::inputs::{self, Input, Source, Wanted};
@@ -80,6 +80,7 @@ fn job() -> Job {
         options: IngestOptions::default(),
         documents: Documents::Files,
         read: ReadOptions::default(),
+        archives: ArchiveOptions::default(),
         machine: Machine::default(),
         allow_empty: false,
         quiet: false,
@@ -203,7 +204,7 @@ fn text_files(folders: &[PathBuf], max_bytes: u64, max_part_bytes: u64) -> Outco
                 room -= len_bytes;
                 part_room -= len_bytes;
                 let source = Source::File(file.to_owned());
-                inputs.push(Input { source, path: relative.to_owned(), len_bytes });
+                inputs.push(Input::new(source, relative.to_owned(), len_bytes));
             }
         })?;
     }

@@ -22,7 +22,9 @@ use tadoc::text::TokenizerProfile;
 use tadoc_store::{Change, CommitKind, PartWriter, RECOMPRESS_RATIO};
 
 use crate::columns::StoredColumns;
-use crate::documents::{self, Batch, Counts, Documents, ExpansionLimits, ReadOptions, Sink};
+use crate::documents::{
+    self, ArchiveOptions, Batch, Counts, Documents, ExpansionLimits, ReadOptions, Sink,
+};
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, Filter, Input};
 use crate::living::{Living, parse_share};
@@ -68,7 +70,7 @@ pub struct Arguments {
           value_parser = parse_share)]
     recompress_ratio: f64,
 
-    /// From folders, take only files that match this glob (may be given several times)
+    /// From folders and archives, take only files that match this glob (may be given several times)
     ///
     /// A pattern without a slash is matched against file names. A pattern with a slash is matched
     /// against the path inside the folder. `*` and `?` stay inside one component, `**` does not;
@@ -82,9 +84,9 @@ pub struct Arguments {
     /// the folder's name stands in front.
     /// lines: a line without its line end (\n is not part of the document, \r is); its path is the
     /// path of the file.
-    /// jsonl, csv, parquet: a row. The column named after the colon is the text, a column called
-    /// `path` is the path, all others become columns of the table (CREATE EXTERNAL TABLE t STORED
-    /// AS TADOC LOCATION 'FILE').
+    /// jsonl, csv, parquet: a row; for jsonl also an element of an array. The column named after the
+    /// colon is the text, a column called `path` is the path, all others become columns of the table
+    /// (CREATE EXTERNAL TABLE t STORED AS TADOC LOCATION 'FILE').
     #[arg(long, default_value = "files", value_name = "KIND", verbatim_doc_comment)]
     documents: Documents,
 
@@ -143,24 +145,33 @@ pub struct Arguments {
     #[arg(long, default_value = "128MiB", value_name = "SIZE", value_parser = display::parse_size)]
     max_row_size: u64,
 
-    /// Store gzip and zstd files as they are, without warnings about other packed files
+    /// Store compressed files and archives as they are
     ///
-    /// Files packed by xz, bzip2, lz4, lzip, compress, zip, 7z, rar and tar are never unpacked:
-    /// their packed bytes are stored, with a warning.
+    /// Without this option, files compressed by gzip, zstd, bzip2, xz, lzip or lz4 are decompressed, and
+    /// members of tar and zip archives (.tar.gz, .jar, .whl, .epub, .docx and so on) become documents of
+    /// their own. Files packed by compress, 7z and rar are stored packed, with a warning.
     #[arg(long)]
     no_decompress: bool,
 
-    /// Maximum number of bytes that one byte of a gzip or zstd file may expand to; the first 64 MiB
+    /// Maximum number of archives that lie in each other
+    #[arg(long, default_value_t = ArchiveOptions::MAX_DEPTH, value_name = "N")]
+    max_depth: u32,
+
+    /// Maximum number of members of an archive, with those of archives in it
+    #[arg(long, default_value_t = ArchiveOptions::MAX_MEMBERS, value_name = "N")]
+    max_members: u64,
+
+    /// Maximum number of bytes that one byte of a compressed file may expand to; the first 64 MiB
     /// are always allowed
     #[arg(long, default_value_t = ExpansionLimits::DEFAULT.max_ratio, value_name = "RATIO",
           value_parser = clap::value_parser!(u64).range(1..))]
     max_expansion: u64,
 
-    /// Maximum total size that a gzip or zstd file may expand to
+    /// Maximum total size that a compressed file or an archive may expand to
     #[arg(long, default_value = "256GiB", value_name = "SIZE", value_parser = display::parse_size)]
     max_expanded_size: u64,
 
-    /// Maximum memory for the window of a zstd file (zstd --long=31 takes 2GiB)
+    /// Maximum memory for the window of a zstd, xz or lzip file (zstd --long=31 takes 2GiB)
     #[arg(long, default_value = "128MiB", value_name = "SIZE", value_parser = display::parse_size)]
     max_window: u64,
 
@@ -174,6 +185,7 @@ Examples:
   tadoc ingest notes/ -o notes.tadoc
   tadoc ingest src docs --glob '*.rs' --glob '*.md' -o source.tadoc
   tadoc ingest 'logs/**/*.log.gz' --documents lines -o logs.tadoc
+  tadoc ingest linux-6.1.tar.xz --glob '*.[ch]' -o linux.tadoc     members become documents
   tadoc ingest tickets.jsonl --documents jsonl:body -o tickets.tadoc
   tadoc ingest s3://bucket/mail --glob '*.eml' -o s3://bucket/mail.tadoc
   tadoc ingest mail.parquet --documents parquet:text -o mail.tadoc --force
@@ -267,6 +279,12 @@ impl Arguments {
                 allow_missing: self.allow_missing,
                 keep_columns: !self.no_columns,
             },
+            archives: ArchiveOptions {
+                is_opened: !self.no_decompress,
+                globs: self.glob.clone(),
+                max_depth: self.max_depth,
+                max_members: self.max_members,
+            },
             machine: self.machine.clone(),
             allow_empty: self.allow_empty || self.paths.iter().any(|path| is_stdin(path)),
             quiet: self.quiet,
@@ -309,6 +327,8 @@ pub struct Job {
     pub documents: Documents,
     /// Options for reading inputs.
     pub read: ReadOptions,
+    /// Options for archives among the inputs.
+    pub archives: ArchiveOptions,
     /// Options for the machine.
     pub machine: Machine,
     /// If true, a corpus without documents is written.
@@ -339,10 +359,12 @@ impl Job {
         let builder = self.machine.equip(CorpusBuilder::new(out, self.options)?)?;
         let (sender, receiver) = sync_channel(WAITING_BATCHES);
         let (inputs, documents, read) = (inputs.to_vec(), self.documents.clone(), self.read);
+        let archives = self.archives.clone();
         // If the builder fails, the reader is not joined, as it may wait for input that never
         // comes.
-        let reader =
-            thread::spawn(move || documents::read(&inputs, &documents, read, &mut Sender(sender)));
+        let reader = thread::spawn(move || {
+            documents::read(&inputs, &documents, read, &archives, &mut Sender(sender))
+        });
         let at_output = |failure: Failure| failure.within(name);
         let built = build(builder, receiver, progress).map_err(at_output)?;
         let read = reader.join().map_err(|_| Failure::new("the reader thread broke down"))??;

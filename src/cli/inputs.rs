@@ -28,6 +28,8 @@ pub enum Source {
     Stored(Box<StoredFile>),
     /// Standard input.
     Stdin,
+    /// A member of an archive, with its name for messages. Only its reader can open it.
+    Member(String),
 }
 
 impl Source {
@@ -37,6 +39,7 @@ impl Source {
             Self::File(path) => path.clone(),
             Self::Stored(stored) => stored.file.name().into(),
             Self::Stdin => "-".into(),
+            Self::Member(shown) => shown.into(),
         }
     }
 }
@@ -48,17 +51,27 @@ pub struct Input {
     pub source: Source,
     /// Path of the documents in the input: its name as text, see [`path_text`].
     pub path: String,
+    /// Text in front of the paths of members, if the input is an archive. It is empty for an archive
+    /// that is named alone, as for a folder.
+    pub members: String,
     /// Size on disk in bytes, or 0 if unknown.
     pub len_bytes: u64,
 }
 
 impl Input {
+    /// Creates the input `path`. Members have its path in front.
+    pub fn new(source: Source, path: String, len_bytes: u64) -> Self {
+        let members = format!("{path}/");
+        Self { source, path, members, len_bytes }
+    }
+
     /// Returns the name of the input for messages.
     pub fn shown(&self) -> String {
         match &self.source {
             Source::File(path) => display::path(path),
             Source::Stored(stored) => display::plain(stored.file.name()).into_owned(),
             Source::Stdin => "standard input".to_owned(),
+            Source::Member(shown) => shown.clone(),
         }
     }
 }
@@ -145,8 +158,8 @@ pub fn collect(arguments: &[PathBuf], filter: &Filter) -> Outcome<Found> {
     let folders = folder_names(arguments);
     for argument in arguments {
         if argument.as_os_str() == "-" {
-            let path = "stdin".to_owned();
-            found.inputs.push(Input { source: Source::Stdin, path, len_bytes: 0 });
+            let (path, members) = ("stdin".to_owned(), String::new());
+            found.inputs.push(Input { source: Source::Stdin, path, members, len_bytes: 0 });
             continue;
         }
         let Some(argument) = &local_path(argument)? else {
@@ -158,7 +171,10 @@ pub fn collect(arguments: &[PathBuf], filter: &Filter) -> Outcome<Found> {
                 let prefix = folders.prefix_of(argument);
                 add_folder(argument, &prefix, filter, &mut found)?;
             }
-            Ok(metadata) => found.inputs.push(named_input(argument, &metadata, filter)?),
+            Ok(metadata) => {
+                let input = named_input(argument, &metadata, filter, arguments.len() > 1)?;
+                found.inputs.push(input);
+            }
             Err(_) if pattern::is_glob(&text_of(argument)) => {
                 add_glob(argument, filter, &mut found)?
             }
@@ -174,7 +190,12 @@ pub fn collect(arguments: &[PathBuf], filter: &Filter) -> Outcome<Found> {
 }
 
 /// Returns `argument` itself as an input.
-fn named_input(argument: &Path, metadata: &Metadata, filter: &Filter) -> Outcome<Input> {
+fn named_input(
+    argument: &Path,
+    metadata: &Metadata,
+    filter: &Filter,
+    several: bool,
+) -> Outcome<Input> {
     let shown = display::path(argument);
     if filter.skips(argument) {
         return Err(Failure::new(format!(
@@ -188,7 +209,9 @@ fn named_input(argument: &Path, metadata: &Metadata, filter: &Filter) -> Outcome
         )));
     }
     let source = Source::File(argument.to_owned());
-    Ok(Input { source, path: clean(&text_of(argument)), len_bytes: metadata.len() })
+    let path = clean(&text_of(argument));
+    let members = if several { format!("{path}/") } else { String::new() };
+    Ok(Input { source, path, members, len_bytes: metadata.len() })
 }
 
 /// Returns true if a file is a device other than a terminal. `/dev/null` counts as an empty file.
@@ -258,8 +281,8 @@ fn clean(path: &str) -> String {
 fn add_folder(folder: &Path, prefix: &str, filter: &Filter, found: &mut Found) -> Outcome {
     let skipped = walk(folder, filter.wanted(false), &mut |file, relative, len_bytes| {
         if filter.takes(file, relative) {
-            let path = format!("{prefix}{relative}");
-            found.inputs.push(Input { source: Source::File(file.to_owned()), path, len_bytes });
+            let source = Source::File(file.to_owned());
+            found.inputs.push(Input::new(source, format!("{prefix}{relative}"), len_bytes));
         }
     })?;
     found.skipped.add(skipped);
@@ -287,7 +310,12 @@ fn add_url(url: &Path, several: bool, filter: &Filter, inputs: &mut Vec<Input>) 
             None => name.to_owned(),
         };
         let len_bytes = stored.file.len_bytes();
-        inputs.push(Input { source: Source::Stored(Box::new(stored)), path, len_bytes });
+        let is_alone = !several && path == url.to_string_lossy();
+        let mut input = Input::new(Source::Stored(Box::new(stored)), path, len_bytes);
+        if is_alone {
+            input.members.clear();
+        }
+        inputs.push(input);
     }
     Ok(())
 }
@@ -315,7 +343,7 @@ fn add_glob(glob: &Path, filter: &Filter, found: &mut Found) -> Outcome {
             let path = format!("{base}{relative}");
             if pattern.matches_path(&path) && filter.takes(file, relative) {
                 let source = Source::File(file.strip_prefix(".").unwrap_or(file).to_owned());
-                found.inputs.push(Input { source, path: clean(&path), len_bytes });
+                found.inputs.push(Input::new(source, clean(&path), len_bytes));
             }
         })?;
     }

@@ -7,7 +7,9 @@
 //! worker    a machine of `tadoc sql --workers` (feature `distributed`)
 //! info      contents of a corpus (reads the footer only)
 //! verify    checks every stored byte
+//! ls        paths of documents
 //! cat       exact bytes of documents
+//! restore   documents as files below a folder
 //! grep      lines that match a regular expression
 //! demo      a tour on text that is already on this machine
 //! edit      changes documents of a living corpus
@@ -20,15 +22,17 @@
 //!
 //! Each subcommand has its own file. Shared modules are `failure` (exit codes), `location`
 //! (paths and URLs), `resolver` (the corpora at a location), `living` (an open living corpus),
-//! `inputs` (the files to read), `documents` (from files to documents), `columns` (the user
-//! columns of rows) and `output` (the files that commands write). The command uses only the public
-//! API of the libraries.
+//! `listing` (its documents by path), `chains` and `tasks` (its documents a few at a time), `inputs`
+//! (the files to read), `documents` (from files to documents), `columns` (the user columns of rows)
+//! and `output` (the files that commands write). The command uses only the public API of the
+//! libraries.
 //!
 //! The binary and the Python module are about this library. The binary calls [`main`]. The module
 //! calls [`run`] for its command `tadoc`, and [`Session`] for statements, so that both run alike.
 
 mod calibrate;
 mod cat;
+mod chains;
 mod clean_up;
 mod columns;
 mod demo;
@@ -43,8 +47,10 @@ mod ingest;
 mod inputs;
 mod interrupt;
 mod leave;
+mod listing;
 mod living;
 mod location;
+mod ls;
 mod machine;
 mod optimize;
 mod output;
@@ -52,9 +58,11 @@ mod pattern;
 mod plot;
 mod progress;
 mod resolver;
+mod restore;
 mod runtime;
 mod serve;
 mod sql;
+mod tasks;
 mod verify;
 #[cfg(feature = "distributed")]
 mod worker;
@@ -96,7 +104,9 @@ enum Command {
     Optimize(optimize::Arguments),
     CleanUp(clean_up::Arguments),
     History(history::Arguments),
+    Ls(ls::Arguments),
     Cat(cat::Arguments),
+    Restore(restore::Arguments),
     Grep(grep::Arguments),
     Demo(demo::Arguments),
     Plot(plot::Arguments),
@@ -109,7 +119,9 @@ Examples:
   tadoc ingest notes/ -o notes.tadoc          one document for each file of a folder
   tadoc ingest app.log.gz --documents lines -o app.tadoc
   tadoc sql -c \"SELECT * FROM word_count('notes.tadoc') ORDER BY count DESC LIMIT 10\"
+  tadoc ls notes.tadoc '*.md'                 the paths of documents
   tadoc cat notes.tadoc todo/monday.md        the exact bytes of one document
+  tadoc restore notes.tadoc -o notes/         every document as a file again
   tadoc grep -i 'power (loss|fail)' notes.tadoc   lines that match a regular expression
   tadoc serve notes.tadoc                     for SQL clients (Flight SQL) and browsers
   tadoc ingest notes/ -o living/ --append     a living corpus: documents are added and edited
@@ -163,7 +175,9 @@ fn dispatch(command: Command) -> Outcome {
         Command::Optimize(arguments) => optimize::run(&arguments),
         Command::CleanUp(arguments) => clean_up::run(&arguments),
         Command::History(arguments) => history::run(&arguments),
+        Command::Ls(arguments) => ls::run(&arguments),
         Command::Cat(arguments) => cat::run(&arguments),
+        Command::Restore(arguments) => restore::run(&arguments),
         Command::Grep(arguments) => grep::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Plot(arguments) => plot::run(&arguments),

@@ -64,6 +64,36 @@ fn paths_and_counts() {
 }
 
 #[test]
+fn matches_alone_and_whole_lines() {
+    let folder = corpus();
+    let matches = "a.txt:2:Disk\na.txt:2:sda\na.txt:6:disk\na.txt:6:sdb\n";
+    assert_eq!(found(&folder, &["-o", "-i", "disk|sd[a-z]", "c.tadoc"]).lines().count(), 5);
+    assert!(found(&folder, &["-o", "-i", "disk|sd[a-z]", "c.tadoc"]).starts_with(matches));
+    assert_eq!(found(&folder, &["-c", "-o", "l", "c.tadoc"]), "a.txt:5\n");
+    let around = "a.txt-4-and more\na.txt:5:power\na.txt-6-disk failure on sdb\n";
+    assert_eq!(found(&folder, &["-o", "-C1", "power", "c.tadoc"]), around);
+    // Lines without a match have none to write.
+    assert_eq!(found(&folder, &["-o", "-v", "[a-z]", "c.tadoc"]), "b/c.txt:2:\n");
+    assert_eq!(found(&folder, &["-x", "last|nothing", "c.tadoc"]), "a.txt:7:last\n");
+    assert_eq!(found(&folder, &["-x", "-w", "-F", "last", "c.tadoc"]), "a.txt:7:last\n");
+    assert_eq!(found(&folder, &["-x", "x*", "c.tadoc"]), "b/c.txt:2:\n");
+}
+
+#[test]
+fn quiet_searches_only_tell_if_there_is_a_line() {
+    let folder = corpus();
+    for arguments in
+        [["-q", "disk", "c.tadoc"].as_slice(), &["-q", "-C2", "--json", "disk", "c.tadoc"]]
+    {
+        assert_eq!(found(&folder, arguments), "");
+    }
+    // The first corpus is enough, so the second one is not looked for.
+    assert_eq!(found(&folder, &["-q", "disk", "c.tadoc", "nowhere.tadoc"]), "");
+    let ran = folder.run(&["grep", "-q", "nowhere", "c.tadoc"]);
+    assert_eq!((ran.status, ran.stdout.as_slice(), ran.stderr.as_str()), (1, &b""[..], ""));
+}
+
+#[test]
 fn lines_around_are_written_once() {
     let folder = corpus();
     let context = "a.txt-1-first line\na.txt:2:Disk failure on sda\na.txt-3-then nothing\n--\n\

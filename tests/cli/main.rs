@@ -1,13 +1,13 @@
 //! Tests of the command line as a user meets it: the binary runs on files in temporary folders.
 //!
-//! - Inputs: `ingest` (every kind of input, byte for byte), `odd_inputs` (names, links, devices),
+//! - Inputs: `ingest` (every kind of input, byte for byte), `archives`, `odd_inputs` (names, links, devices),
 //!   `long` (inputs of any length, in bounded memory), `rows` (documents with columns), `damaged`
 //!   (Parquet).
 //! - Locations: `remote` (corpora behind HTTP and S3), `locations` (each command at each kind of
 //!   location).
 //! - Living corpora: `living` (corpora that change), `living_s3` (faults of S3), `killed` and
 //!   `leftovers` (`kill -9`), `full_disk` (no free space).
-//! - Other commands: `sql`, `reading`, `grep`, `plot`, `memory` (statements with a memory limit), `deep`
+//! - Other commands: `sql`, `reading`, `restore`, `grep`, `plot`, `memory` (statements with a memory limit), `deep`
 //!   (statements that are long chains).
 //! - Output: `failures` (exit statuses, pinned error texts, files left behind), `pipes` (readers
 //!   that leave), `secrets` (values that no output may show), `safe` (attempts to leave the sandbox).
@@ -15,6 +15,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod archives;
 mod damaged;
 mod deep;
 mod failures;
@@ -35,6 +36,7 @@ mod pipes;
 mod plot;
 mod reading;
 mod remote;
+mod restore;
 mod rows;
 #[cfg(unix)]
 mod safe;

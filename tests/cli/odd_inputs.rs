@@ -304,28 +304,28 @@ fn sql_reads_what_has_no_length_and_refuses_devices() {
 #[test]
 fn packed_files_that_are_stored_as_such_are_told() {
     let folder = new_folder();
-    let mut tar = vec![0; 1024];
-    tar[257..262].copy_from_slice(b"ustar");
-    folder.write("in/a.xz", b"\xfd7zXZ\0\0\x04");
-    folder.write("in/b", b"\xfd7zXZ\0\0\x04");
-    folder.write("in/c.tar.gz", gzip(&tar));
-    folder.write("in/d.xz", "text that is called so");
+    let packed = b"7z\xbc\xaf\x27\x1c\0\x04";
+    folder.write("in/a.7z", packed);
+    folder.write("in/b", packed);
+    folder.write("in/c.Z.gz", gzip(b"\x1f\x9d\x90abc"));
+    folder.write("in/d.7z", "text that is called so");
     let ran = folder.run(&["ingest", "in", "-o", "c.tadoc"]);
     let warnings: Vec<&str> =
         ran.stderr.lines().take_while(|line| line.starts_with("warning: ")).collect();
     let expected = [
-        "warning: 2 files packed as xz stored as the packed bytes, which nobody can search (in/a.xz); \
-         unpack first (xz -dc FILE | tadoc ingest -), or pass --no-decompress if the bytes are meant",
-        "warning: 1 file packed as tar stored as the packed bytes, which nobody can search (in/c.tar.gz); \
-         unpack first (tar -xf FILE), or pass --no-decompress if the bytes are meant",
+        "warning: 2 files packed as 7z stored as the packed bytes, which nobody can search (in/a.7z); \
+         unpack first (7z x FILE), or pass --no-decompress if the bytes are meant",
+        "warning: 1 file packed as compress (.Z) stored as the packed bytes, which nobody can search \
+         (in/c.Z.gz); unpack first (gzip -dc FILE | tadoc ingest -), or pass --no-decompress if the bytes \
+         are meant",
     ];
     assert_eq!(warnings, expected, "{}", ran.stderr);
-    assert!(folder.cat("c.tadoc", "c.tar.gz") == tar);
+    assert!(folder.cat("c.tadoc", "a.7z") == packed);
 
     let raw = folder.run(&["ingest", "in", "-o", "raw.tadoc", "--no-decompress"]);
     assert!(!raw.stderr.contains("warning"), "{}", raw.stderr);
-    let lines = ["ingest", "in/a.xz", "--documents", "lines", "-o", "lines.tadoc"];
-    assert!(folder.run(&lines).stderr.starts_with("warning: 1 file packed as xz "));
+    let lines = ["ingest", "in/a.7z", "--documents", "lines", "-o", "lines.tadoc"];
+    assert!(folder.run(&lines).stderr.starts_with("warning: 1 file packed as 7z "));
     let quiet = folder.run(&["ingest", "in", "-o", "d.tadoc", "--quiet"]);
     assert_eq!((quiet.status, quiet.stderr.as_str()), (0, ""));
 }

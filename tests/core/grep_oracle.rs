@@ -59,7 +59,9 @@ fn regex_of(expression: &LineExpression<'_>) -> Regex {
     if expression.is_literal {
         source = regex::escape(&source);
     }
-    if expression.is_word {
+    if expression.is_line {
+        source = format!("^(?:{source})$");
+    } else if expression.is_word {
         source = format!(r"\b{{start-half}}(?:{source})\b{{end-half}}");
     }
     let mut regex = RegexBuilder::new(&source);
@@ -191,18 +193,18 @@ proptest! {
     fn finds_the_lines_of_the_definition(
         texts in texts(),
         source in sources(),
-        flags in any::<[bool; 4]>(),
+        flags in any::<[bool; 5]>(),
         block_bytes in 8_usize..200,
         (before, after) in (0_usize..4, 0_usize..4),
         max_lines_per_doc in prop_oneof![Just(u64::MAX), 0_u64..3],
         profile in prop::sample::select(&PROFILES),
     ) {
-        let [is_any_case, is_literal, is_word, is_inverted] = flags;
+        let [is_any_case, is_literal, is_word, is_line, is_inverted] = flags;
         // Most texts are no expressions that match.
         let is_literal = is_literal && source.len() < 6;
         let source = source.as_str();
         let expression =
-            LineExpression { source, is_any_case, is_literal, is_word, is_inverted };
+            LineExpression { source, is_any_case, is_literal, is_word, is_line, is_inverted };
         let pattern = LinePattern::new(&expression).unwrap();
         let build = options(profile, BuilderKind::Rounds, block_bytes);
         let corpus = corpus_of(&numbered(texts.clone()), &build);

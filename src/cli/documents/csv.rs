@@ -18,7 +18,7 @@ use datafusion::arrow::error::ArrowError;
 use memchr::memchr2;
 
 use super::BATCH_BYTES;
-use super::open::{Opened, open};
+use super::open::Opened;
 use super::rows::{PATH_COLUMN, Rows};
 use crate::failure::{Failure, Outcome};
 
@@ -26,8 +26,7 @@ use crate::failure::{Failure, Outcome};
 const BATCH_ROWS: usize = 256;
 
 /// Reads the rows of one input. `column` is the name of the text column.
-pub fn read(column: &str, rows: &mut Rows<'_, '_>) -> Outcome {
-    let mut opened = open(rows.input, rows.options.decompress, rows.options.expansion)?;
+pub fn read(column: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
     let max_bytes = rows.options.max_row_bytes;
     let header = read_header(&mut *opened.reader, max_bytes);
     let header = header.map_err(|error| opened.failed(rows.input, &error))?;
@@ -88,7 +87,12 @@ impl Feeder {
 
     /// Decodes until a batch is full or the input ends, and returns true at the end of the input.
     /// `row_idx` is the index of the first row of the batch.
-    fn feed(&mut self, opened: &mut Opened, rows: &Rows<'_, '_>, row_idx: usize) -> Outcome<bool> {
+    fn feed(
+        &mut self,
+        opened: &mut Opened<'_>,
+        rows: &Rows<'_, '_>,
+        row_idx: usize,
+    ) -> Outcome<bool> {
         let mut batch_bytes = 0;
         loop {
             let from_header = self.header.position() < self.header.get_ref().len() as u64;

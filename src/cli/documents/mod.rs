@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Input ─open─▶ bytes ─decompress─▶ text ─┬─ files   one document per file
-//!                                         ├─ lines   one document per line
+//!            (members of archives)        ├─ lines   one document per line
 //!                                         ├─ jsonl   one document per row: text column ─▶ Batch
 //!                                         ├─ csv                           path column ─▶ Batch
 //!                                         └─ parquet                       the others  ─▶ Columns
@@ -12,7 +12,9 @@
 //! next batch, so memory does not grow with a file or a line. A row is held in memory as a whole,
 //! and `--max-row-size` limits its size.
 
+mod archives;
 mod csv;
+mod json_array;
 mod jsonl;
 mod open;
 mod packed;
@@ -24,9 +26,13 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+pub use self::archives::ArchiveOptions;
+use self::archives::Archives;
+use self::open::open;
 pub use self::open::{Counts, ExpansionLimits};
-use self::packed::{Head, Packed};
+use self::packed::Packed;
 use crate::columns::{Columns, StoredColumns};
+use crate::display::plural;
 use crate::failure::Outcome;
 use crate::inputs::Input;
 
@@ -88,7 +94,7 @@ impl fmt::Display for Documents {
 /// Options for reading inputs.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadOptions {
-    /// If true, gzip and zstd inputs are decompressed.
+    /// If true, compressed inputs are decompressed.
     pub decompress: bool,
     /// Limits of decompression.
     pub expansion: ExpansionLimits,
@@ -171,7 +177,7 @@ pub struct Read {
     pub warnings: Vec<String>,
 }
 
-/// Reads all `inputs` in order.
+/// Reads all `inputs` in order, and the members of archives among them.
 ///
 /// # Errors
 /// A file cannot be read, or it does not fit `documents`. The text names the file, the line if
@@ -180,6 +186,7 @@ pub fn read(
     inputs: &[Input],
     documents: &Documents,
     options: ReadOptions,
+    archives: &ArchiveOptions,
     sink: &mut dyn Sink,
 ) -> Outcome<Read> {
     let mut sink = Gather { batch: Batch::default(), packed: Packed::default(), sink };
@@ -187,18 +194,34 @@ pub fn read(
         Documents::Csv(_) => Columns::from_texts(),
         _ => Columns::default(),
     };
+    let mut archives = Archives::new(archives);
     for input in inputs {
-        let rows = &mut rows::Rows { input, options, columns: &mut columns, sink: &mut sink };
-        match documents {
-            Documents::Files => text::read_file(input, options, rows.sink),
-            Documents::Lines => text::read_lines(input, options, rows.sink),
-            Documents::Jsonl(field) => jsonl::read(field, rows),
-            Documents::Csv(column) => csv::read(column, rows),
-            Documents::Parquet(column) => parquet::read(column, rows),
-        }?;
+        let opened = open(input, options.decompress, options.expansion)?;
+        archives.visit(opened, input, &mut |opened, input, head| {
+            let (columns, sink) = (&mut columns, &mut sink);
+            let rows = &mut rows::Rows { input, options, columns, sink };
+            match documents {
+                Documents::Jsonl(field) => jsonl::read(field, opened, rows),
+                Documents::Csv(column) => csv::read(column, opened, rows),
+                Documents::Lines => {
+                    rows.sink.count_packed(input, options, head);
+                    text::read_lines(opened, input, rows.sink)
+                }
+                Documents::Parquet(column) => parquet::read(column, opened, rows),
+                Documents::Files => {
+                    rows.sink.count_packed(input, options, head);
+                    text::read_file(opened, input, rows.sink)
+                }
+            }
+        })?;
     }
     sink.flush()?;
-    Ok(Read { columns: columns.into_parquet()?, warnings: sink.packed.warnings() })
+    let mut warnings = sink.packed.warnings();
+    if archives.num_skipped > 0 {
+        let skipped = plural(archives.num_skipped, "link or special file");
+        warnings.push(format!("{skipped} of archives left out"));
+    }
+    Ok(Read { columns: columns.into_parquet()?, warnings })
 }
 
 /// Joins small documents into batches, and divides long ones.
@@ -247,7 +270,7 @@ impl Gather<'_> {
     }
 
     /// Notes that `input` is packed if `head` says so, unless its packed bytes are wanted.
-    fn count_packed(&mut self, input: &Input, options: ReadOptions, head: &Head) {
+    fn count_packed(&mut self, input: &Input, options: ReadOptions, head: &[u8]) {
         if options.decompress {
             self.packed.count(input, head);
         }

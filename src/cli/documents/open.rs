@@ -1,21 +1,28 @@
-//! Opens an input for reading. gzip and zstd are recognised by their first bytes.
+//! Opens an input for reading. gzip, zstd, bzip2, xz, lzip and lz4 are recognised by their first bytes.
 //!
 //! ```text
-//! disk ─▶ counted ─▶ gzip, zstd ─▶ counted, limited ─▶ buffer ─▶ reader of the format
+//! disk ─▶ counted ─▶ decoder ─▶ counted, limited ─▶ buffer ─▶ reader of the format
 //! ```
+//!
+//! A member of an archive is opened in the same way. Its bytes count for the input that has it.
 //!
 //! Decompression is streamed. A small file that expands to a huge one takes disk space and time but
 //! no memory, and [`ExpansionLimits`] stop it before it takes too much of these. Bytes are counted
 //! before decompression, because a progress bar knows only sizes on disk, and after it.
 
 use std::cell::Cell;
+use std::error::Error;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::ops::AddAssign;
 use std::rc::Rc;
 
+use bzip2::read::MultiBzDecoder;
 use flate2::read::MultiGzDecoder;
+use liblzma::read::XzDecoder;
+use liblzma::stream::{CONCATENATED, Stream};
+use lz4_flex::frame::FrameDecoder;
 
 use crate::display;
 use crate::failure::{Failure, Outcome};
@@ -30,6 +37,10 @@ const FREE_BYTES: u64 = 64 << 20;
 const ZSTD_WINDOW: &str = "Frame requires too much memory for decoding";
 /// Error text of zstd for memory that it cannot allocate.
 const ZSTD_NO_MEMORY: &str = "Allocation error : not enough memory";
+/// Error of the decoder of xz for a window above its limit.
+const XZ_WINDOW: liblzma::stream::Error = liblzma::stream::Error::MemLimit;
+/// Bytes at the start of an input that tell its format. An archive of tar is known by its byte 262.
+pub const HEAD_BYTES: usize = 512;
 
 /// Limits on the expansion of a compressed input.
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +49,7 @@ pub struct ExpansionLimits {
     pub max_ratio: u64,
     /// Maximum bytes of text in total.
     pub max_bytes: u64,
-    /// Maximum bytes of a zstd window, which is held in memory.
+    /// Maximum bytes of a window of zstd, xz or lzip, which is held in memory.
     pub max_window_bytes: u64,
 }
 
@@ -48,11 +59,12 @@ impl ExpansionLimits {
     pub const DEFAULT: Self =
         Self { max_ratio: 1000, max_bytes: 1 << 38, max_window_bytes: 128 << 20 };
 
-    /// Returns the exceeded limit, if there is one.
-    fn exceeded(&self, read: Counts) -> Option<Expansion> {
+    /// Returns the exceeded limit, if there is one. `read` are the bytes of one decoder, and
+    /// `expanded_bytes` those of all decoders of an input.
+    fn exceeded(&self, read: Counts, expanded_bytes: u64) -> Option<Expansion> {
         let max_by_ratio = read.disk_bytes.saturating_mul(self.max_ratio).max(FREE_BYTES);
         match read.text_bytes {
-            bytes if bytes > self.max_bytes => Some(Expansion::Bytes(self.max_bytes)),
+            _ if expanded_bytes > self.max_bytes => Some(Expansion::Bytes(self.max_bytes)),
             bytes if bytes > max_by_ratio => Some(Expansion::Ratio(self.max_ratio, read)),
             _ => None,
         }
@@ -89,7 +101,22 @@ impl fmt::Display for Expansion {
     }
 }
 
-impl std::error::Error for Expansion {}
+impl Error for Expansion {}
+
+/// Returns the exceeded limit behind `error`, if that is the cause. Readers of archives wrap errors.
+fn expansion(error: &io::Error) -> Option<&Expansion> {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(limit) = error.downcast_ref() {
+            return Some(limit);
+        }
+        cause = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
+    }
+    None
+}
 
 /// Numbers of bytes read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -107,91 +134,203 @@ impl AddAssign for Counts {
     }
 }
 
-/// An opened input that counts its bytes.
-pub struct Opened {
+/// An opened input, or member of one, that counts its bytes.
+pub struct Opened<'a> {
     /// The text, decompressed.
-    pub reader: Box<dyn BufRead>,
-    /// Codec, `gzip` or `zstd`, if the input is decompressed.
+    pub reader: Box<dyn BufRead + 'a>,
+    /// Codec, such as `gzip`, if the input is decompressed.
     pub codec: Option<&'static str>,
-    disk_bytes: Counter,
-    text_bytes: Counter,
-    taken: Counts,
-    max_window_bytes: u64,
+    counters: Counters,
+    /// Bytes of text that were counted.
+    text_taken: u64,
+    /// Numbers of the whole input, which its members share.
+    pub budget: Budget,
 }
 
 type Counter = Rc<Cell<u64>>;
+
+/// Numbers of an input and of all its members.
+#[derive(Clone)]
+pub struct Budget {
+    limits: ExpansionLimits,
+    disk_bytes: Counter,
+    /// Bytes from disk that were counted.
+    disk_taken: Counter,
+    /// Bytes that decoders gave, one layer below the other added up.
+    expanded_bytes: Counter,
+    /// Members of archives so far.
+    pub num_members: Counter,
+}
+
+/// Bytes that go into a decoder, and bytes of text that come out.
+#[derive(Clone)]
+pub struct Counters {
+    packed_bytes: Counter,
+    text_bytes: Counter,
+}
 
 /// Opens `input`. Compressed inputs are decompressed within `limits`, unless `decompress` is false.
 ///
 /// # Errors
 /// The file does not exist or cannot be read.
-pub fn open(input: &Input, decompress: bool, limits: ExpansionLimits) -> Outcome<Opened> {
+pub fn open(input: &Input, decompress: bool, limits: ExpansionLimits) -> Outcome<Opened<'static>> {
     let raw: Box<dyn Read> = match &input.source {
         Source::Stdin => Box::new(io::stdin()),
         Source::File(path) => Box::new(File::open(path).map_err(|error| failed(input, &error))?),
         Source::Stored(stored) => Box::new(stored.reader()),
+        Source::Member(_) => Box::new(io::empty()),
     };
-    let disk_bytes = Counter::default();
-    let mut raw = Counted { inner: raw, bytes: Rc::clone(&disk_bytes) };
-    let mut magic = [0; 4];
-    let len = read_up_to(&mut raw, &mut magic).map_err(|error| failed(input, &error))?;
-    let bytes = Cursor::new(magic).take(len as u64).chain(raw);
-    let bytes = BufReader::with_capacity(BUFFER_BYTES, bytes);
-    let (decoder, codec): (Box<dyn Read>, _) = match &magic[..len] {
-        [0x1f, 0x8b, 8, _] if decompress => (Box::new(MultiGzDecoder::new(bytes)), "gzip"),
-        [0x28, 0xb5, 0x2f, 0xfd] if decompress => {
-            let mut decoder = zstd::Decoder::with_buffer(bytes).map_err(|e| failed(input, &e))?;
-            let log = limits.window_log();
-            decoder.window_log_max(log).map_err(|error| failed(input, &error))?;
-            (Box::new(decoder), "zstd")
-        }
-        _ => {
-            let text_bytes = Rc::clone(&disk_bytes);
-            return Ok(Opened::new(Box::new(bytes), None, disk_bytes, text_bytes, limits));
-        }
+    let budget = Budget {
+        limits,
+        disk_bytes: Counter::default(),
+        disk_taken: Counter::default(),
+        expanded_bytes: Counter::default(),
+        num_members: Counter::default(),
     };
-    let text_bytes = Counter::default();
-    let counters = (Rc::clone(&disk_bytes), Rc::clone(&text_bytes));
-    let limited = Limited { inner: decoder, limits, counters };
-    let reader = Box::new(BufReader::with_capacity(BUFFER_BYTES, limited));
-    Ok(Opened::new(reader, Some(codec), disk_bytes, text_bytes, limits))
+    let bytes = Rc::clone(&budget.disk_bytes);
+    decode(
+        input,
+        Box::new(Counted { inner: raw, bytes: Rc::clone(&bytes) }),
+        bytes,
+        decompress,
+        budget,
+    )
 }
 
-impl Opened {
-    fn new(
-        reader: Box<dyn BufRead>,
-        codec: Option<&'static str>,
-        disk_bytes: Counter,
-        text_bytes: Counter,
-        limits: ExpansionLimits,
-    ) -> Self {
-        let (taken, max_window_bytes) = (Counts::default(), limits.max_window_bytes);
-        Self { reader, codec, disk_bytes, text_bytes, taken, max_window_bytes }
+/// Opens a member of the input that has the numbers `budget`. `packed` are its bytes.
+///
+/// # Errors
+/// They cannot be read.
+pub fn open_member<'a>(
+    member: &Input,
+    packed: Box<dyn Read + 'a>,
+    decompress: bool,
+    budget: &Budget,
+) -> Outcome<Opened<'a>> {
+    let bytes = Counter::default();
+    let counted = Counted { inner: packed, bytes: Rc::clone(&bytes) };
+    decode(member, Box::new(counted), bytes, decompress, budget.clone())
+}
+
+/// Wraps `inner`, a decoder whose bytes are added to `counters`, by the limits of `budget`.
+pub fn limited<'a>(
+    inner: Box<dyn Read + 'a>,
+    counters: &Counters,
+    budget: &Budget,
+) -> Box<dyn Read + 'a> {
+    Box::new(Limited { inner, counters: counters.clone(), budget: budget.clone() })
+}
+
+fn decode<'a>(
+    input: &Input,
+    mut raw: Box<dyn Read + 'a>,
+    packed_bytes: Counter,
+    decompress: bool,
+    budget: Budget,
+) -> Outcome<Opened<'a>> {
+    let failed = |error| failed(input, &error);
+    let mut magic = [0; 10];
+    let len = read_up_to(&mut raw, &mut magic).map_err(failed)?;
+    let bytes = Cursor::new(magic).take(len as u64).chain(raw);
+    let bytes = BufReader::with_capacity(BUFFER_BYTES, bytes);
+    let limits = budget.limits;
+    let xz = |stream: Result<Stream, liblzma::stream::Error>| {
+        stream.map_err(|error| failed(error.into()))
+    };
+    let (decoder, codec): (Box<dyn Read + 'a>, _) = match &magic[..len] {
+        _ if !decompress => return Ok(Opened::plain(Box::new(bytes), packed_bytes, budget)),
+        [0x1f, 0x8b, 8, ..] => (Box::new(MultiGzDecoder::new(bytes)), "gzip"),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+            let mut decoder = zstd::Decoder::with_buffer(bytes).map_err(failed)?;
+            decoder.window_log_max(limits.window_log()).map_err(failed)?;
+            (Box::new(decoder), "zstd")
+        }
+        // The six bytes behind the level are the digits of pi, or of its square root in an empty file.
+        [b'B', b'Z', b'h', b'1'..=b'9', b'1', b'A', b'Y', b'&', b'S', b'Y']
+        | [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, 0x45, 0x38, 0x50, 0x90] => {
+            (Box::new(MultiBzDecoder::new(bytes)), "bzip2")
+        }
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
+            let stream = xz(Stream::new_stream_decoder(limits.max_window_bytes, CONCATENATED))?;
+            (Box::new(XzDecoder::new_stream(bytes, stream)), "xz")
+        }
+        [b'L', b'Z', b'I', b'P', 1, ..] => {
+            let stream = xz(Stream::new_lzip_decoder(limits.max_window_bytes, CONCATENATED))?;
+            (Box::new(XzDecoder::new_stream(bytes, stream)), "lzip")
+        }
+        [0x04, 0x22, 0x4d, 0x18, ..] => (Box::new(Lz4Frames(FrameDecoder::new(bytes))), "lz4"),
+        _ => return Ok(Opened::plain(Box::new(bytes), packed_bytes, budget)),
+    };
+    let counters = Counters { packed_bytes, text_bytes: Counter::default() };
+    let limited = Limited { inner: decoder, counters: counters.clone(), budget: budget.clone() };
+    let reader = Box::new(BufReader::with_capacity(BUFFER_BYTES, limited));
+    Ok(Opened { reader, codec: Some(codec), counters, text_taken: 0, budget })
+}
+
+impl<'a> Opened<'a> {
+    /// Returns an input whose bytes are its text.
+    fn plain(reader: Box<dyn BufRead + 'a>, bytes: Counter, budget: Budget) -> Self {
+        let counters = Counters { packed_bytes: Rc::clone(&bytes), text_bytes: bytes };
+        Self { reader, codec: None, counters, text_taken: 0, budget }
     }
 
     /// Returns the bytes read since the last call.
     pub fn take_counts(&mut self) -> Counts {
-        let all = Counts { disk_bytes: self.disk_bytes.get(), text_bytes: self.text_bytes.get() };
-        let before = std::mem::replace(&mut self.taken, all);
-        Counts {
-            disk_bytes: all.disk_bytes - before.disk_bytes,
-            text_bytes: all.text_bytes - before.text_bytes,
-        }
+        let (disk_bytes, text_bytes) =
+            (self.budget.disk_bytes.get(), self.counters.text_bytes.get());
+        let disk_taken = self.budget.disk_taken.replace(disk_bytes);
+        let text_taken = std::mem::replace(&mut self.text_taken, text_bytes);
+        Counts { disk_bytes: disk_bytes - disk_taken, text_bytes: text_bytes - text_taken }
+    }
+
+    /// Returns the first bytes of the text, at most [`HEAD_BYTES`]. They are read again afterwards.
+    pub fn head(&mut self) -> io::Result<Vec<u8>> {
+        let mut head = vec![0; HEAD_BYTES];
+        let len = read_up_to(&mut self.reader, &mut head)?;
+        head.truncate(len);
+        let rest = std::mem::replace(&mut self.reader, Box::new(io::empty()));
+        self.reader = Box::new(Cursor::new(head.clone()).chain(rest));
+        Ok(head)
     }
 
     /// Builds the failure for a read error.
     pub fn failed(&self, input: &Input, error: &io::Error) -> Failure {
-        let Some(codec) = self.codec else { return failed(input, error) };
+        self.budget.failed(self.codec, input, error)
+    }
+}
+
+impl Budget {
+    /// Returns counters of a decoder that reads `packed_bytes` bytes in all.
+    pub fn counters(&self, packed_bytes: u64) -> Counters {
+        Counters { packed_bytes: Rc::new(Cell::new(packed_bytes)), text_bytes: Counter::default() }
+    }
+
+    /// Adds bytes that were read beside the reader of the input.
+    pub fn add_disk_bytes(&self, len_bytes: u64) {
+        self.disk_bytes.set(self.disk_bytes.get() + len_bytes);
+    }
+
+    /// Returns true if `error` comes from a limit.
+    pub fn is_exceeded(error: &io::Error) -> bool {
+        expansion(error).is_some()
+    }
+
+    /// Builds the failure for an error of the decoder `codec`.
+    pub fn failed(&self, codec: Option<&str>, input: &Input, error: &io::Error) -> Failure {
         let shown = input.shown();
         let raw = "--no-decompress to store the bytes as they are";
-        if let Some(limit) = error.get_ref().and_then(|e| e.downcast_ref::<Expansion>()) {
+        if let Some(limit) = expansion(error) {
+            // A member has the limit from the stream around it.
+            let codec = codec.unwrap_or("packed");
             return Failure::new(format!("{shown}: the {codec} stream {limit}, or {raw}"));
         }
+        let Some(codec) = codec else { return failed(input, error) };
         let text = error.to_string();
-        if text == ZSTD_WINDOW {
-            let max = display::bytes(self.max_window_bytes);
+        let of_xz = error.get_ref().and_then(|e| e.downcast_ref::<liblzma::stream::Error>());
+        if text == ZSTD_WINDOW || of_xz == Some(&XZ_WINDOW) {
+            let max = display::bytes(self.limits.max_window_bytes);
             return Failure::new(format!(
-                "{shown}: the zstd stream needs a window of more than {max} of memory; pass a larger \
+                "{shown}: the {codec} stream needs a window of more than {max} of memory; pass a larger \
                  --max-window, or {raw}"
             ));
         }
@@ -224,6 +363,20 @@ fn read_up_to(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
     Ok(len)
 }
 
+/// A decoder of lz4 frames, one behind the other.
+struct Lz4Frames<R: Read>(FrameDecoder<R>);
+
+impl<R: BufRead> Read for Lz4Frames<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        loop {
+            let len = self.0.read(bytes)?;
+            if len > 0 || bytes.is_empty() || self.0.get_mut().fill_buf()?.is_empty() {
+                return Ok(len);
+            }
+        }
+    }
+}
+
 /// A reader that counts its bytes.
 struct Counted<R> {
     inner: R,
@@ -239,20 +392,21 @@ impl<R: Read> Read for Counted<R> {
 }
 
 /// A reader that counts the text and stops at the limits.
-struct Limited {
-    inner: Box<dyn Read>,
-    limits: ExpansionLimits,
-    /// Counters of bytes from disk and bytes of text.
-    counters: (Counter, Counter),
+struct Limited<'a> {
+    inner: Box<dyn Read + 'a>,
+    counters: Counters,
+    budget: Budget,
 }
 
-impl Read for Limited {
+impl Read for Limited<'_> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         let len = self.inner.read(bytes)?;
-        let (disk, text) = &self.counters;
-        text.set(text.get() + len as u64);
-        let read = Counts { disk_bytes: disk.get(), text_bytes: text.get() };
-        match self.limits.exceeded(read) {
+        let Counters { packed_bytes, text_bytes } = &self.counters;
+        text_bytes.set(text_bytes.get() + len as u64);
+        let expanded_bytes = self.budget.expanded_bytes.get() + len as u64;
+        self.budget.expanded_bytes.set(expanded_bytes);
+        let read = Counts { disk_bytes: packed_bytes.get(), text_bytes: text_bytes.get() };
+        match self.budget.limits.exceeded(read, expanded_bytes) {
             Some(limit) => Err(io::Error::other(limit)),
             None => Ok(len),
         }
@@ -266,7 +420,8 @@ mod tests {
     #[test]
     fn limits_are_of_ratio_and_of_bytes() {
         let limits = ExpansionLimits { max_ratio: 10, max_bytes: 1 << 30, max_window_bytes: 1 };
-        let exceeded = |disk_bytes, text_bytes| limits.exceeded(Counts { disk_bytes, text_bytes });
+        let exceeded =
+            |disk_bytes, text_bytes| limits.exceeded(Counts { disk_bytes, text_bytes }, text_bytes);
         assert!(exceeded(1, FREE_BYTES).is_none());
         assert!(matches!(exceeded(1, FREE_BYTES + 1), Some(Expansion::Ratio(10, _))));
         assert!(exceeded(FREE_BYTES, 10 * FREE_BYTES).is_none());

@@ -5,7 +5,6 @@
 //! are views into the pages, so a dictionary value that a thousand rows share is in memory once.
 
 use std::fs::File;
-use std::io::{self, Seek};
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Schema};
@@ -19,22 +18,21 @@ use datafusion::parquet::file::metadata::ParquetMetaData;
 use datafusion_tadoc::contain_panics;
 
 use super::BATCH_BYTES;
-use super::open::{Counts, Opened, open};
+use super::archives::seekable;
+use super::open::{Counts, Opened};
 use super::rows::{PATH_COLUMN, Rows};
 use crate::failure::{Failure, Outcome};
-use crate::inputs::Source;
 
 /// Maximum number of rows decoded at once.
 const BATCH_ROWS: usize = 1024;
 
 /// Reads the rows of one input. `column` is the name of the text column.
-pub fn read(column: &str, rows: &mut Rows<'_, '_>) -> Outcome {
+pub fn read(column: &str, opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
     let file = rows.input.shown();
     let bad = |error: &(dyn std::error::Error + 'static)| {
         Failure::with_cause(format!("{file}: no valid Parquet"), error)
     };
-    let opened = open(rows.input, rows.options.decompress, rows.options.expansion)?;
-    let file = seekable(opened, rows)?;
+    let file = seekable(opened, rows.input)?;
     let file_bytes = file.metadata()?.len();
     let contained = |error: tadoc::Error| bad(&error);
     let metadata = contain_panics("footer", || metadata(column, &file)).map_err(contained)?;
@@ -97,19 +95,4 @@ fn batch_rows(metadata: &ParquetMetaData) -> usize {
 /// any order, but rows come in order.
 fn share(whole: u64, num_rows: u64, all_rows: u64) -> u64 {
     (u128::from(whole) * u128::from(num_rows) / u128::from(all_rows.max(1))) as u64
-}
-
-fn seekable(mut opened: Opened, rows: &Rows<'_, '_>) -> Outcome<File> {
-    if let (Source::File(path), None) = (&rows.input.source, opened.codec) {
-        let is_plain = path.metadata().is_ok_and(|metadata| metadata.is_file());
-        if let (true, Ok(file)) = (is_plain, File::open(path)) {
-            return Ok(file);
-        }
-    }
-    let copied = tempfile::tempfile().and_then(|mut file| {
-        io::copy(&mut opened.reader, &mut file)?;
-        file.rewind()?;
-        Ok(file)
-    });
-    copied.map_err(|error| opened.failed(rows.input, &error))
 }

@@ -5,46 +5,39 @@ use std::sync::Arc;
 
 use memchr::memchr;
 
-use super::open::{Opened, open};
-use super::packed::Head;
-use super::{Gather, ReadOptions};
+use super::Gather;
+use super::open::Opened;
 use crate::failure::Outcome;
 use crate::inputs::Input;
 
 /// Reads an input as one document with all of its bytes.
-pub fn read_file(input: &Input, options: ReadOptions, sink: &mut Gather<'_>) -> Outcome {
-    let mut opened = open(input, options.decompress, options.expansion)?;
+pub fn read_file(mut opened: Opened<'_>, input: &Input, sink: &mut Gather<'_>) -> Outcome {
     let path: Arc<str> = Arc::from(input.path.as_str());
-    let mut head = Head::default();
     loop {
         let text = next_bytes(&mut opened, input)?;
         let len = text.len();
         if len == 0 {
             break;
         }
-        head.push(text);
         sink.append(&path, text)?;
         opened.reader.consume(len);
         sink.count_read(opened.take_counts());
     }
     sink.count_read(opened.take_counts());
-    sink.count_packed(input, options, &head);
     sink.end_document(&path)
 }
 
 /// Reads an input as one document per line, without the `\n`. A `\r` before it stays. Text after
 /// the last line end is a line, too.
-pub fn read_lines(input: &Input, options: ReadOptions, sink: &mut Gather<'_>) -> Outcome {
-    let mut opened = open(input, options.decompress, options.expansion)?;
+pub fn read_lines(mut opened: Opened<'_>, input: &Input, sink: &mut Gather<'_>) -> Outcome {
     let path: Arc<str> = Arc::from(input.path.as_str());
-    let (mut head, mut is_open) = (Head::default(), false);
+    let mut is_open = false;
     loop {
         let mut text = next_bytes(&mut opened, input)?;
         let len = text.len();
         if len == 0 {
             break;
         }
-        head.push(text);
         while let Some(end) = memchr(b'\n', text) {
             sink.push(&path, &text[..end])?;
             text = &text[end + 1..];
@@ -58,7 +51,6 @@ pub fn read_lines(input: &Input, options: ReadOptions, sink: &mut Gather<'_>) ->
         sink.count_read(opened.take_counts());
     }
     sink.count_read(opened.take_counts());
-    sink.count_packed(input, options, &head);
     match is_open {
         true => sink.end_document(&path),
         false => Ok(()),
@@ -66,7 +58,7 @@ pub fn read_lines(input: &Input, options: ReadOptions, sink: &mut Gather<'_>) ->
 }
 
 /// Returns the next bytes of the input, or none at its end.
-fn next_bytes<'a>(opened: &'a mut Opened, input: &Input) -> Outcome<&'a [u8]> {
+fn next_bytes<'a>(opened: &'a mut Opened<'_>, input: &Input) -> Outcome<&'a [u8]> {
     let is_end = loop {
         match opened.reader.fill_buf() {
             Ok(bytes) => break bytes.is_empty(),

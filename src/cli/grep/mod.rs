@@ -7,9 +7,8 @@
 //!
 //! Only the segments and documents that may match are opened and decoded. Memory is that of as many
 //! segments as there are cores, and of the text of their tasks. A document that is longer than
-//! [`LONG_BYTES`] is written while it is searched.
+//! 16 MiB is written while it is searched.
 
-mod chains;
 mod printer;
 
 use std::io::{self, IsTerminal, StdoutLock, Write};
@@ -22,24 +21,16 @@ use tadoc::Corpus;
 use tadoc::query::{
     GrepOptions, LineExpression, LinePattern, SearchOptions, documents_for_demands, grep_documents,
 };
-use tadoc::read::document_len_bytes;
 
+use crate::chains::for_each_chain;
 use crate::failure::{Failure, Outcome};
-use crate::grep::chains::for_each_chain;
 use crate::grep::printer::{Format, Printer, Style};
 use crate::living::Living;
 use crate::resolver::{BlockingResolver, Corpora};
+use crate::tasks::{Task, num_at_once, path_of, tasks_of};
 
-/// Least and greatest number of bytes of documents that one task searches. Texts that repeat are
-/// decoded once in each task.
-const MIN_TASK_BYTES: u64 = 1 << 20;
-const MAX_TASK_BYTES: u64 = 16 << 20;
-/// Length of a document from which on its lines are written while it is searched.
-const LONG_BYTES: u64 = MAX_TASK_BYTES;
 /// Bytes of text that are gathered before they are passed on.
 const FLUSH_BYTES: usize = 64 << 10;
-/// Tasks for each core between two writes.
-const TASKS_PER_CORE: usize = 2;
 
 /// Write the lines of documents that match a regular expression
 ///
@@ -54,6 +45,7 @@ const TASKS_PER_CORE: usize = 2;
     tadoc grep 'power (loss|failure)' notes.tadoc\n  \
     tadoc grep -i -C 2 error logs/                 with two lines around each\n  \
     tadoc grep -l deadlock notes.tadoc logs.tadoc  paths only\n  \
+    tadoc grep -o 'https?://[^ ]+' notes.tadoc     the matches only\n  \
     tadoc grep -F -e '-C' notes.tadoc              a text that begins with -\n\n\
     Exit status:\n  \
     0    there is a line\n  \
@@ -82,6 +74,10 @@ pub struct Arguments {
     #[arg(short, long)]
     word_regexp: bool,
 
+    /// Match whole lines only
+    #[arg(short = 'x', long)]
+    line_regexp: bool,
+
     /// Write the lines that do not match
     #[arg(short = 'v', long)]
     invert_match: bool,
@@ -90,9 +86,17 @@ pub struct Arguments {
     #[arg(short = 'l', long, conflicts_with = "count")]
     files_with_matches: bool,
 
-    /// Write only the number of lines of each document that has some
+    /// Write only the number of lines of each document that has some; with -o, of matches
     #[arg(short, long)]
     count: bool,
+
+    /// Write only the matches, each on a line of its own
+    #[arg(short, long)]
+    only_matching: bool,
+
+    /// Write nothing, and end at the first line. The exit status tells if there is one
+    #[arg(short, long)]
+    quiet: bool,
 
     /// Stop in each document after so many lines
     #[arg(short, long, value_name = "N")]
@@ -156,10 +160,11 @@ fn search(arguments: &Arguments) -> Outcome<bool> {
         is_any_case: arguments.ignore_case,
         is_literal: arguments.fixed_strings,
         is_word: arguments.word_regexp,
+        is_line: arguments.line_regexp,
         is_inverted: arguments.invert_match,
     })?;
     let style = arguments.style();
-    let mut output = Output::new(style.separator());
+    let mut output = Output::new(&style, arguments.quiet);
     let resolver = BlockingResolver::new()?;
     for location in locations {
         let prefix = match locations.len() {
@@ -168,7 +173,9 @@ fn search(arguments: &Arguments) -> Outcome<bool> {
         };
         let search =
             Search { pattern: &pattern, style: &style, options: arguments.options(), prefix };
-        search.location(&resolver, location, arguments.version, &mut output)?;
+        if search.location(&resolver, location, arguments.version, &mut output)?.is_break() {
+            break;
+        }
     }
     output.finish()
 }
@@ -192,10 +199,10 @@ impl Arguments {
     }
 
     fn options(&self) -> GrepOptions<'static> {
-        let is_short = self.count || self.files_with_matches;
+        let is_short = self.count || self.files_with_matches || self.quiet;
         let around = if is_short { Some(0) } else { self.context };
         let of = |side: Option<usize>| if is_short { 0 } else { side.or(around).unwrap_or(0) };
-        let max_lines = if self.files_with_matches { Some(1) } else { None };
+        let max_lines = (self.files_with_matches || self.quiet).then_some(1);
         let max_lines = [max_lines, self.max_count].into_iter().flatten().min();
         GrepOptions {
             search: SearchOptions { max_hits: u64::MAX, ..SearchOptions::default() },
@@ -230,6 +237,7 @@ impl Arguments {
             has_numbers: !self.no_line_number,
             has_context: options.before > 0 || options.after > 0,
             is_inverted: self.invert_match,
+            is_of_matches: self.only_matching && !self.invert_match,
         }
     }
 }
@@ -250,7 +258,7 @@ impl Search<'_> {
         location: &Path,
         version: Option<u64>,
         output: &mut Output,
-    ) -> Outcome {
+    ) -> Outcome<ControlFlow<()>> {
         match resolver.corpora(location, version)? {
             Corpora::Living(store) => {
                 let living = Living { store, resolver: resolver.clone() };
@@ -261,24 +269,26 @@ impl Search<'_> {
                 for file in files {
                     let demands = self.pattern.demands();
                     let visit = &mut |corpus: &Corpus| self.corpus(corpus, output);
-                    for_each_chain(&file.open()?, demands, visit)?;
+                    if for_each_chain(&file.open()?, demands, None, visit)?.is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
                 }
-                Ok(())
+                Ok(ControlFlow::Continue(()))
             }
         }
     }
 
-    fn corpus(&self, corpus: &Corpus, output: &mut Output) -> Outcome {
+    /// Writes the lines of `corpus`. Breaks when `output` needs no more.
+    fn corpus(&self, corpus: &Corpus, output: &mut Output) -> Outcome<ControlFlow<()>> {
         let candidates = documents_for_demands(corpus, self.pattern.demands());
         let docs = candidates.unwrap_or_else(|| (0..corpus.num_docs()).collect());
         let tasks = tasks_of(corpus, &docs)?;
-        let num_tasks = TASKS_PER_CORE * rayon::current_num_threads();
         for tasks in tasks.chunk_by(|one, next| !one.is_long && !next.is_long) {
             if let [Task { docs, is_long: true }] = tasks {
                 self.documents(corpus, docs, &mut |text| output.write(text))?;
                 continue;
             }
-            for tasks in tasks.chunks(num_tasks) {
+            for tasks in tasks.chunks(num_at_once()) {
                 let texts = tasks.par_iter().map(|task| {
                     let mut text = Vec::new();
                     let write = &mut |written: &[u8]| {
@@ -290,9 +300,12 @@ impl Search<'_> {
                 for text in texts.collect::<Vec<Outcome<Vec<u8>>>>() {
                     output.write(&text?)?;
                 }
+                if output.is_complete() {
+                    return Ok(ControlFlow::Break(()));
+                }
             }
         }
-        Ok(())
+        Ok(ControlFlow::Continue(()))
     }
 
     /// Passes the lines of `docs` to `write` as text, in order.
@@ -323,58 +336,25 @@ impl Search<'_> {
     }
 }
 
-/// Documents that are searched one after the other.
-struct Task<'a> {
-    docs: &'a [u64],
-    /// True for one long document.
-    is_long: bool,
-}
-
-/// Cuts `docs` into tasks, some for each core.
-fn tasks_of<'a>(corpus: &Corpus, docs: &'a [u64]) -> Outcome<Vec<Task<'a>>> {
-    let lens = docs.iter().map(|&doc_id| document_len_bytes(corpus, doc_id));
-    let lens = lens.collect::<tadoc::Result<Vec<u64>>>()?;
-    let num_bytes = lens.iter().copied().fold(0, u64::saturating_add);
-    let share = num_bytes / (TASKS_PER_CORE * rayon::current_num_threads()) as u64;
-    let task_bytes = share.clamp(MIN_TASK_BYTES, MAX_TASK_BYTES);
-    let mut tasks = Vec::new();
-    let (mut start, mut len_bytes) = (0, 0);
-    for (idx, doc_bytes) in lens.into_iter().enumerate() {
-        let is_long = doc_bytes >= LONG_BYTES;
-        if start < idx && (is_long || len_bytes + doc_bytes > task_bytes) {
-            tasks.push(Task { docs: &docs[start..idx], is_long: false });
-            (start, len_bytes) = (idx, 0);
-        }
-        if is_long {
-            tasks.push(Task { docs: &docs[idx..=idx], is_long });
-            start = idx + 1;
-        } else {
-            len_bytes += doc_bytes;
-        }
-    }
-    if start < docs.len() {
-        tasks.push(Task { docs: &docs[start..], is_long: false });
-    }
-    Ok(tasks)
-}
-
-fn path_of(corpus: &Corpus, doc_id: u64) -> &str {
-    let part = corpus.doc_parts(doc_id).next();
-    let path = part.and_then(|(idx, doc)| corpus.segments()[idx].paths.get(doc.index()));
-    path.unwrap_or_default()
-}
-
 /// Standard output.
 struct Output {
     out: io::BufWriter<StdoutLock<'static>>,
     /// Text between documents. Each begins with it, and it is left out in front of the first.
     separator: &'static str,
     is_empty: bool,
+    /// If true, nothing is written, and the first text is enough.
+    is_quiet: bool,
 }
 
 impl Output {
-    fn new(separator: &'static str) -> Self {
-        Self { out: io::BufWriter::new(io::stdout().lock()), separator, is_empty: true }
+    fn new(style: &Style, is_quiet: bool) -> Self {
+        let (out, separator) = (io::BufWriter::new(io::stdout().lock()), style.separator());
+        Self { out, separator, is_empty: true, is_quiet }
+    }
+
+    /// Returns true if more text changes nothing.
+    fn is_complete(&self) -> bool {
+        self.is_quiet && !self.is_empty
     }
 
     fn write(&mut self, text: &[u8]) -> Outcome {
@@ -383,10 +363,13 @@ impl Output {
             false => text,
         };
         self.is_empty &= text.is_empty();
+        if self.is_quiet {
+            return Ok(());
+        }
         Ok(self.out.write_all(text)?)
     }
 
-    /// Writes what is left. Returns true if anything was written.
+    /// Writes what is left. Returns true if there was any text.
     fn finish(mut self) -> Outcome<bool> {
         self.out.flush()?;
         Ok(!self.is_empty)

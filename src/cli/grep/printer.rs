@@ -46,6 +46,8 @@ pub struct Style {
     pub has_context: bool,
     /// If true, the lines have no match.
     pub is_inverted: bool,
+    /// If true, the matches of a line are written or counted, each on its own.
+    pub is_of_matches: bool,
 }
 
 /// Colours of ripgrep.
@@ -81,7 +83,8 @@ pub struct Printer<'a> {
     text: Vec<u8>,
     path: String,
     is_begun: bool,
-    num_lines: u64,
+    /// Number of selected lines, or of their matches.
+    num_selected: u64,
     /// Number and offset of the line behind the last one that was written.
     next_number: u64,
     next_offset: u64,
@@ -97,7 +100,7 @@ impl<'a> Printer<'a> {
             text: Vec::new(),
             path: String::new(),
             is_begun: false,
-            num_lines: 0,
+            num_selected: 0,
             next_number: 1,
             next_offset: 0,
             after: Vec::new(),
@@ -121,7 +124,7 @@ impl<'a> Printer<'a> {
             true => plain(path).into_owned(),
             false => path.to_owned(),
         };
-        (self.is_begun, self.num_lines, self.next_number, self.next_offset) = (true, 0, 1, 0);
+        (self.is_begun, self.num_selected, self.next_number, self.next_offset) = (true, 0, 1, 0);
         self.text.extend_from_slice(self.style.separator().as_bytes());
         match self.style.format {
             Format::Headings | Format::Paths => {
@@ -145,10 +148,10 @@ impl<'a> Printer<'a> {
         match self.style.format {
             Format::Counts => {
                 self.push_path();
-                self.text.extend_from_slice(format!(":{}\n", self.num_lines).as_bytes());
+                self.text.extend_from_slice(format!(":{}\n", self.num_selected).as_bytes());
             }
             Format::Json => {
-                let data = json!({"path": {"text": self.path}, "matched_lines": self.num_lines});
+                let data = json!({"path": {"text": self.path}, "matched_lines": self.num_selected});
                 self.push_json(&json!({"type": "end", "data": data}));
             }
             Format::Lines | Format::Headings | Format::Paths => {}
@@ -157,7 +160,12 @@ impl<'a> Printer<'a> {
 
     /// Adds a selected line, and the lines in front of it.
     pub fn line(&mut self, line: &GrepLine<'_>) {
-        self.num_lines += 1;
+        self.num_selected += match self.style {
+            Style { is_of_matches: true, format: Format::Counts, .. } => {
+                self.pattern.matches(line.line).count() as u64
+            }
+            _ => 1,
+        };
         if matches!(self.style.format, Format::Paths | Format::Counts) {
             return;
         }
@@ -165,7 +173,7 @@ impl<'a> Printer<'a> {
         let num_before = line.before.split_inclusive(|&byte| byte == b'\n').count() as u64;
         let (mut number, mut offset) =
             (line.line_number - num_before, line.line_offset - line.before.len() as u64);
-        let is_gap = self.num_lines > 1 && number > self.next_number;
+        let is_gap = self.num_selected > 1 && number > self.next_number;
         if is_gap && self.style.has_context && self.style.format != Format::Json {
             self.text.extend_from_slice(b"--\n");
         }
@@ -204,6 +212,30 @@ impl<'a> Printer<'a> {
             self.push_json_line(line, text, &matches);
             return;
         }
+        let pattern = self.pattern;
+        if has_matches && self.style.is_of_matches {
+            for found in pattern.matches(text) {
+                self.push_place(line);
+                self.push_colored(MATCH, &text[found]);
+                self.text.push(b'\n');
+            }
+            return;
+        }
+        self.push_place(line);
+        let mut start = 0;
+        if has_matches && self.style.is_colored {
+            for found in pattern.matches(text).filter(|found| !found.is_empty()) {
+                self.text.extend_from_slice(&text[start..found.start]);
+                self.push_colored(MATCH, &text[found.clone()]);
+                start = found.end;
+            }
+        }
+        self.text.extend_from_slice(&text[start..]);
+        self.text.push(b'\n');
+    }
+
+    /// Adds the path and the number of a line, as far as they are written.
+    fn push_place(&mut self, line: &Written<'_>) {
         let mark = if line.is_selected { ":" } else { "-" };
         if self.style.format == Format::Lines {
             self.push_path();
@@ -213,17 +245,6 @@ impl<'a> Printer<'a> {
             self.push_colored(NUMBER, line.number.to_string().as_bytes());
             self.text.extend_from_slice(mark.as_bytes());
         }
-        let mut start = 0;
-        if has_matches && self.style.is_colored {
-            let pattern = self.pattern;
-            for found in pattern.matches(text).filter(|found| !found.is_empty()) {
-                self.text.extend_from_slice(&text[start..found.start]);
-                self.push_colored(MATCH, &text[found.clone()]);
-                start = found.end;
-            }
-        }
-        self.text.extend_from_slice(&text[start..]);
-        self.text.push(b'\n');
     }
 
     fn push_path(&mut self) {

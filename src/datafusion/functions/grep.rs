@@ -63,7 +63,7 @@ pub(super) static DEFINITION: Definition = Definition {
             ),
             signature::optional(
                 "fold",
-                ArgumentKind::Boolean,
+                ArgumentKind::CaseFold,
                 "false",
                 "match upper and lower case alike",
             ),

@@ -26,6 +26,19 @@ pub fn way_out(text: &str) -> Option<String> {
         };
         return Some(format!("{name} is a table function: SELECT … FROM {name}(…){of_rows}"));
     }
+    if text.contains("Missing required parameter '") {
+        return Some(
+            "a function of rows takes its arguments in order, and those in front of a named one must be given, \
+             too; `SELECT * FROM tadoc_functions()` lists them"
+                .to_owned(),
+        );
+    }
+    if let Some(name) = missing_table(text).filter(|name| name.contains(['/', '*'])) {
+        return Some(format!(
+            "a path is no table: documents('{name}') reads corpora, read_text('{name}') plain files, such as \
+             'src/**'"
+        ));
+    }
     // Only for a corpus without user columns in its schema, as when its path names it.
     let is_unknown_column =
         text.contains("No field named") && text.trim_end_matches('.').ends_with(".content");
@@ -34,4 +47,29 @@ pub fn way_out(text: &str) -> Option<String> {
          TADOC LOCATION '…'"
             .to_owned()
     })
+}
+
+/// Returns the name of the table that DataFusion did not find, without catalog and schema.
+fn missing_table(text: &str) -> Option<&str> {
+    let (_, rest) = text.split_once("table '")?;
+    let (name, _) = rest.split_once("' not found")?;
+    // A path may have dots.
+    name.splitn(3, '.').last()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_and_missing_arguments_have_a_way_out() {
+        let hint = way_out("Error during planning: table 'datafusion.public.src/a.b/' not found");
+        assert!(hint.unwrap().contains("read_text('src/a.b/')"));
+        assert_eq!(
+            way_out("Error during planning: table 'datafusion.public.notes' not found"),
+            None
+        );
+        let hint = way_out("Error during planning: Missing required parameter 'open'");
+        assert!(hint.unwrap().contains("in order"));
+    }
 }

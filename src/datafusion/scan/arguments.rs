@@ -186,7 +186,9 @@ fn literal(signature: &Signature, argument: &Argument, value: &str) -> Result<Ex
         ArgumentKind::Text | ArgumentKind::Fold => Some(ScalarValue::from(value)),
         ArgumentKind::Integer => value.parse().ok().map(|number: u64| ScalarValue::from(number)),
         ArgumentKind::Number => value.parse().ok().map(|number: f64| ScalarValue::from(number)),
-        ArgumentKind::Boolean => value.parse().ok().map(|flag: bool| ScalarValue::from(flag)),
+        ArgumentKind::Boolean | ArgumentKind::CaseFold => {
+            value.parse().ok().map(|flag: bool| ScalarValue::from(flag))
+        }
     };
     let (name, kind) = (argument.name, argument.kind);
     let scalar =
@@ -241,6 +243,11 @@ fn parse_value(signature: &Signature, argument: &Argument, expr: &Expr) -> Resul
         ArgumentKind::Number => number(literal).map(Value::Number),
         ArgumentKind::Boolean => match literal {
             ScalarValue::Boolean(Some(flag)) => Some(Value::Boolean(*flag)),
+            _ => None,
+        },
+        ArgumentKind::CaseFold => match (literal, literal.try_as_str().flatten()) {
+            (ScalarValue::Boolean(Some(flag)), _) => Some(Value::Boolean(*flag)),
+            (_, Some("case")) => Some(Value::Boolean(true)),
             _ => None,
         },
         ArgumentKind::Fold => match (literal, literal.try_as_str().flatten()) {

@@ -26,6 +26,8 @@ pub enum ArgumentKind {
     Boolean,
     /// A fold: `true`, `false`, or the text of one.
     Fold,
+    /// A fold of case at most: `true`, `false` or `'case'`.
+    CaseFold,
 }
 
 impl fmt::Display for ArgumentKind {
@@ -36,6 +38,7 @@ impl fmt::Display for ArgumentKind {
             Self::Number => "a number, 0 or more",
             Self::Boolean => "true or false",
             Self::Fold => "true, false or text such as 'case,accents' or 'stem:english'",
+            Self::CaseFold => "true, false or 'case'",
         })
     }
 }

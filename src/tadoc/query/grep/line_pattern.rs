@@ -40,6 +40,8 @@ pub struct LineExpression<'a> {
     pub is_literal: bool,
     /// If true, a match begins and ends at the border of a word.
     pub is_word: bool,
+    /// If true, a match is a whole line. A line is a border of words, so `is_word` adds nothing.
+    pub is_line: bool,
     /// If true, lines without a match are selected.
     pub is_inverted: bool,
 }
@@ -87,9 +89,14 @@ impl LinePattern {
         parser.case_insensitive(expression.is_any_case).multi_line(true).utf8(false);
         let parsed = parser.build().parse(source).map_err(|fault| syntax_fault(source, &fault))?;
         let mut within = within_lines(parsed).map_err(|fault| fault.located(expression.source))?;
-        if expression.is_word {
-            let [start, end] =
-                [Look::WordStartHalfUnicode, Look::WordEndHalfUnicode].map(Hir::look);
+        let borders = match expression {
+            LineExpression { is_line: true, .. } => Some([Look::StartLF, Look::EndLF]),
+            LineExpression { is_word: true, .. } => {
+                Some([Look::WordStartHalfUnicode, Look::WordEndHalfUnicode])
+            }
+            _ => None,
+        };
+        if let Some([start, end]) = borders.map(|borders| borders.map(Hir::look)) {
             within = Hir::concat(vec![start, within, end]);
         }
         let demands = if expression.is_inverted { Vec::new() } else { demands_of(&within) };

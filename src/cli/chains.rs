@@ -1,4 +1,4 @@
-//! Segments of a corpus file that may have what is looked for, opened a few at a time.
+//! Segments of a corpus file that have what is looked for, opened a few at a time.
 //!
 //! ```text
 //! segments   | a | b | c ..|.. d |     .. a document that was cut at a block border
@@ -9,6 +9,7 @@
 //! are cores are opened side by side: first their dictionaries, then the rest of those whose words
 //! may match. They are closed before the next ones are opened.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -23,17 +24,22 @@ use crate::failure::Outcome;
 use crate::resolver::CorpusFile;
 
 /// Calls `visit` with each chain of `file` that may have a document whose text matches, for each
-/// entry of `demands`, one of its patterns, in order.
+/// entry of `demands`, one of its patterns, in order, until `visit` breaks. If `docs` is given, a chain
+/// has at least one of these documents, whose ids ascend.
 ///
 /// # Errors
 /// The file cannot be read or is damaged, and the errors of `visit`.
 pub fn for_each_chain(
     file: &CorpusFile,
     demands: &[Vec<TextPattern>],
-    visit: &mut dyn FnMut(&Corpus) -> Outcome,
-) -> Outcome {
+    docs: Option<&[u64]>,
+    visit: &mut dyn FnMut(&Corpus) -> Outcome<ControlFlow<()>>,
+) -> Outcome<ControlFlow<()>> {
     let metas: Vec<Meta<'_>> = file.footer.segments.iter().enumerate().collect();
-    let chains: Vec<_> = metas.chunk_by(|_, (_, next)| next.continues).collect();
+    let of_docs = docs.map(|docs| file.footer.segments_of(docs));
+    let has_doc = |(place, _): &Meta<'_>| of_docs.as_ref().is_none_or(|of_docs| of_docs[*place]);
+    let chains = metas.chunk_by(|_, (_, next)| next.continues);
+    let chains: Vec<_> = chains.filter(|chain| chain.iter().any(has_doc)).collect();
     for chains in chains.chunks(rayon::current_num_threads()) {
         let read = read_words(file, &chains.concat())?;
         let words = read.iter().map(|((_, meta), dictionary)| SegmentWords {
@@ -46,10 +52,13 @@ pub fn for_each_chain(
         let needed = read.into_iter().filter(|_| is_needed.next().unwrap_or_default());
         let segments = read_rest(file, needed.collect())?;
         for chain in segments.chunk_by(|_, next| next.continues) {
-            visit(&Corpus::new(file.footer.profile, chain.to_vec()))?;
+            let corpus = Corpus::new(file.footer.profile, chain.to_vec());
+            if visit(&corpus)?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
         }
     }
-    Ok(())
+    Ok(ControlFlow::Continue(()))
 }
 
 /// A segment's place in its file, and its sections.

@@ -1,0 +1,266 @@
+//! Members of archives as inputs of their own: tar and zip, and what is a zip file by another name
+//! (jar, whl, epub, docx).
+//!
+//! ```text
+//! input ─▶ decompressed ─┬─ no archive ─▶ reader of the format
+//!                        └─ archive ─▶ member ─▶ (the same again, --max-depth)
+//! ```
+//!
+//! An archive is treated as a folder: hidden members are left out, links are skipped and counted,
+//! and `--glob` chooses members. A tar archive is streamed. A zip file has its list of members at the
+//! end, so one that is no file on a disk is first copied to a temporary file. All decoders of an input
+//! share one budget ([`Budget`]), so archives in archives expand no further than one file may.
+
+use std::fs::File;
+use std::io::{self, Seek};
+
+use tadoc::format::path_text;
+use zip::ZipArchive;
+use zip::result::ZipError;
+
+use super::open::{Budget, Opened, limited, open_member};
+use crate::display;
+use crate::failure::{Failure, Outcome};
+use crate::inputs::{Input, Source};
+use crate::pattern::Pattern;
+
+/// Place and bytes by which a tar archive is known.
+const TAR_MAGIC: (usize, &[u8]) = (257, b"ustar");
+/// First bytes of a zip file, and of one without members.
+const ZIP_MAGICS: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
+/// How to store an archive as it is, for messages.
+const RAW: &str = "--no-decompress to store the bytes as they are";
+
+/// Options for archives.
+#[derive(Debug, Clone)]
+pub struct ArchiveOptions {
+    /// If false, archives are stored as they are.
+    pub is_opened: bool,
+    /// Globs of which a member must match at least one. Without globs, all members are taken.
+    pub globs: Vec<Pattern>,
+    /// Greatest number of archives that lie in each other.
+    pub max_depth: u32,
+    /// Greatest number of members of an input.
+    pub max_members: u64,
+}
+
+impl ArchiveOptions {
+    /// Default of [`max_depth`](Self::max_depth).
+    pub const MAX_DEPTH: u32 = 4;
+    /// Default of [`max_members`](Self::max_members).
+    pub const MAX_MEMBERS: u64 = 10_000_000;
+}
+
+impl Default for ArchiveOptions {
+    fn default() -> Self {
+        let (max_depth, max_members) = (Self::MAX_DEPTH, Self::MAX_MEMBERS);
+        Self { is_opened: true, globs: Vec::new(), max_depth, max_members }
+    }
+}
+
+/// A reader of one file, which gets its first bytes, too.
+pub type Visit<'v> = dyn FnMut(Opened<'_>, &Input, &[u8]) -> Outcome + 'v;
+
+/// Opener of archives.
+pub struct Archives<'a> {
+    options: &'a ArchiveOptions,
+    /// Number of links and special files that were left out.
+    pub num_skipped: u64,
+}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Tar,
+    Zip,
+}
+
+impl Kind {
+    fn of(head: &[u8]) -> Option<Self> {
+        let (at, tar) = TAR_MAGIC;
+        match () {
+            () if head.get(at..).is_some_and(|bytes| bytes.starts_with(tar)) => Some(Self::Tar),
+            () if ZIP_MAGICS.iter().any(|magic| head.starts_with(magic)) => Some(Self::Zip),
+            () => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Tar => "tar archive",
+            Self::Zip => "zip file",
+        }
+    }
+}
+
+impl<'a> Archives<'a> {
+    pub fn new(options: &'a ArchiveOptions) -> Self {
+        Self { options, num_skipped: 0 }
+    }
+
+    /// Calls `visit` with `opened`, or with each member if it is an archive.
+    ///
+    /// # Errors
+    /// The archive is damaged or encrypted, it exceeds a limit, and the errors of `visit`.
+    pub fn visit(&mut self, opened: Opened<'_>, input: &Input, visit: &mut Visit<'_>) -> Outcome {
+        self.visit_below(opened, input, 0, visit)
+    }
+
+    fn visit_below(
+        &mut self,
+        mut opened: Opened<'_>,
+        input: &Input,
+        depth: u32,
+        visit: &mut Visit<'_>,
+    ) -> Outcome {
+        let head = opened.head().map_err(|error| opened.failed(input, &error))?;
+        let Some(kind) = Kind::of(&head).filter(|_| self.options.is_opened) else {
+            return visit(opened, input, &head);
+        };
+        if depth == self.options.max_depth {
+            return Err(Failure::new(format!(
+                "{}: archives lie more than {depth} deep in each other; where that is right, pass a larger \
+                 --max-depth, or {RAW}",
+                input.shown()
+            )));
+        }
+        match kind {
+            Kind::Tar => self.tar(opened, input, depth, visit),
+            Kind::Zip => self.zip(opened, input, depth, visit),
+        }
+    }
+
+    fn tar(
+        &mut self,
+        opened: Opened<'_>,
+        input: &Input,
+        depth: u32,
+        visit: &mut Visit<'_>,
+    ) -> Outcome {
+        let (budget, codec) = (opened.budget.clone(), opened.codec);
+        let failed = |error: io::Error| match Budget::is_exceeded(&error) {
+            true => budget.failed(codec, input, &error),
+            false => damaged(input, Kind::Tar, &error),
+        };
+        let mut archive = tar::Archive::new(opened.reader);
+        for entry in archive.entries().map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let entry_type = entry.header().entry_type();
+            if entry_type.is_dir() || entry_type.is_pax_global_extensions() {
+                continue;
+            }
+            if !(entry_type.is_file() || entry_type.is_contiguous() || entry_type.is_gnu_sparse()) {
+                self.num_skipped += 1;
+                continue;
+            }
+            let name = path_text(&entry.path_bytes()).into_owned();
+            let len_bytes = entry.size();
+            if let Some(member) = self.member(input, &name, len_bytes, &budget)? {
+                let opened = open_member(&member, Box::new(entry), true, &budget)?;
+                self.visit_below(opened, &member, depth + 1, visit)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn zip(
+        &mut self,
+        opened: Opened<'_>,
+        input: &Input,
+        depth: u32,
+        visit: &mut Visit<'_>,
+    ) -> Outcome {
+        let budget = opened.budget.clone();
+        let file = seekable(opened, input)?;
+        let file_bytes = file.metadata().map_err(|e| damaged(input, Kind::Zip, &e))?.len();
+        let failed = |error: ZipError| match error {
+            ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED) => Failure::new(format!(
+                "{}: the zip file is encrypted; unpack it with its password first, or pass {RAW}",
+                input.shown()
+            )),
+            error => damaged(input, Kind::Zip, &error),
+        };
+        let mut archive = ZipArchive::new(io::BufReader::new(file)).map_err(failed)?;
+        // All members together may expand as far as one file of this length.
+        let counters = budget.counters(file_bytes);
+        for idx in 0..archive.len() {
+            let packed = archive.by_index(idx).map_err(failed)?;
+            if packed.is_dir() {
+                continue;
+            }
+            if packed.is_symlink() {
+                self.num_skipped += 1;
+                continue;
+            }
+            let (name, len_bytes) = (packed.name().to_owned(), packed.size());
+            let packed_bytes = packed.compressed_size().min(file_bytes);
+            if let Some(member) = self.member(input, &name, len_bytes, &budget)? {
+                let bytes = limited(Box::new(packed), &counters, &budget);
+                let opened = open_member(&member, bytes, true, &budget)?;
+                self.visit_below(opened, &member, depth + 1, visit)?;
+            }
+            budget.add_disk_bytes(packed_bytes);
+        }
+        Ok(())
+    }
+
+    /// Returns the member `name` of `archive` as an input, unless it is not wanted.
+    fn member(
+        &mut self,
+        archive: &Input,
+        name: &str,
+        len_bytes: u64,
+        budget: &Budget,
+    ) -> Outcome<Option<Input>> {
+        let name = name.trim_start_matches("./");
+        let globs = &self.options.globs;
+        let is_hidden = |part: &str| part.starts_with('.') && part != "..";
+        if name.split('/').any(is_hidden)
+            || !(globs.is_empty() || globs.iter().any(|g| g.matches(name)))
+        {
+            return Ok(None);
+        }
+        let num_members = budget.num_members.get() + 1;
+        budget.num_members.set(num_members);
+        if num_members > self.options.max_members {
+            return Err(Failure::new(format!(
+                "{}: archives have more than {}; where that is right, pass a larger --max-members, or {RAW}",
+                archive.shown(),
+                display::plural(self.options.max_members, "member")
+            )));
+        }
+        let shown = format!("{}/{}", archive.shown(), display::plain(name));
+        let path = format!("{}{name}", archive.members);
+        Ok(Some(Input::new(Source::Member(shown), path, len_bytes)))
+    }
+}
+
+/// Returns the bytes of `opened` as a file that can be read at any place.
+///
+/// # Errors
+/// They cannot be read, or copied to a temporary file.
+pub fn seekable(mut opened: Opened<'_>, input: &Input) -> Outcome<File> {
+    if let (Source::File(path), None) = (&input.source, opened.codec)
+        && let Ok(file) = File::open(path)
+        && file.metadata().is_ok_and(|metadata| metadata.is_file())
+    {
+        return Ok(file);
+    }
+    let copy = |opened: &mut Opened<'_>| {
+        let mut file = tempfile::tempfile()?;
+        io::copy(&mut opened.reader, &mut file)?;
+        file.rewind()?;
+        Ok(file)
+    };
+    copy(&mut opened).map_err(|error: io::Error| opened.failed(input, &error))
+}
+
+fn damaged(input: &Input, kind: Kind, error: &(dyn std::error::Error + 'static)) -> Failure {
+    Failure::with_cause(
+        format!(
+            "{}: the {} is cut or damaged; repair it, or pass {RAW}",
+            input.shown(),
+            kind.name()
+        ),
+        error,
+    )
+}

@@ -1,0 +1,278 @@
+//! Tests of archives and compressed files as inputs: bytes out are bytes in, and hostile ones give an
+//! error that names the way out.
+
+use std::io::{Cursor, Write};
+
+use crate::harness::{Folder, gzip, new_folder, zstd};
+
+/// Packs files as tar.
+fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    for (path, bytes) in files {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(bytes.len() as u64);
+        header.set_mode(0o644);
+        // `append_data` refuses paths such as ../x.
+        let name = &mut header.as_mut_bytes()[..100];
+        name[..path.len().min(100)].copy_from_slice(&path.as_bytes()[..path.len().min(100)]);
+        header.set_cksum();
+        builder.append(&header, *bytes).unwrap();
+    }
+    builder.into_inner().unwrap()
+}
+
+/// Packs files as zip.
+fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for (path, bytes) in files {
+        writer.start_file(*path, zip::write::SimpleFileOptions::default()).unwrap();
+        writer.write_all(bytes).unwrap();
+    }
+    writer.finish().unwrap().into_inner()
+}
+
+fn bzip2(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn xz(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 6);
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn lz4(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}
+
+fn ingest(folder: &Folder, arguments: &[&str]) {
+    folder.ok(&[&["ingest", "--quiet", "--force", "-o", "c.tadoc"], arguments].concat());
+}
+
+/// Ingests, and expects exit status 1 and an error with `text`.
+fn refused(folder: &Folder, arguments: &[&str], text: &str) {
+    let ran = folder.run(&[&["ingest", "--force", "-o", "c.tadoc"], arguments].concat());
+    assert_eq!(ran.status, 1, "{arguments:?}");
+    assert!(ran.stderr.contains(text), "{text}: {}", ran.stderr);
+}
+
+const FILES: [(&str, &[u8]); 4] = [
+    ("src/main.rs", b"fn main() {}\n"),
+    ("docs/a.md", b"read me"),
+    ("empty", b""),
+    ("bytes", b"\xff\xfe\0\n"),
+];
+
+#[test]
+fn every_codec_is_read_through() {
+    let folder = new_folder();
+    let text = b"the quick brown fox\n".repeat(50_000);
+    let twice = |packed: fn(&[u8]) -> Vec<u8>| [packed(&text), packed(b"end")].concat();
+    folder.write("in/a.bz2", twice(bzip2));
+    folder.write("in/b.xz", twice(xz));
+    folder.write("in/c.lz4", twice(lz4));
+    folder.write("in/d.bz2", bzip2(b""));
+    folder.write("in/e", "BZh9 is how bzip2 begins");
+    ingest(&folder, &["in"]);
+    for name in ["a.bz2", "b.xz", "c.lz4"] {
+        assert!(folder.cat("c.tadoc", name) == [&text[..], b"end"].concat(), "{name}");
+    }
+    assert_eq!(folder.cat("c.tadoc", "d.bz2"), b"");
+    assert_eq!(folder.cat("c.tadoc", "e"), b"BZh9 is how bzip2 begins");
+    ingest(&folder, &["in/a.bz2", "--documents", "lines"]);
+    assert_eq!(folder.ok(&["ls", "--json", "c.tadoc"]).lines().count(), 50_001);
+}
+
+#[test]
+fn members_are_documents() {
+    let folder = new_folder();
+    let packed = [
+        ("a.tar", tar(&FILES)),
+        ("a.tar.gz", gzip(&tar(&FILES))),
+        ("a.tar.zst", zstd(&tar(&FILES))),
+        ("a.tar.bz2", bzip2(&tar(&FILES))),
+        ("a.tar.xz", xz(&tar(&FILES))),
+        ("a.zip", zip(&FILES)),
+        ("a.whl", zip(&FILES)),
+        ("a.zip.gz", gzip(&zip(&FILES))),
+    ];
+    for (name, bytes) in &packed {
+        folder.write(name, bytes);
+        ingest(&folder, &[name]);
+        assert_eq!(
+            folder.ok(&["ls", "c.tadoc"]),
+            "src/main.rs\ndocs/a.md\nempty\nbytes\n",
+            "{name}"
+        );
+        for (path, bytes) in FILES {
+            assert_eq!(folder.cat("c.tadoc", path), bytes, "{name}");
+        }
+        let ran = folder.run_with_input(&["ingest", "-q", "-", "-o", "d.tadoc", "--force"], bytes);
+        assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{name}");
+        assert_eq!(folder.ok(&["ls", "c.tadoc"]), folder.ok(&["ls", "d.tadoc"]), "{name}");
+        ingest(&folder, &[name, "--glob", "*.md"]);
+        assert_eq!(folder.ok(&["ls", "c.tadoc"]), "docs/a.md\n", "{name}");
+        ingest(&folder, &[name, "--no-decompress"]);
+        assert!(folder.cat("c.tadoc", name) == *bytes, "{name}");
+    }
+}
+
+#[test]
+fn members_stand_behind_the_path_of_their_archive() {
+    let folder = new_folder();
+    folder.write("in/x/a.zip", zip(&[("one", b"1"), ("two", b"2")]));
+    folder.write("in/b.tar", tar(&[("./three", b"3"), (".git/config", b"hidden")]));
+    folder.write("in/c.txt", "plain");
+    ingest(&folder, &["in"]);
+    assert_eq!(folder.ok(&["ls", "c.tadoc"]), "b.tar/three\nc.txt\nx/a.zip/one\nx/a.zip/two\n");
+    ingest(&folder, &["in/b.tar", "in/x/a.zip"]);
+    assert_eq!(folder.ok(&["ls", "c.tadoc"]), "in/b.tar/three\nin/x/a.zip/one\nin/x/a.zip/two\n");
+    // A name that occurs twice is two documents.
+    folder.write("twice.tar", tar(&[("a", b"1"), ("a", b"2")]));
+    ingest(&folder, &["twice.tar"]);
+    assert_eq!(folder.cat("c.tadoc", "a"), b"1\n2\n");
+}
+
+#[test]
+fn rows_of_members() {
+    let folder = new_folder();
+    let files: [(&str, &[u8]); 2] = [
+        ("a.jsonl", b"{\"body\":\"one\",\"n\":1}\n"),
+        ("b.jsonl", b"{\"body\":\"two\",\"n\":2}\n"),
+    ];
+    folder.write("rows.tar.gz", gzip(&tar(&files)));
+    ingest(&folder, &["rows.tar.gz", "--documents", "jsonl:body"]);
+    assert_eq!(folder.cat("c.tadoc", "b.jsonl"), b"two");
+    folder.write(
+        "rows.zip",
+        zip(&[("a.csv", b"body,n\none,1\n"), ("b.csv.gz", &gzip(b"body,n\ntwo,2\n"))]),
+    );
+    ingest(&folder, &["rows.zip", "--documents", "csv:body"]);
+    assert_eq!(folder.cat("c.tadoc", "b.csv.gz"), b"two");
+    refused(
+        &folder,
+        &["rows.zip", "--documents", "csv:text"],
+        "rows.zip/a.csv: there is no column `text`",
+    );
+    // A packed member, and an archive in an archive.
+    let inner = zip(&[("deep.txt.gz", &gzip(b"deep"))]);
+    folder.write("outer.tar", tar(&[("inner.jar", &inner)]));
+    ingest(&folder, &["outer.tar"]);
+    assert_eq!(folder.cat("c.tadoc", "inner.jar/deep.txt.gz"), b"deep");
+}
+
+#[test]
+fn damaged_archives_are_refused() {
+    let folder = new_folder();
+    let text = b"some text that repeats, some text that repeats\n".repeat(2000);
+    let files: [(&str, &[u8]); 2] = [("a", &text), ("b", &text)];
+    for (name, bytes, at) in [
+        ("cut.tar", tar(&files), 150_000),
+        ("cut.tar.gz", gzip(&tar(&files)), 500),
+        ("cut.zip", zip(&files), 500),
+        ("cut.bz2", bzip2(&text), 100),
+        ("cut.xz", xz(&text), 100),
+        ("cut.lz4", lz4(&text), 500),
+    ] {
+        folder.write(name, &bytes[..at.min(bytes.len() / 2 + 40)]);
+        refused(&folder, &[name], &format!("error: {name}"));
+        assert!(!folder.join("c.tadoc").exists());
+        // Any other byte gives an error or a corpus, and never anything else.
+        for at in (0..bytes.len()).step_by(bytes.len() / 25 + 1) {
+            let mut bytes = bytes.clone();
+            bytes[at] ^= 0x55;
+            folder.write("flipped", &bytes);
+            let ran = folder.run(&["ingest", "flipped", "-q", "--force", "-o", "flipped.tadoc"]);
+            assert!(matches!(ran.status, 0 | 1), "{name} at {at}: {}", ran.stderr);
+            assert!(
+                ran.stderr
+                    .lines()
+                    .all(|line| line.starts_with("error: ") || line.starts_with("warning: "))
+            );
+        }
+    }
+}
+
+#[test]
+fn bombs_are_refused() {
+    let folder = new_folder();
+    let zeros = vec![0; 200 << 20];
+    folder.write("bomb.zip", zip(&[("zeros", &zeros)]));
+    refused(&folder, &["bomb.zip"], "pass a larger --max-expansion");
+    folder.write("bomb.tar.bz2", bzip2(&tar(&[("zeros", &zeros)])));
+    refused(
+        &folder,
+        &["bomb.tar.bz2"],
+        "bomb.tar.bz2/zeros: the packed stream gives more than 1000 times its bytes",
+    );
+    // A member that is not wanted is decompressed, too.
+    folder.write("skip.tar.bz2", bzip2(&tar(&[("zeros", &zeros), ("end", b"")])));
+    let text = "skip.tar.bz2: the bzip2 stream gives more than 1000 times its bytes";
+    refused(&folder, &["skip.tar.bz2", "--glob", "end"], text);
+    // Each layer stays within the ratio, and all together exceed the size.
+    let mut packed = zip(&[("text", &zeros[..1 << 20])]);
+    for _ in 0..3 {
+        let members: Vec<(String, &[u8])> =
+            (0..8).map(|i| (format!("{i}.zip"), &packed[..])).collect();
+        let members: Vec<(&str, &[u8])> = members.iter().map(|(n, b)| (n.as_str(), *b)).collect();
+        packed = zip(&members);
+    }
+    folder.write("nested.zip", &packed);
+    refused(
+        &folder,
+        &["nested.zip", "--max-expanded-size", "100MiB"],
+        "pass a larger --max-expanded-size",
+    );
+    refused(
+        &folder,
+        &["nested.zip", "--max-depth", "3"],
+        "archives lie more than 3 deep in each other",
+    );
+    refused(&folder, &["nested.zip", "--max-members", "99"], "archives have more than 99 members");
+}
+
+#[test]
+fn encrypted_members_are_refused() {
+    let folder = new_folder();
+    // The flag of encryption, in the header of the member and in the directory at the end.
+    let mut bytes = zip(&[("secret", b"text")]);
+    bytes[6] |= 1;
+    let directory = bytes.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
+    bytes[directory + 8] |= 1;
+    folder.write("secret.zip", &bytes);
+    refused(
+        &folder,
+        &["secret.zip"],
+        "the zip file is encrypted; unpack it with its password first",
+    );
+}
+
+#[test]
+fn names_of_members_do_not_leave_the_folder_of_a_restore() {
+    let folder = new_folder();
+    folder.write("out.tar", tar(&[("../../evil", b"x"), ("/etc/evil", b"y")]));
+    ingest(&folder, &["out.tar"]);
+    let ran = folder.run(&["restore", "c.tadoc", "-o", "out"]);
+    assert_eq!(ran.status, 1);
+    assert!(ran.stderr.contains("`../../evil` would lie outside the folder"), "{}", ran.stderr);
+    folder.ok(&["restore", "-q", "c.tadoc", "/etc/*", "-o", "out"]);
+    assert_eq!(std::fs::read(folder.join("out/etc/evil")).unwrap(), b"y");
+}
+
+#[test]
+fn many_members() {
+    let folder = new_folder();
+    let names: Vec<String> =
+        (0..20_000).map(|number| format!("d{}/{number}", number % 100)).collect();
+    let files: Vec<(&str, &[u8])> = names.iter().map(|n| (n.as_str(), n.as_bytes())).collect();
+    for (name, bytes) in [("many.tar", tar(&files)), ("many.zip", zip(&files))] {
+        folder.write(name, bytes);
+        ingest(&folder, &[name]);
+        assert_eq!(folder.ok(&["ls", "c.tadoc"]).lines().count(), 20_000);
+        assert_eq!(folder.cat("c.tadoc", "d99/19999"), b"d99/19999");
+    }
+}

@@ -81,6 +81,7 @@ pub(crate) struct Scan {
     pub(crate) devices: Arc<DeviceSession>,
     pub(crate) num_partitions: usize,
     /// Synonyms of the function's fold, if it has any.
+    #[cfg_attr(not(feature = "distributed"), expect(dead_code, reason = "they travel to workers"))]
     pub(crate) synonyms: Option<Arc<Synonyms>>,
     /// Parts of segments that the scan uses.
     pub(crate) uses: Uses,

@@ -15,10 +15,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use datafusion::common::tree_node::TreeNode;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{config_err, exec_datafusion_err, exec_err};
 use datafusion::config::ConfigOptions;
+use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::sink::DataSinkExec;
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, SessionStateBuilder};
@@ -49,6 +51,7 @@ use crate::placement::DeviceSession;
 use crate::portions::Spreading;
 use crate::scan::BatchRows;
 use crate::source::CorpusCache;
+use crate::source::location::object_store;
 
 /// Version that the machines of a statement must share.
 pub const WORKER_VERSION: &str = concat!("tadoc ", env!("CARGO_PKG_VERSION"), ", messages 1");
@@ -222,6 +225,7 @@ pub fn worker_of(runtime: Arc<RuntimeEnv>, token: Option<&str>) -> Result<Worker
         Some(None) => return config_err!("the token of the worker: expected visible characters"),
     };
     let home = WorkerHome {
+        runtime: Arc::clone(&runtime),
         cache: Arc::default(),
         devices: Arc::new(DeviceSession::new()),
         connections: Connections::new(token),
@@ -256,6 +260,7 @@ pub async fn serve_worker(
 
 /// What the tasks of a worker share.
 struct WorkerHome {
+    runtime: Arc<RuntimeEnv>,
     cache: Arc<CorpusCache>,
     devices: Arc<DeviceSession>,
     connections: Connections,
@@ -268,18 +273,32 @@ impl WorkerHome {
         let config = builder.config().get_or_insert_with(SessionConfig::new);
         config.set_extension(Arc::clone(&self.cache));
         config.set_extension(Arc::clone(&self.devices));
+        let runtime = Arc::clone(&self.runtime);
         let builder = as_worker(builder)
             .with_distributed_channel_resolver(self.connections.clone())
-            .with_distributed_worker_plan_rewrite_handler(name_files);
+            .with_distributed_worker_plan_rewrite_handler(
+                move |event: WorkerPlanRewriteEvent<'_>| prepare(event, &runtime),
+            );
         Ok(builder.build())
     }
 }
 
-/// Refuses plans that write, and makes scans of Parquet files name the file in their errors.
-fn name_files(event: WorkerPlanRewriteEvent<'_>) -> Result<WorkerPlanRewriteEventResponse> {
-    if event.plan.exists(|node| Ok(node.is::<DataSinkExec>()))? {
-        return Err(TravelError::Stays("a plan that writes".to_owned()).into());
-    }
+/// Refuses plans that write, and prepares scans of files: their stores are known, and errors of Parquet
+/// files name the file.
+fn prepare(
+    event: WorkerPlanRewriteEvent<'_>,
+    runtime: &RuntimeEnv,
+) -> Result<WorkerPlanRewriteEventResponse> {
+    event.plan.apply(|node| {
+        if node.is::<DataSinkExec>() {
+            return Err(TravelError::Stays("a plan that writes".to_owned()).into());
+        }
+        let source = node.downcast_ref::<DataSourceExec>().map(|exec| exec.data_source());
+        if let Some(files) = source.and_then(|source| source.downcast_ref::<FileScanConfig>()) {
+            object_store(runtime, files.object_store_url.as_ref())?;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
     let plan = NameParquetFiles.optimize(event.plan, event.session_config.options())?;
     Ok(WorkerPlanRewriteEventResponse::new(plan))
 }

@@ -64,9 +64,11 @@ pub trait TadocSessionStateBuilderExt: Sized {
 impl TadocSessionStateBuilderExt for SessionStateBuilder {
     fn with_tadoc(mut self) -> Self {
         let config = self.config().get_or_insert_with(SessionConfig::new);
-        let cache = config.get_extension::<CorpusCache>().unwrap_or_default();
-        config.set_extension(Arc::clone(&cache));
         let is_worker = config.get_extension::<AtWorker>().is_some();
+        // The sessions of a worker's tasks share what they open. Other sessions have pools of their own.
+        let shared = config.get_extension::<CorpusCache>().filter(|_| is_worker);
+        let cache = shared.unwrap_or_default();
+        config.set_extension(Arc::clone(&cache));
         let functions = self.table_functions().get_or_insert_default();
         for (name, function) in TadocFunction::all(&cache) {
             let function = datafusion::catalog::TableFunction::new(name.to_string(), function);

@@ -43,6 +43,8 @@ async fn statements_have_the_rows_of_one_machine() {
         "SELECT word, count FROM word_count(@) UNION ALL SELECT word, count FROM word_count(#)",
         "SELECT word FROM word_count(@) WHERE word IN (SELECT word FROM word_count(#))",
         "SELECT count(*) FROM tokens(@)",
+        "SELECT count(*) FROM (SELECT * FROM search(@, 'the') LIMIT 5)",
+        "SELECT count(*) FROM (SELECT * FROM word_count(@) LIMIT 7)",
         "SELECT path, rank() OVER (ORDER BY words DESC) FROM documents(@)",
         "SELECT doc_id, count_word(@, doc_id, 'the') FROM documents(@) WHERE words > 50",
     ] {
@@ -112,4 +114,77 @@ async fn workers_refuse_a_file_that_was_replaced_after_planning() {
     let error = rows_of(plan, &together).await.unwrap_err().to_string();
     assert!(error.contains("not the file that was planned"), "{error}");
     rows(&together, &sql).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn parquet_and_gsst_files_are_divided() {
+    let scene = Scene::new().await;
+    let (alone, cluster) = (session(2), Cluster::start(2).await);
+    let together = cluster.session(2);
+    // Files of any length are divided.
+    let divide = "SET distributed.file_scan_config_bytes_per_partition = '1'";
+    rows(&together, divide).await.unwrap();
+    rows(&together, "SET datafusion.optimizer.repartition_file_min_size = '0'").await.unwrap();
+    for (format, options) in [
+        ("gsst", "OPTIONS (gsst_row_group_rows '40', gsst_columns 'word')"),
+        ("parquet", "OPTIONS (max_row_group_size '40')"),
+    ] {
+        let file = scene.dir.path().join(format!("{format}.parquet")).display().to_string();
+        let copy = format!(
+            "COPY (SELECT doc_id, word, count FROM {}) TO '{file}' STORED AS {format} {options}",
+            scene.call("term_vector(@)")
+        );
+        rows(&alone, &copy).await.unwrap();
+        for ctx in [&alone, &together] {
+            let create =
+                format!("CREATE EXTERNAL TABLE {format} STORED AS {format} LOCATION '{file}'");
+            rows(ctx, &create).await.unwrap();
+        }
+        for sql in [
+            format!("SELECT * FROM {format}"),
+            format!("SELECT word, sum(count) FROM {format} WHERE word LIKE 's%' GROUP BY word"),
+            format!("SELECT count(*) FROM {format} WHERE doc_id > 3 AND word <> 'the'"),
+        ] {
+            let expected = rows(&alone, &sql).await.unwrap();
+            let got = rows(&together, &sql).await.unwrap_or_else(|error| panic!("{sql}\n{error}"));
+            assert_eq!(sorted(got), sorted(expected), "{sql}");
+            let plan = rows(&together, &format!("EXPLAIN {sql}")).await.unwrap().join("\n");
+            assert!(plan.contains("Stage 1"), "{plan}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn writes_of_divided_queries_are_whole() {
+    let scene = Scene::new().await;
+    let (alone, cluster) = (session(2), Cluster::start(2).await);
+    let together = cluster.session(2);
+    for (name, ctx) in [("alone", &alone), ("together", &together)] {
+        let path =
+            |what: &str| scene.dir.path().join(format!("{name}_{what}")).display().to_string();
+        let (living, copy) = (path("living"), path("copy.tadoc"));
+        for statement in [
+            format!(
+                "CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION '{living}' OPTIONS ('tadoc.create' 'true')"
+            ),
+            "INSERT INTO d (path, text) SELECT path, text FROM documents(@) ORDER BY doc_id"
+                .to_owned(),
+            "DELETE FROM d WHERE path IN (SELECT path FROM search(@, 'repartition'))".to_owned(),
+            "UPDATE d SET text = 'short' WHERE doc_id = 2".to_owned(),
+            format!("COPY (SELECT path, text FROM documents(@) ORDER BY path) TO '{copy}'"),
+        ] {
+            let statement = scene.call(&statement);
+            let done = rows(ctx, &statement).await;
+            done.unwrap_or_else(|error| panic!("{name}: {statement}\n{error}"));
+        }
+    }
+    for corpus in ["living", "copy.tadoc"] {
+        let read = |name: &str| {
+            let path = scene.dir.path().join(format!("{name}_{corpus}"));
+            format!("SELECT doc_id, path, text FROM documents('{}')", path.display())
+        };
+        let expected = rows(&alone, &read("alone")).await.unwrap();
+        assert_eq!(rows(&alone, &read("together")).await.unwrap(), expected, "{corpus}");
+        assert_eq!(sorted(rows(&together, &read("together")).await.unwrap()), sorted(expected));
+    }
 }

@@ -87,7 +87,8 @@ fn a_worker_killed_in_the_middle_gives_no_partial_rows() {
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
-    assert!(String::from_utf8_lossy(&output.stderr).starts_with("error: "));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.starts_with("error: ") && stderr.contains(&workers[1].url), "{stderr}");
 }
 
 #[test]

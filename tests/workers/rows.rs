@@ -64,3 +64,15 @@ fn workers_are_named_by_a_file_and_by_the_environment() {
         ran.stderr
     );
 }
+
+#[test]
+fn plots_have_the_rows_of_workers() {
+    let folder = corpora();
+    let workers = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];
+    let statement =
+        "SELECT word, count FROM word_count('many.tadoc') ORDER BY count DESC, word LIMIT 9";
+    let expected = folder.ok(&["plot", statement]);
+    assert_eq!(folder.ok(&["plot", "--workers", &list(&workers), statement]), expected);
+    // Both workers have computed: the statement was divided.
+    assert!(workers.iter().all(|worker| worker.computed() > 0.0));
+}

@@ -37,6 +37,8 @@ use crate::{display, interrupt, leave};
 pub use self::parameters::{Parameters, parameter_names};
 pub use self::safe::sandbox_over;
 pub use self::script::{Rows, Statements};
+#[cfg(feature = "distributed")]
+pub use self::workers::Arguments as WorkerArguments;
 
 use self::resident::ResidentPool;
 use self::safe::SafeArguments;
@@ -79,7 +81,7 @@ pub struct Arguments {
 
     #[cfg(feature = "distributed")]
     #[command(flatten)]
-    workers: workers::Arguments,
+    workers: WorkerArguments,
 }
 
 /// An output format, under its name in datafusion-cli. Some places of datafusion-cli call ndjson
@@ -252,8 +254,18 @@ impl Session {
         let session =
             Self::with_options(options, arguments.memory_limit, arguments.safe.sandbox()?)?;
         #[cfg(feature = "distributed")]
-        let session = Self { workers: arguments.workers.urls()?, ..session };
+        let session = session.on_workers(&arguments.workers)?;
         Ok(session)
+    }
+
+    /// Lets statements run on the workers that `arguments` name, if they name any. Call it before
+    /// [`prepare`](Self::prepare).
+    ///
+    /// # Errors
+    /// What they say is no list of workers.
+    #[cfg(feature = "distributed")]
+    pub fn on_workers(self, arguments: &WorkerArguments) -> Outcome<Self> {
+        Ok(Self { workers: arguments.urls()?, ..self })
     }
 
     /// Creates a session that prints whole tables.

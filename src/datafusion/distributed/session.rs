@@ -15,22 +15,31 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use datafusion::common::tree_node::TreeNode;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{config_err, exec_datafusion_err, exec_err};
 use datafusion::config::ConfigOptions;
+use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::sink::DataSinkExec;
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::TaskContext;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_distributed::grpc::{BoxCloneSyncChannel, create_worker_client};
 use datafusion_distributed::{
-    ChannelResolver, DistributedExt, SessionStateBuilderExt, Worker, WorkerChannel,
-    WorkerPlanRewriteEvent, WorkerPlanRewriteEventResponse, WorkerQueryContext, WorkerResolver,
+    ChannelResolver, CoordinatorToWorkerMsg, DistributedExt, ExecuteTaskRequest,
+    GetWorkerInfoRequest, GetWorkerInfoResponse, SessionStateBuilderExt, SetPlanRequest, Worker,
+    WorkerChannel, WorkerPlanRewriteEvent, WorkerPlanRewriteEventResponse, WorkerQueryContext,
+    WorkerResolver, WorkerToCoordinatorMsg,
 };
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
 use tokio::net::TcpListener;
 use tonic::codegen::http::{HeaderMap, HeaderValue, Request};
 use tonic::transport::server::TcpIncoming;
@@ -49,6 +58,7 @@ use crate::placement::DeviceSession;
 use crate::portions::Spreading;
 use crate::scan::BatchRows;
 use crate::source::CorpusCache;
+use crate::source::location::object_store;
 
 /// Version that the machines of a statement must share.
 pub const WORKER_VERSION: &str = concat!("tadoc ", env!("CARGO_PKG_VERSION"), ", messages 1");
@@ -222,6 +232,7 @@ pub fn worker_of(runtime: Arc<RuntimeEnv>, token: Option<&str>) -> Result<Worker
         Some(None) => return config_err!("the token of the worker: expected visible characters"),
     };
     let home = WorkerHome {
+        runtime: Arc::clone(&runtime),
         cache: Arc::default(),
         devices: Arc::new(DeviceSession::new()),
         connections: Connections::new(token),
@@ -256,6 +267,7 @@ pub async fn serve_worker(
 
 /// What the tasks of a worker share.
 struct WorkerHome {
+    runtime: Arc<RuntimeEnv>,
     cache: Arc<CorpusCache>,
     devices: Arc<DeviceSession>,
     connections: Connections,
@@ -268,18 +280,32 @@ impl WorkerHome {
         let config = builder.config().get_or_insert_with(SessionConfig::new);
         config.set_extension(Arc::clone(&self.cache));
         config.set_extension(Arc::clone(&self.devices));
+        let runtime = Arc::clone(&self.runtime);
         let builder = as_worker(builder)
             .with_distributed_channel_resolver(self.connections.clone())
-            .with_distributed_worker_plan_rewrite_handler(name_files);
+            .with_distributed_worker_plan_rewrite_handler(
+                move |event: WorkerPlanRewriteEvent<'_>| prepare(event, &runtime),
+            );
         Ok(builder.build())
     }
 }
 
-/// Refuses plans that write, and makes scans of Parquet files name the file in their errors.
-fn name_files(event: WorkerPlanRewriteEvent<'_>) -> Result<WorkerPlanRewriteEventResponse> {
-    if event.plan.exists(|node| Ok(node.is::<DataSinkExec>()))? {
-        return Err(TravelError::Stays("a plan that writes".to_owned()).into());
-    }
+/// Refuses plans that write, and prepares scans of files: their stores are known, and errors of Parquet
+/// files name the file.
+fn prepare(
+    event: WorkerPlanRewriteEvent<'_>,
+    runtime: &RuntimeEnv,
+) -> Result<WorkerPlanRewriteEventResponse> {
+    event.plan.apply(|node| {
+        if node.is::<DataSinkExec>() {
+            return Err(TravelError::Stays("a plan that writes".to_owned()).into());
+        }
+        let source = node.downcast_ref::<DataSourceExec>().map(|exec| exec.data_source());
+        if let Some(files) = source.and_then(|source| source.downcast_ref::<FileScanConfig>()) {
+            object_store(runtime, files.object_store_url.as_ref())?;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
     let plan = NameParquetFiles.optimize(event.plan, event.session_config.options())?;
     Ok(WorkerPlanRewriteEventResponse::new(plan))
 }
@@ -375,7 +401,70 @@ impl ChannelResolver for Connections {
                 open.entry(url.clone()).or_insert(channel).clone()
             }
         };
-        Ok(create_worker_client(channel))
+        Ok(Box::new(NamedWorker { url: url.clone(), worker: create_worker_client(channel) }))
+    }
+}
+
+/// A worker whose errors name it.
+struct NamedWorker {
+    url: Url,
+    worker: Box<dyn WorkerChannel>,
+}
+
+/// Returns `error` with the URL of the worker that it comes from. Errors of a connection become text:
+/// a pipe that breaks there is none of this process.
+fn named(url: &Url, error: DataFusionError) -> DataFusionError {
+    let is_typed = !matches!(
+        error.find_root(),
+        DataFusionError::External(_)
+            | DataFusionError::IoError(_)
+            | DataFusionError::ArrowError(..)
+            | DataFusionError::ObjectStore(_)
+    );
+    match is_typed {
+        true => error.context(format!("worker {url}")),
+        false => exec_datafusion_err!("worker {url}: {}", error.strip_backtrace()),
+    }
+}
+
+#[async_trait]
+impl WorkerChannel for NamedWorker {
+    async fn coordinator_channel(
+        &mut self,
+        headers: HeaderMap,
+        plan: SetPlanRequest,
+        messages: BoxStream<'static, CoordinatorToWorkerMsg>,
+        metrics: ExecutionPlanMetricsSet,
+        context: &Arc<TaskContext>,
+    ) -> Result<BoxStream<'static, Result<WorkerToCoordinatorMsg>>> {
+        let url = self.url.clone();
+        let answers = self.worker.coordinator_channel(headers, plan, messages, metrics, context);
+        let answers = answers.await.map_err(|error| named(&url, error))?;
+        Ok(answers.map_err(move |error| named(&url, error)).boxed())
+    }
+
+    async fn execute_task(
+        &mut self,
+        headers: HeaderMap,
+        request: ExecuteTaskRequest,
+        metrics: ExecutionPlanMetricsSet,
+        context: &Arc<TaskContext>,
+    ) -> Result<Vec<BoxStream<'static, Result<RecordBatch>>>> {
+        let partitions = self.worker.execute_task(headers, request, metrics, context).await;
+        let partitions = partitions.map_err(|error| named(&self.url, error))?.into_iter();
+        let of_worker = |rows: BoxStream<'static, Result<RecordBatch>>| {
+            let url = self.url.clone();
+            rows.map_err(move |error| named(&url, error)).boxed()
+        };
+        Ok(partitions.map(of_worker).collect())
+    }
+
+    async fn get_worker_info(
+        &mut self,
+        request: GetWorkerInfoRequest,
+    ) -> Result<GetWorkerInfoResponse> {
+        let info = self.worker.get_worker_info(request).await;
+        info.map_err(|error| named(&self.url, error))
     }
 }
 

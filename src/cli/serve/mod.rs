@@ -40,9 +40,13 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
+pub use self::access::Access;
 use self::access::TOKEN_VARIABLE;
-pub use self::access::{Access, check};
-pub use self::connections::{Connections, InUse};
+#[cfg(feature = "distributed")]
+pub use self::access::check;
+pub use self::connections::Connections;
+#[cfg(feature = "distributed")]
+pub use self::connections::InUse;
 use self::flight::Flight;
 pub use self::metrics::Metrics;
 use self::statements::{Limits, Statements};

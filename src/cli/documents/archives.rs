@@ -28,7 +28,7 @@ use crate::pattern::Pattern;
 const TAR_MAGIC: (usize, &[u8]) = (257, b"ustar");
 /// First bytes of a zip file, and of one without members.
 const ZIP_MAGICS: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
-/// How to store an archive as it is, for messages.
+/// The way to store an archive as it is, for messages.
 const RAW: &str = "--no-decompress to store the bytes as they are";
 
 /// Options for archives.

@@ -66,7 +66,7 @@ fn read_line(opened: &mut Opened<'_>, max_bytes: u64, lines: &mut Vec<u8>) -> io
 struct Chunk {
     lines: Vec<u8>,
     first_line: usize,
-    /// What a line is in the input: a line, or an element of an array.
+    /// Name of a line in the input: a line, or an element of an array.
     unit: &'static str,
 }
 

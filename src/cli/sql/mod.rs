@@ -262,7 +262,7 @@ impl Session {
     /// [`prepare`](Self::prepare).
     ///
     /// # Errors
-    /// What they say is no list of workers.
+    /// The text is no list of workers.
     #[cfg(feature = "distributed")]
     pub fn on_workers(self, arguments: &WorkerArguments) -> Outcome<Self> {
         Ok(Self { workers: arguments.urls()?, ..self })

@@ -265,7 +265,7 @@ pub async fn serve_worker(
     served.await.map_err(|error| exec_datafusion_err!("the worker's listener: {error}"))
 }
 
-/// What the tasks of a worker share.
+/// State that the tasks of a worker share.
 struct WorkerHome {
     runtime: Arc<RuntimeEnv>,
     cache: Arc<CorpusCache>,

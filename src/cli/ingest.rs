@@ -84,9 +84,9 @@ pub struct Arguments {
     /// the folder's name stands in front.
     /// lines: a line without its line end (\n is not part of the document, \r is); its path is the
     /// path of the file.
-    /// jsonl, csv, parquet: a row. The column named after the colon is the text, a column called
-    /// `path` is the path, all others become columns of the table (CREATE EXTERNAL TABLE t STORED
-    /// AS TADOC LOCATION 'FILE').
+    /// jsonl, csv, parquet: a row; for jsonl also an element of an array. The column named after the
+    /// colon is the text, a column called `path` is the path, all others become columns of the table
+    /// (CREATE EXTERNAL TABLE t STORED AS TADOC LOCATION 'FILE').
     #[arg(long, default_value = "files", value_name = "KIND", verbatim_doc_comment)]
     documents: Documents,
 

@@ -4,6 +4,7 @@
 //! ingest    files, folders, globs, URLs, standard input ──▶ corpus.tadoc
 //! sql       statements, scripts or a prompt; every tadoc table function is registered
 //! serve     a server for SQL clients (Flight SQL) and browsers
+//! worker    a machine of `tadoc sql --workers` (feature `distributed`)
 //! info      contents of a corpus (reads the footer only)
 //! verify    checks every stored byte
 //! ls        paths of documents
@@ -63,6 +64,8 @@ mod serve;
 mod sql;
 mod tasks;
 mod verify;
+#[cfg(feature = "distributed")]
+mod worker;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -93,6 +96,8 @@ enum Command {
     Ingest(ingest::Arguments),
     Sql(sql::Arguments),
     Serve(serve::Arguments),
+    #[cfg(feature = "distributed")]
+    Worker(worker::Arguments),
     Info(info::Arguments),
     Verify(verify::Arguments),
     Edit(edit::Arguments),
@@ -162,6 +167,8 @@ fn dispatch(command: Command) -> Outcome {
         Command::Ingest(arguments) => ingest::run(&arguments),
         Command::Sql(arguments) => sql::run(arguments),
         Command::Serve(arguments) => serve::run(&arguments),
+        #[cfg(feature = "distributed")]
+        Command::Worker(arguments) => worker::run(&arguments),
         Command::Info(arguments) => info::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Edit(arguments) => edit::run(&arguments),

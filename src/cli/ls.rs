@@ -58,7 +58,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let listing = Listing::read(&BlockingResolver::new()?, &arguments.corpus, arguments.version)?;
     let is_terminal = io::stdout().is_terminal();
     let mut out = io::BufWriter::new(io::stdout().lock());
-    let mut written: HashSet<Box<str>> = HashSet::new();
+    let mut listed: HashSet<Box<str>> = HashSet::new();
     let mut is_empty = true;
     listing.for_each(&mut |document| {
         if !globs.choose(document.path) {
@@ -73,15 +73,16 @@ pub fn run(arguments: &Arguments) -> Outcome {
                 json!({"doc_id": doc_id, "path": path, "bytes": bytes})
             )?);
         }
-        if written.contains(document.path) {
+        if listed.contains(document.path) {
             return Ok(());
         }
-        written.insert(document.path.into());
-        Ok(match (arguments.null, is_terminal) {
-            (true, _) => write!(out, "{}\0", document.path)?,
-            (false, true) => writeln!(out, "{}", plain(document.path))?,
-            (false, false) => writeln!(out, "{}", document.path)?,
-        })
+        listed.insert(document.path.into());
+        let written = match (arguments.null, is_terminal) {
+            (true, _) => write!(out, "{}\0", document.path),
+            (false, true) => writeln!(out, "{}", plain(document.path)),
+            (false, false) => writeln!(out, "{}", document.path),
+        };
+        Ok(written?)
     })?;
     out.flush()?;
     match is_empty && !arguments.globs.is_empty() {

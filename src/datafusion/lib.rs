@@ -45,9 +45,12 @@
 //! | `write` | `COPY TO` and `CREATE EXTERNAL TABLE` |
 //! | `planner` | named arguments, the depth limit of statements, hints for errors |
 //! | `session` | registration with a session |
+//! | `distributed` | plans that travel to other machines; a feature |
 //!
 //! [`recipes`] lists common questions and their SQL statements.
 
+#[cfg(feature = "distributed")]
+pub mod distributed;
 mod errors;
 mod functions;
 mod gsst;
@@ -72,6 +75,7 @@ pub use self::gsst::{GsstFormatFactory, GsstSource};
 pub use self::options::{Device, TadocOptions};
 pub use self::placement::DeviceSession;
 pub use self::planner::{TadocRelationPlanner, check_statement_depth, way_out};
+pub use self::portions::Spreading;
 pub use self::scan::{
     Argument, ArgumentKind, Column, ColumnKind, Signature, TadocExec, TadocTable,
 };

@@ -9,7 +9,7 @@ use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-use crate::functions::{Home, TadocFunction, scalar_functions};
+use crate::functions::{AtWorker, Home, TadocFunction, functions_of_plans, scalar_functions};
 use crate::gsst::GsstFormatFactory;
 use crate::options::TadocOptions;
 use crate::parquet_files::{NameParquetFiles, wrap_parquet_format};
@@ -63,7 +63,12 @@ pub trait TadocSessionStateBuilderExt: Sized {
 
 impl TadocSessionStateBuilderExt for SessionStateBuilder {
     fn with_tadoc(mut self) -> Self {
-        let cache = Arc::new(CorpusCache::default());
+        let config = self.config().get_or_insert_with(SessionConfig::new);
+        let is_worker = config.get_extension::<AtWorker>().is_some();
+        // The sessions of a worker's tasks share what they open. Other sessions have pools of their own.
+        let shared = config.get_extension::<CorpusCache>().filter(|_| is_worker);
+        let cache = shared.unwrap_or_default();
+        config.set_extension(Arc::clone(&cache));
         let functions = self.table_functions().get_or_insert_default();
         for (name, function) in TadocFunction::all(&cache) {
             let function = datafusion::catalog::TableFunction::new(name.to_string(), function);
@@ -77,8 +82,13 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
             runtime: Arc::clone(&runtime),
             catalogs: Arc::clone(catalogs),
             cache: Arc::clone(&cache),
+            is_worker,
         };
-        self.scalar_functions().get_or_insert_default().extend(scalar_functions(home));
+        let scalars = self.scalar_functions().get_or_insert_default();
+        scalars.extend(scalar_functions(home));
+        if is_worker {
+            scalars.extend(functions_of_plans());
+        }
         let config = self.config().get_or_insert_with(SessionConfig::new);
         if config.options().extensions.get::<TadocOptions>().is_none() {
             config.options_mut().extensions.insert(TadocOptions::default());

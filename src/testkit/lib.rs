@@ -11,12 +11,14 @@
 //! edit_model, living             edited texts, and stored versions of them
 //! malformed                      damaged and falsified files
 //! random                         the random numbers of a test case
+//! calls                          calls of every table function
 //! alone, command, device         processes, the program `tadoc`, and the first device
 //! ```
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 pub mod alone;
+pub mod calls;
 pub mod command;
 #[cfg(feature = "cuda")]
 pub mod device;

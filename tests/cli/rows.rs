@@ -78,10 +78,19 @@ fn json_that_does_not_fit_names_the_line() {
          documents",
     );
     fails(
-        "[{\"t\":\"a\"}]",
+        "[[{\"t\":\"a\"}]]",
         &["jsonl:t"],
-        "a.jsonl: line 1: expected one JSON object a line, found an array; `jq -c '.[]'` turns an \
-         array into lines",
+        "a.jsonl: element 1: expected a JSON object, found an array; `jq -c '.[]'` turns arrays into lines",
+    );
+    fails(
+        "[{\"t\":\"a\"},\n{\"t\":\n7}]",
+        &["jsonl:u"],
+        "a.jsonl: from element 1: there is no field `u`; the fields are `t`",
+    );
+    fails(
+        "[{\"t\":\"a\"}",
+        &["jsonl:t"],
+        "a.jsonl: cannot read: expected `]` at the end of the array",
     );
     folder.write("a.jsonl", "{\"t\":\"a\"}\n{\"t\":\"b\"\n");
     let ran = folder.run(&["ingest", "a.jsonl", "-o", "c.tadoc", "--documents", "jsonl:t"]);
@@ -101,6 +110,17 @@ fn json_that_does_not_fit_names_the_line() {
     let expected = "column `x` is Int64 first and List(Int64) later (a.jsonl, then b.jsonl); pass \
                     --no-columns to keep the text only";
     assert!(ran.stderr.contains(expected), "{}", ran.stderr);
+}
+
+#[test]
+fn elements_of_an_array_are_rows() {
+    let folder = new_folder();
+    folder.write(
+        "a.json",
+        "\u{feff}[ {\"t\": \"one, two]\",\n \"n\": 1},\n\n {\"t\": \"b\\n\", \"n\": [2]} ]\n",
+    );
+    folder.ok(&["ingest", "a.json", "--documents", "jsonl:t", "--no-columns", "-o", "c.tadoc"]);
+    assert_eq!(folder.cat("c.tadoc", "a.json"), b"one, two]\nb\n\n");
 }
 
 #[test]

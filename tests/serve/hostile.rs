@@ -169,9 +169,12 @@ async fn thousands_of_connections_do_not_shut_others_out() {
             is_served(&server).await;
         }
     }
-    // A connection that makes room is closed within a moment.
-    std::thread::sleep(Duration::from_secs(1));
-    assert!(server.metric("tadoc_connections") <= 100.0);
+    // A connection that makes room is closed within a moment, or some on a machine that is busy.
+    let start = Instant::now();
+    while server.metric("tadoc_connections") > 100.0 {
+        assert!(start.elapsed() < Duration::from_secs(20));
+        std::thread::sleep(Duration::from_millis(100));
+    }
     assert!(server.metric("tadoc_connections_refused_total") >= 1000.0);
     is_served(&server).await;
     while let Some(batch) = stream.next().await {

@@ -12,7 +12,7 @@
 //! share one budget ([`Budget`]), so archives in archives expand no further than one file may.
 
 use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io::{self, Seek};
 
 use tadoc::format::path_text;
 use zip::ZipArchive;
@@ -28,7 +28,7 @@ use crate::pattern::Pattern;
 const TAR_MAGIC: (usize, &[u8]) = (257, b"ustar");
 /// First bytes of a zip file, and of one without members.
 const ZIP_MAGICS: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
-/// How to store an archive as it is, for messages.
+/// The way to store an archive as it is, for messages.
 const RAW: &str = "--no-decompress to store the bytes as they are";
 
 /// Options for archives.
@@ -137,12 +137,9 @@ impl<'a> Archives<'a> {
         visit: &mut Visit<'_>,
     ) -> Outcome {
         let (budget, codec) = (opened.budget.clone(), opened.codec);
-        let failed = |error: io::Error| match codec {
-            // The stream around the archive is cut, or expands too far.
-            Some(_) if error.kind() != io::ErrorKind::Other || error.get_ref().is_some() => {
-                budget.failed(codec, input, &error)
-            }
-            _ => damaged(input, Kind::Tar, &error),
+        let failed = |error: io::Error| match Budget::is_exceeded(&error) {
+            true => budget.failed(codec, input, &error),
+            false => damaged(input, Kind::Tar, &error),
         };
         let mut archive = tar::Archive::new(opened.reader);
         for entry in archive.entries().map_err(failed)? {

@@ -1,4 +1,4 @@
-//! JSON lines: one object per line.
+//! JSON lines: one object per line. An array of objects is read in the same way, see [`ArrayLines`].
 //!
 //! Lines are gathered into chunks. Each chunk is typed and decoded on its own, and [`Columns`]
 //! joins the types of all chunks. So nothing is read twice, and standard input works. Memory is a
@@ -6,7 +6,8 @@
 //!
 //! [`Columns`]: crate::columns::Columns
 
-use std::io::{self, BufRead, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::mem;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
@@ -16,19 +17,28 @@ use datafusion::arrow::json::ReaderBuilder;
 use datafusion::arrow::json::reader::infer_json_schema;
 
 use super::BATCH_BYTES;
+use super::json_array::ArrayLines;
 use super::open::Opened;
 use super::rows::{self, PATH_COLUMN, Rows};
 use crate::failure::{Failure, Outcome};
 
 /// Reads the rows of one input. `field` is the name of the text field.
 pub fn read(field: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
-    let mut chunk = Chunk { lines: Vec::new(), first_line: 1 };
+    let head = opened.head().map_err(|error| opened.failed(rows.input, &error))?;
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head);
+    let is_array = head.trim_ascii_start().starts_with(b"[");
+    if is_array {
+        let array = mem::replace(&mut opened.reader, Box::new(io::empty()));
+        opened.reader = Box::new(BufReader::new(ArrayLines::new(array)));
+    }
+    let unit = if is_array { "element" } else { "line" };
+    let mut chunk = Chunk { lines: Vec::new(), first_line: 1, unit };
     let max_bytes = rows.options.max_row_bytes;
     loop {
         let read = read_line(&mut opened, max_bytes, &mut chunk.lines);
         let len_bytes = read.map_err(|error| opened.failed(rows.input, &error))?;
         if len_bytes > max_bytes && !chunk.lines.ends_with(b"\n") {
-            return Err(rows.too_large(&format!("line {}", chunk.last_line())));
+            return Err(rows.too_large(&format!("{unit} {}", chunk.last_line())));
         }
         let is_end = len_bytes == 0;
         if is_end || chunk.lines.len() >= BATCH_BYTES {
@@ -56,6 +66,8 @@ fn read_line(opened: &mut Opened<'_>, max_bytes: u64, lines: &mut Vec<u8>) -> io
 struct Chunk {
     lines: Vec<u8>,
     first_line: usize,
+    /// Name of a line in the input: a line, or an element of an array.
+    unit: &'static str,
 }
 
 impl Chunk {
@@ -89,28 +101,28 @@ impl Chunk {
 fn take_chunk(field: &str, chunk: &Chunk, rows: &mut Rows<'_, '_>) -> Outcome {
     let Some((first_line, first)) = chunk.lines().next() else { return Ok(()) };
     let file = rows.input.shown();
+    let unit = chunk.unit;
     if first.trim_ascii_start().starts_with(b"[") {
         return Err(Failure::new(format!(
-            "{file}: line {first_line}: expected one JSON object a line, found an array; \
-             `jq -c '.[]'` turns an array into lines"
+            "{file}: {unit} {first_line}: expected a JSON object, found an array; `jq -c '.[]'` turns arrays \
+             into lines"
         )));
     }
     let (schema, num_rows) = match infer_json_schema(Cursor::new(&chunk.lines), None) {
         Ok(inferred) => inferred,
         Err(error) => return Err(bad_line(&file, chunk, &error)),
     };
-    check_field(field, first_line, &schema, rows)?;
+    check_field(field, &format!("from {unit} {first_line}"), &schema, rows)?;
     let schema = match rows.options.keep_columns {
         true => schema,
         false => only(&schema, &[field, PATH_COLUMN]),
     };
     let batch = decode(Arc::new(schema), &chunk.lines, num_rows)
         .map_err(|error| bad_value(&file, chunk, &error))?;
-    rows.take(field, &batch, &|row_idx| format!("line {}", chunk.line_of_row(row_idx)))
+    rows.take(field, &batch, &|row_idx| format!("{unit} {}", chunk.line_of_row(row_idx)))
 }
 
-fn check_field(field: &str, line: usize, schema: &Schema, rows: &Rows<'_, '_>) -> Outcome {
-    let place = format!("from line {line}");
+fn check_field(field: &str, place: &str, schema: &Schema, rows: &Rows<'_, '_>) -> Outcome {
     match schema.field_with_name(field) {
         Err(_) if rows.options.allow_missing => Ok(()),
         Err(_) => Err(Failure::new(format!(
@@ -140,15 +152,17 @@ fn bad_line(file: &str, chunk: &Chunk, error: &ArrowError) -> Failure {
     for (number, line) in chunk.lines() {
         if let Err(error) = infer_json_schema(Cursor::new(line), None) {
             return Failure::new(format!(
-                "{file}: line {number}: no JSON object: {}",
+                "{file}: {} {number}: no JSON object: {}",
+                chunk.unit,
                 plain(&error)
             ));
         }
     }
     let number = first_conflict(chunk);
     Failure::new(format!(
-        "{file}: line {number}: a field has another shape than in the lines before it ({}); pass \
+        "{file}: {} {number}: a field has another shape than in the {0}s before it ({}); pass \
          --no-columns to keep the text only",
+        chunk.unit,
         plain(error)
     ))
 }
@@ -174,8 +188,8 @@ fn bad_value(file: &str, chunk: &Chunk, error: &ArrowError) -> Failure {
     };
     let line = chunk.lines().find_map(|(number, line)| alone(line).err().map(|e| (number, e)));
     let (place, reason) = match &line {
-        Some((number, error)) => (format!("line {number}"), plain(error)),
-        None => (format!("from line {}", chunk.first_line), plain(error)),
+        Some((number, error)) => (format!("{} {number}", chunk.unit), plain(error)),
+        None => (format!("from {} {}", chunk.unit, chunk.first_line), plain(error)),
     };
     Failure::new(format!(
         "{file}: {place}: {reason}; where this is not the text, --no-columns leaves it out"

@@ -14,6 +14,7 @@
 
 mod archives;
 mod csv;
+mod json_array;
 mod jsonl;
 mod open;
 mod packed;
@@ -31,6 +32,7 @@ use self::open::open;
 pub use self::open::{Counts, ExpansionLimits};
 use self::packed::Packed;
 use crate::columns::{Columns, StoredColumns};
+use crate::display::plural;
 use crate::failure::Outcome;
 use crate::inputs::Input;
 
@@ -216,7 +218,7 @@ pub fn read(
     sink.flush()?;
     let mut warnings = sink.packed.warnings();
     if archives.num_skipped > 0 {
-        let skipped = crate::display::plural(archives.num_skipped, "link or special file");
+        let skipped = plural(archives.num_skipped, "link or special file");
         warnings.push(format!("{skipped} of archives left out"));
     }
     Ok(Read { columns: columns.into_parquet()?, warnings })

@@ -11,6 +11,7 @@
 //! before decompression, because a progress bar knows only sizes on disk, and after it.
 
 use std::cell::Cell;
+use std::error::Error;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
@@ -100,7 +101,22 @@ impl fmt::Display for Expansion {
     }
 }
 
-impl std::error::Error for Expansion {}
+impl Error for Expansion {}
+
+/// Returns the exceeded limit behind `error`, if that is the cause. Readers of archives wrap errors.
+fn expansion(error: &io::Error) -> Option<&Expansion> {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(limit) = error.downcast_ref() {
+            return Some(limit);
+        }
+        cause = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        };
+    }
+    None
+}
 
 /// Numbers of bytes read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -294,11 +310,16 @@ impl Budget {
         self.disk_bytes.set(self.disk_bytes.get() + len_bytes);
     }
 
+    /// Returns true if `error` comes from a limit.
+    pub fn is_exceeded(error: &io::Error) -> bool {
+        expansion(error).is_some()
+    }
+
     /// Builds the failure for an error of the decoder `codec`.
     pub fn failed(&self, codec: Option<&str>, input: &Input, error: &io::Error) -> Failure {
         let shown = input.shown();
         let raw = "--no-decompress to store the bytes as they are";
-        if let Some(limit) = error.get_ref().and_then(|e| e.downcast_ref::<Expansion>()) {
+        if let Some(limit) = expansion(error) {
             // A member has the limit from the stream around it.
             let codec = codec.unwrap_or("packed");
             return Failure::new(format!("{shown}: the {codec} stream {limit}, or {raw}"));

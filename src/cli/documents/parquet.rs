@@ -5,7 +5,6 @@
 //! are views into the pages, so a dictionary value that a thousand rows share is in memory once.
 
 use std::fs::File;
-use std::io::{self, Seek};
 use std::sync::Arc;
 
 use datafusion::arrow::datatypes::{DataType, Schema};

@@ -65,6 +65,10 @@ pub struct Arguments {
     /// First line of the picture
     #[arg(long, value_name = "TEXT")]
     title: Option<String>,
+
+    #[cfg(feature = "distributed")]
+    #[command(flatten)]
+    workers: crate::sql::WorkerArguments,
 }
 
 /// File name endings of pictures that are not SVG.
@@ -119,6 +123,8 @@ fn refuse_other_pictures(path: &Path) -> Outcome {
 
 async fn draw(arguments: &Arguments) -> Outcome<String> {
     let session = Session::for_tables()?;
+    #[cfg(feature = "distributed")]
+    let session = session.on_workers(&arguments.workers)?;
     session.prepare().await?;
     let title = arguments.title.as_deref();
     if let Some(corpus) = &arguments.dispersion {

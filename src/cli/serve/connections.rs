@@ -35,8 +35,6 @@ const START: Duration = Duration::from_secs(10);
 const ALIVE: Duration = Duration::from_secs(30);
 /// Time for the last bytes of a connection that is closed.
 const CLOSING: Duration = Duration::from_millis(100);
-/// Requests at a time on one connection.
-const MAX_REQUESTS: u32 = 32;
 /// Bytes of the headers of a request.
 const MAX_HEADER_BYTES: u32 = 16 << 10;
 /// Time to wait after the system has refused a connection, usually for want of open files.
@@ -46,6 +44,8 @@ const AFTER_REFUSAL: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub struct Connections {
     max_open: usize,
+    /// Requests at a time on one connection.
+    max_requests: u32,
     metrics: Arc<Metrics>,
     clock: AtomicU64,
     open: Mutex<HashMap<u64, Arc<Connection>>>,
@@ -106,10 +106,10 @@ impl Drop for Place {
 }
 
 impl Connections {
-    /// Creates places for `max_open` connections.
-    pub fn new(max_open: usize, metrics: Arc<Metrics>) -> Arc<Self> {
+    /// Creates places for `max_open` connections, each with `max_requests` at a time.
+    pub fn new(max_open: usize, max_requests: u32, metrics: Arc<Metrics>) -> Arc<Self> {
         let (clock, open) = (AtomicU64::new(0), Mutex::default());
-        Arc::new(Self { max_open, metrics, clock, open })
+        Arc::new(Self { max_open, max_requests, metrics, clock, open })
     }
 
     /// Takes a place, if there is one or if a connection is idle, which is closed then.
@@ -204,6 +204,7 @@ async fn serve_requests(
     stopped: watch::Receiver<bool>,
 ) {
     let (connection, connections) = (Arc::clone(&place.connection), Arc::clone(&place.connections));
+    let max_requests = connections.max_requests;
     // Each request marks its connection as used.
     let router = router.layer(axum::middleware::from_fn(
         move |mut request: Request, next: axum::middleware::Next| {
@@ -224,7 +225,7 @@ async fn serve_requests(
         .timer(TokioTimer::new())
         .keep_alive_interval(ALIVE)
         .keep_alive_timeout(ALIVE)
-        .max_concurrent_streams(MAX_REQUESTS)
+        .max_concurrent_streams(max_requests)
         .max_header_list_size(MAX_HEADER_BYTES);
     let served = builder.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
     let mut served = pin!(served);
@@ -253,7 +254,7 @@ mod tests {
     #[test]
     fn the_connection_that_is_idle_for_longest_gives_its_place() {
         let metrics = Arc::new(Metrics::default());
-        let connections = Connections::new(2, Arc::clone(&metrics));
+        let connections = Connections::new(2, 32, Arc::clone(&metrics));
         let [first, second] = [(), ()].map(|()| connections.place().unwrap());
         let in_use = InUse::new(&first.connection, &connections);
         let third = connections.place().unwrap();

@@ -40,10 +40,15 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-use self::access::{Access, TOKEN_VARIABLE};
-use self::connections::Connections;
+pub use self::access::Access;
+use self::access::TOKEN_VARIABLE;
+#[cfg(feature = "distributed")]
+pub use self::access::check;
+pub use self::connections::Connections;
+#[cfg(feature = "distributed")]
+pub use self::connections::InUse;
 use self::flight::Flight;
-use self::metrics::Metrics;
+pub use self::metrics::Metrics;
 use self::statements::{Limits, Statements};
 use crate::failure::{Failure, Outcome};
 use crate::location::text_of;
@@ -61,6 +66,8 @@ const CONNECTION_THREADS: usize = 2;
 const STATEMENT_THREADS: usize = 64;
 /// Maximum number of threads that load corpora and compute for table functions.
 const MAX_BLOCKING: usize = 2048;
+/// Requests at a time on one connection.
+const MAX_REQUESTS: u32 = 32;
 /// Time that a request has beyond the time of its statement.
 const REQUEST: Duration = Duration::from_secs(30);
 
@@ -149,8 +156,8 @@ Exit status: 0 stopped by Ctrl-C or SIGTERM, 1 failed, 2 usage, 130 stopped by a
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
-    let access = Access::new(token(arguments)?, arguments.listen)?;
-    let tls = tls(arguments)?;
+    let access = Access::new(token(arguments.token_file.as_deref())?, arguments.listen)?;
+    let tls = tls(arguments.tls_cert.as_deref(), arguments.tls_key.as_deref())?;
     let num_cores = available_parallelism().map_or(1, usize::from);
     let threads = runtime_of(STATEMENT_THREADS.max(num_cores), MAX_BLOCKING)?;
     let memory_limit = arguments.memory_limit.or_else(usual_memory);
@@ -165,7 +172,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let metrics = Arc::new(Metrics::default());
     let statements =
         Statements::new(session, threads.handle().clone(), limits, Arc::clone(&metrics));
-    let connections = Connections::new(arguments.max_connections.into(), metrics);
+    let connections = Connections::new(arguments.max_connections.into(), MAX_REQUESTS, metrics);
     let router = router(statements, access, arguments.timeout.saturating_add(REQUEST));
     let stop = interrupt::ask_twice();
     let served = runtime_of(CONNECTION_THREADS, 1)?.block_on(async {
@@ -252,8 +259,12 @@ fn router(statements: Arc<Statements>, access: Access, request_time: Duration) -
         .layer(from_fn_with_state(access, access::check))
 }
 
-fn token(arguments: &Arguments) -> Outcome<Option<String>> {
-    match &arguments.token_file {
+/// Returns the token that clients have to send: that of `file`, or of the environment.
+///
+/// # Errors
+/// The file cannot be read.
+pub fn token(file: Option<&Path>) -> Outcome<Option<String>> {
+    match file {
         Some(path) => {
             let text = fs::read_to_string(path);
             text.map(Some).map_err(|error| Failure::with_cause(path.display(), &error))
@@ -262,10 +273,8 @@ fn token(arguments: &Arguments) -> Outcome<Option<String>> {
     }
 }
 
-fn tls(arguments: &Arguments) -> Outcome<Option<TlsAcceptor>> {
-    let (Some(certificates), Some(key)) = (&arguments.tls_cert, &arguments.tls_key) else {
-        return Ok(None);
-    };
+fn tls(certificates: Option<&Path>, key: Option<&Path>) -> Outcome<Option<TlsAcceptor>> {
+    let (Some(certificates), Some(key)) = (certificates, key) else { return Ok(None) };
     let failed = |path: &Path| {
         let shown = path.display().to_string();
         move |error: rustls::pki_types::pem::Error| Failure::with_cause(shown.clone(), &error)
@@ -285,7 +294,7 @@ fn tls(arguments: &Arguments) -> Outcome<Option<TlsAcceptor>> {
 }
 
 /// Returns three quarters of the memory of the machine, or `None` if the system does not say.
-fn usual_memory() -> Option<u64> {
+pub fn usual_memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: u64 = line.split_whitespace().next()?.parse().ok()?;

@@ -9,6 +9,8 @@ mod remote;
 mod resident;
 mod safe;
 mod script;
+#[cfg(feature = "distributed")]
+mod workers;
 
 use std::fs;
 use std::io::{IsTerminal, Read, stdin};
@@ -35,6 +37,8 @@ use crate::{display, interrupt, leave};
 pub use self::parameters::{Parameters, parameter_names};
 pub use self::safe::sandbox_over;
 pub use self::script::{Rows, Statements};
+#[cfg(feature = "distributed")]
+pub use self::workers::Arguments as WorkerArguments;
 
 use self::resident::ResidentPool;
 use self::safe::SafeArguments;
@@ -74,6 +78,10 @@ pub struct Arguments {
 
     #[command(flatten)]
     safe: SafeArguments,
+
+    #[cfg(feature = "distributed")]
+    #[command(flatten)]
+    workers: WorkerArguments,
 }
 
 /// An output format, under its name in datafusion-cli. Some places of datafusion-cli call ndjson
@@ -197,6 +205,21 @@ fn limit_row_groups(config: &mut ConfigOptions, limit: u64) -> Outcome {
     Ok(())
 }
 
+/// Returns `runtime` with the limit of memory and the places of `sandbox`, and the pool of the memory.
+pub fn limited(
+    mut runtime: RuntimeEnvBuilder,
+    memory_limit: Option<u64>,
+    sandbox: Option<&Sandbox>,
+) -> (RuntimeEnvBuilder, Option<Arc<ResidentPool>>) {
+    if let Some(sandbox) = sandbox {
+        runtime = sandbox.guard(runtime);
+    }
+    let Some(limit) = memory_limit else { return (runtime, None) };
+    heap::keep_little();
+    let pool = ResidentPool::new(usize::try_from(limit).unwrap_or(usize::MAX));
+    (runtime.with_memory_pool(Arc::clone(&pool) as _), Some(pool))
+}
+
 fn whole_tables() -> PrintOptions {
     PrintOptions {
         format: PrintFormat::Table,
@@ -215,6 +238,8 @@ pub struct Session {
     memory: Option<Arc<ResidentPool>>,
     /// Places and statements that are allowed, in safe mode.
     sandbox: Option<Sandbox>,
+    #[cfg(feature = "distributed")]
+    workers: Option<datafusion_tadoc::distributed::WorkerUrls>,
 }
 
 impl Session {
@@ -226,7 +251,21 @@ impl Session {
             color: false,
             instrumented_registry: Arc::new(InstrumentedObjectStoreRegistry::new()),
         };
-        Self::with_options(options, arguments.memory_limit, arguments.safe.sandbox()?)
+        let session =
+            Self::with_options(options, arguments.memory_limit, arguments.safe.sandbox()?)?;
+        #[cfg(feature = "distributed")]
+        let session = session.on_workers(&arguments.workers)?;
+        Ok(session)
+    }
+
+    /// Lets statements run on the workers that `arguments` name, if they name any. Call it before
+    /// [`prepare`](Self::prepare).
+    ///
+    /// # Errors
+    /// The text is no list of workers.
+    #[cfg(feature = "distributed")]
+    pub fn on_workers(self, arguments: &WorkerArguments) -> Outcome<Self> {
+        Ok(Self { workers: arguments.urls()?, ..self })
     }
 
     /// Creates a session that prints whole tables.
@@ -281,22 +320,22 @@ impl Session {
         if std::env::var_os("DATAFUSION_FORMAT_NULL").is_none() {
             config.format.null = "NULL".to_owned();
         }
-        let mut runtime = RuntimeEnvBuilder::new()
+        let runtime = RuntimeEnvBuilder::new()
             .with_object_store_registry(options.instrumented_registry.clone());
-        if let Some(sandbox) = &sandbox {
-            runtime = sandbox.guard(runtime);
-        }
-        let mut memory = None;
+        let (runtime, memory) = limited(runtime, memory_limit, sandbox.as_ref());
         if let Some(limit) = memory_limit {
-            heap::keep_little();
             limit_row_groups(&mut config, limit)?;
-            let pool = ResidentPool::new(usize::try_from(limit).unwrap_or(usize::MAX));
-            runtime = runtime.with_memory_pool(Arc::clone(&pool) as _);
-            memory = Some(pool);
         }
         let config = SessionConfig::from(config).with_information_schema(true);
         let context = SessionContext::new_with_config_rt(config, runtime.build_arc()?);
-        Ok(Self { context: context.enable_url_table(), options, memory, sandbox })
+        Ok(Self {
+            context: context.enable_url_table(),
+            options,
+            memory,
+            sandbox,
+            #[cfg(feature = "distributed")]
+            workers: None,
+        })
     }
 
     /// Registers catalogs and table functions.
@@ -311,6 +350,10 @@ impl Session {
             )));
         }
         datafusion_tadoc::register_all(context)?;
+        #[cfg(feature = "distributed")]
+        if let Some(workers) = &self.workers {
+            datafusion_tadoc::distributed::register_workers(context, workers.clone())?;
+        }
         leave::remember(self.devices());
         Ok(())
     }

@@ -95,17 +95,18 @@ fn plan(
             count(lit(1)).alias("range"),
         ],
     )?;
-    let measure = |name: &str, pick: fn(&Dispersion) -> f64| {
+    let [dp, dp_norm, juilland_d] = functions();
+    let measure = |function: &ScalarUDF| {
         let columns = ["counts", "lens", "parts", "words", "least"].map(col);
-        measured(name, pick).call(columns.into())
+        function.call(columns.into())
     };
     let plan = gathered.cross_join(sizes.build()?)?.project([
         coalesce(vec![col("total"), lit(0i64)]).alias("count"),
         col("range"),
         col("parts"),
-        measure("dispersion_dp", |d| d.dp).alias("dp"),
-        measure("dispersion_dp_norm", |d| d.dp_norm).alias("dp_norm"),
-        measure("dispersion_juilland_d", |d| d.juilland_d).alias("juilland_d"),
+        measure(&dp).alias("dp"),
+        measure(&dp_norm).alias("dp_norm"),
+        measure(&juilland_d).alias("juilland_d"),
     ])?;
     Ok(Arc::new(ViewTable::new(plan.build()?, None)))
 }
@@ -181,6 +182,15 @@ impl CalledCorpus<'_> {
                 (first(col("part") + lit(1i64)) - first(col("part"))).alias("part_words"),
             ])
     }
+}
+
+/// Returns the functions that the plan calls.
+pub(super) fn functions() -> [ScalarUDF; 3] {
+    [
+        measured("dispersion_dp", |d| d.dp),
+        measured("dispersion_dp_norm", |d| d.dp_norm),
+        measured("dispersion_juilland_d", |d| d.juilland_d),
+    ]
 }
 
 /// Returns a function of the counts and words of the parts with a match, and of the number of parts,

@@ -110,13 +110,24 @@ fn plan(
             coalesce(vec![col("here_word"), col("there_word")]).alias("word"),
             count("here").alias("count"),
             count("there").alias("reference_count"),
-            scored("keyness_score", |(score, _)| score).call(numbers()).alias("score"),
-            scored("keyness_log_ratio", |(_, log_ratio)| log_ratio)
-                .call(numbers())
-                .alias("log_ratio"),
+            score().call(numbers()).alias("score"),
+            log_ratio().call(numbers()).alias("log_ratio"),
         ])?
         .build()?;
     Ok(Arc::new(ViewTable::new(plan, None)))
+}
+
+/// Returns the functions that the plan calls.
+pub(super) fn functions() -> [ScalarUDF; 2] {
+    [score(), log_ratio()]
+}
+
+fn score() -> ScalarUDF {
+    scored("keyness_score", |(score, _)| score)
+}
+
+fn log_ratio() -> ScalarUDF {
+    scored("keyness_log_ratio", |(_, log_ratio)| log_ratio)
 }
 
 /// Returns a function of the two counts of a word and the two numbers of words. `pick` picks the

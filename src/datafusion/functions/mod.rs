@@ -51,20 +51,28 @@ mod word_count;
 mod word_rows;
 
 use std::sync::Arc;
+#[cfg(feature = "distributed")]
+use std::sync::LazyLock;
 
+#[cfg(feature = "distributed")]
+use datafusion::arrow::datatypes::{FieldRef, Schema};
 use datafusion::catalog::{Session, TableFunctionArgs, TableFunctionImpl, TableProvider};
 use datafusion::common::plan_err;
 use datafusion::error::Result;
-use datafusion::logical_expr::Documentation;
+#[cfg(feature = "distributed")]
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::{Documentation, ScalarUDF};
 
 use crate::scan::TadocTable;
 use crate::scan::arguments::Arguments;
 use crate::scan::function::Definition;
+#[cfg(feature = "distributed")]
+use crate::scan::function::TableFunction;
 use crate::scan::signature::{ColumnKind, Signature};
 use crate::source::CorpusCache;
 
 pub(crate) use documents::Documents;
-pub(crate) use scalar::{CorpusFunction, Home, scalar_functions};
+pub(crate) use scalar::{AtWorker, CorpusFunction, Home, scalar_functions};
 
 /// Definitions of all table functions, in the order of the reference.
 static FUNCTIONS: [&Definition; 25] = [
@@ -196,6 +204,39 @@ fn table_named(
         Some(definition) => Ok(table_of(definition, arguments, session, cache)),
         None => plan_err!("there is no table function {name}"),
     }
+}
+
+/// Returns the scalar functions that plans over other functions call. No statement can name them, but
+/// a plan that travels does.
+pub(crate) fn functions_of_plans() -> Vec<Arc<ScalarUDF>> {
+    keyness::functions().into_iter().chain(dispersion::functions()).map(Arc::new).collect()
+}
+
+/// Binds the scan `name` again, to arguments that a plan shows. `first` is its first argument, and
+/// `schema` has its columns.
+///
+/// # Errors
+/// A plan error if there is no such function, or if it has other arguments.
+#[cfg(feature = "distributed")]
+pub(crate) fn bound_again(
+    name: &str,
+    shown: &[(&str, &str)],
+    first: &str,
+    synonyms: Option<(String, Vec<(String, String)>)>,
+    schema: &Schema,
+) -> Result<Arc<dyn TableFunction>> {
+    /// Functions read only their arguments of a session, except user columns, which `schema` has.
+    static NOWHERE: LazyLock<SessionState> = LazyLock::new(|| SessionStateBuilder::new().build());
+    let Some(definition) = FUNCTIONS.iter().find(|one| one.signature.name == name) else {
+        return plan_err!("there is no table function {name}");
+    };
+    let num_fixed = definition.signature.columns.len();
+    let user_columns: Vec<FieldRef> = schema.fields().iter().skip(num_fixed).cloned().collect();
+    if !user_columns.is_empty() && name == documents::DEFINITION.signature.name {
+        return Ok(Arc::new(Documents::new(user_columns)));
+    }
+    let arguments = Arguments::of_shown(&definition.signature, shown, first, synonyms)?;
+    Ok((definition.bind)(&arguments, &*NOWHERE))
 }
 
 /// Returns the table of a call.

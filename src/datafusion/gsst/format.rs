@@ -181,6 +181,8 @@ impl FileFormat for GsstFormat {
             stored_len_bytes: (!is_known).then(|| files.map(|file| file.object_meta.size).sum()),
             num_cores: session.config_options().execution.target_partitions,
             buffers: Arc::clone(&self.buffers),
+            #[cfg(feature = "distributed")]
+            planned: None,
         };
         let source = Arc::new(source.with_settings(settings));
         let config = FileScanConfigBuilder::from(config).with_source(source).build();

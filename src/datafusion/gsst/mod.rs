@@ -30,4 +30,6 @@ mod sink;
 mod source;
 
 pub use format::GsstFormatFactory;
+#[cfg(feature = "distributed")]
+pub(crate) use source::FileFacts;
 pub use source::GsstSource;

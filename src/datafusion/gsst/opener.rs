@@ -35,6 +35,8 @@ use super::file_scan::{DeviceUse, FileScan};
 use super::footers::{read_footer, read_schema};
 use super::pruning::possible_row_groups;
 use super::read_buffers::ReadBuffers;
+#[cfg(feature = "distributed")]
+use crate::distributed::PlannedFiles;
 use crate::options::{Device, TadocOptions};
 use crate::placement::{DeviceSession, Placement};
 use crate::throughput::Calibration;
@@ -56,6 +58,9 @@ pub(super) struct Settings {
     pub(super) stored_len_bytes: Option<u64>,
     pub(super) num_cores: usize,
     pub(super) buffers: Arc<ReadBuffers>,
+    /// Files of a scan that was planned on another machine.
+    #[cfg(feature = "distributed")]
+    pub(super) planned: Option<Arc<PlannedFiles>>,
 }
 
 /// Opener of the files of one partition.
@@ -89,6 +94,8 @@ impl FileOpener for GsstOpener {
 impl GsstOpener {
     /// Reads the footer, and decides what is read of the file, and how.
     async fn plan(self, file: PartitionedFile) -> Result<FileScan> {
+        #[cfg(feature = "distributed")]
+        let file = self.as_planned(file).await?;
         let cache = self.settings.runtime.cache_manager.get_file_metadata_cache();
         let footer = read_footer(&self.objects.store, &file.object_meta, Some(&cache)).await?;
         let schema = read_schema(&footer);
@@ -153,6 +160,18 @@ impl GsstOpener {
             device,
             counters,
         })
+    }
+
+    /// Returns `file` as it is now, if another machine planned the scan.
+    ///
+    /// # Errors
+    /// The errors of the store; an error if the file is not the one that was planned.
+    #[cfg(feature = "distributed")]
+    async fn as_planned(&self, file: PartitionedFile) -> Result<PartitionedFile> {
+        let Some(planned) = &self.settings.planned else { return Ok(file) };
+        let location = &file.object_meta.location;
+        let object_meta = planned.find(&self.settings.runtime, location).await?;
+        Ok(PartitionedFile { object_meta, ..file })
     }
 
     /// Returns the filter and the projection on the columns of this file. Columns of the path

@@ -12,6 +12,8 @@ use datafusion::config::ConfigOptions;
 use datafusion::datasource::physical_plan::{FileOpener, FileScanConfig, FileSource};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
+#[cfg(feature = "distributed")]
+use datafusion::execution::TaskContext;
 use datafusion::physical_expr::conjunction;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::projection::ProjectionExprs;
@@ -27,8 +29,26 @@ use super::conditions::code_predicates;
 use super::counters::Counters;
 use super::fetch::Objects;
 use super::opener::{GsstOpener, Settings};
+#[cfg(feature = "distributed")]
+use crate::distributed::PlannedFiles;
+#[cfg(feature = "distributed")]
+use crate::options::TadocOptions;
+#[cfg(feature = "distributed")]
+use crate::placement::DeviceSession;
 use crate::placement::{ColumnWork, Placement, place_columns, selectivity};
 use gsst::arrow::TextType;
+
+/// Facts about the files of a scan, from their statistics.
+#[cfg(feature = "distributed")]
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FileFacts {
+    /// Length of the text of each column, if it is a GSST column in all files.
+    pub(crate) text_len_bytes: Vec<Option<usize>>,
+    pub(crate) num_nulls: Vec<usize>,
+    pub(crate) num_rows: usize,
+    /// Length of all files, if they have no statistics.
+    pub(crate) stored_len_bytes: Option<u64>,
+}
 
 /// A source of rows from Parquet files with GSST columns.
 #[derive(Clone)]
@@ -58,6 +78,47 @@ impl GsstSource {
     /// Returns a copy of the source with the settings of a session.
     pub(super) fn with_settings(&self, settings: Settings) -> Self {
         Self { settings, ..self.clone() }
+    }
+
+    /// Returns the filter, and what the scan knows of its files.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn parts(&self) -> (Option<&Arc<dyn PhysicalExpr>>, FileFacts, &TadocOptions) {
+        let Settings { text_len_bytes, num_nulls, num_rows, stored_len_bytes, options, .. } =
+            &self.settings;
+        let facts = FileFacts {
+            text_len_bytes: text_len_bytes.clone(),
+            num_nulls: num_nulls.clone(),
+            num_rows: *num_rows,
+            stored_len_bytes: *stored_len_bytes,
+        };
+        (self.filter.as_ref(), facts, options)
+    }
+
+    /// Builds the source of a scan of the files `planned` that was planned in another session.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn of_parts(
+        table_schema: TableSchema,
+        filter: Option<Arc<dyn PhysicalExpr>>,
+        facts: FileFacts,
+        options: TadocOptions,
+        planned: PlannedFiles,
+        context: &TaskContext,
+    ) -> Self {
+        let devices = DeviceSession::from_config(context.session_config());
+        let settings = Settings {
+            calibration: Arc::new(devices.calibration()),
+            devices,
+            options,
+            runtime: context.runtime_env(),
+            text_len_bytes: facts.text_len_bytes,
+            num_rows: facts.num_rows,
+            num_nulls: facts.num_nulls,
+            stored_len_bytes: facts.stored_len_bytes,
+            num_cores: context.session_config().target_partitions(),
+            buffers: Arc::default(),
+            planned: Some(Arc::new(planned)),
+        };
+        Self { filter, ..Self::new(table_schema).with_settings(settings) }
     }
 
     /// Returns true if a column of the files is a GSST column. Without statistics, returns true for

@@ -27,7 +27,7 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use super::exec::DOC_ID;
 use super::lists::{JoinedLists, WORD};
-use super::{COUNT, PlanOf, Planner, Portions};
+use super::{COUNT, PlanOf, Planner, Portions, physical_plan};
 use crate::scan::Scan;
 use crate::scan::filter::is_claimable;
 use crate::scan::function::{PortionRows, TableFunction};
@@ -112,7 +112,7 @@ pub(super) async fn joined_lists(
     rows: LogicalPlanBuilder,
 ) -> Result<LogicalPlanBuilder> {
     let ordered = rows.sort([col(WORD).sort(true, false)])?.build()?;
-    let ordered = session.create_physical_plan(&ordered).await?;
+    let ordered = physical_plan(session, &ordered).await?;
     let joined: Arc<dyn ExecutionPlan> = Arc::new(JoinedLists::try_new(ordered)?);
     LogicalPlanBuilder::scan("joined", provider_as_source(Arc::new(PlannedRows(joined))), None)
 }

@@ -43,7 +43,7 @@ const UNUSED_BYTES: usize = 64 << 10;
 
 /// Plan node that returns the rows of all inputs, in order. See the module's description.
 #[derive(Debug)]
-pub(super) struct PortionsExec {
+pub(crate) struct PortionsExec {
     /// Number of portions of the corpus, including those that are not read.
     num_portions: usize,
     /// True if the node has one input, with the combined rows of all portions.
@@ -94,6 +94,47 @@ impl PortionsExec {
         let (inputs, properties) = (vec![input], properties(schema, ordering));
         let (is_combined, first_doc_ids, memory_bytes) = (true, vec![0], 0);
         Self { num_portions, is_combined, inputs, first_doc_ids, memory_bytes, properties }
+    }
+}
+
+/// Numbers of a [`PortionsExec`] besides its inputs.
+#[cfg(feature = "distributed")]
+#[derive(Debug, Clone)]
+pub(crate) struct PortionFacts {
+    pub(crate) num_portions: usize,
+    pub(crate) is_combined: bool,
+    pub(crate) first_doc_ids: Vec<u64>,
+    pub(crate) memory_bytes: usize,
+}
+
+#[cfg(feature = "distributed")]
+impl PortionsExec {
+    /// Returns the numbers of the node.
+    pub(crate) fn facts(&self) -> PortionFacts {
+        PortionFacts {
+            num_portions: self.num_portions,
+            is_combined: self.is_combined,
+            first_doc_ids: self.first_doc_ids.clone(),
+            memory_bytes: self.memory_bytes,
+        }
+    }
+
+    /// Builds a node again, with rows of `schema` that are ordered by the columns `ordering`.
+    ///
+    /// # Errors
+    /// An error if there is another number of inputs, or no such column.
+    pub(crate) fn of_facts(
+        facts: PortionFacts,
+        inputs: Vec<Arc<dyn ExecutionPlan>>,
+        schema: SchemaRef,
+        ordering: Vec<PhysicalSortExpr>,
+    ) -> Result<Self> {
+        let PortionFacts { num_portions, is_combined, first_doc_ids, memory_bytes } = facts;
+        if inputs.len() != first_doc_ids.len() || is_combined && inputs.len() != 1 {
+            return internal_err!("TadocPortionsExec: {} inputs", inputs.len());
+        }
+        let properties = properties(schema, LexOrdering::new(ordering));
+        Ok(Self { num_portions, is_combined, inputs, first_doc_ids, memory_bytes, properties })
     }
 }
 
@@ -211,12 +252,19 @@ impl ExecutionPlan for PortionsExec {
 
 /// Returns `batch` with the ids of the whole corpus and the fields of `schema`. The types of sums
 /// and of joined lists would allow NULL.
-fn labelled(batch: RecordBatch, schema: &SchemaRef, first_doc_id: u64) -> Result<RecordBatch> {
+pub(super) fn labelled(
+    batch: RecordBatch,
+    schema: &SchemaRef,
+    first_doc_id: u64,
+) -> Result<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     let labels = schema.fields().iter().zip(batch.columns());
     let columns = labels.map(|(field, column)| match (field.name().as_str(), first_doc_id) {
         (DOC_ID, 1..) => Ok(add(column, &Int64Array::new_scalar(first_doc_id as i64))?),
-        (DOC_IDS, 1..) => shifted_lists(column.as_list(), first_doc_id),
+        // User columns have no lists, and may have this name.
+        (DOC_IDS, 1..) if column.as_list_opt::<i32>().is_some() => {
+            shifted_lists(column.as_list(), first_doc_id)
+        }
         _ => Ok(without_unused(cast(column, field.data_type())?)),
     });
     let columns = columns.collect::<Result<_>>()?;

@@ -46,7 +46,7 @@ pub(super) const WORD: &str = "word";
 
 /// Plan node that joins the rows of one word. See the module's description.
 #[derive(Debug)]
-pub(super) struct JoinedLists {
+pub(crate) struct JoinedLists {
     input: Arc<dyn ExecutionPlan>,
     properties: Arc<PlanProperties>,
 }
@@ -56,9 +56,19 @@ impl JoinedLists {
     /// columns are there.
     ///
     /// # Errors
-    /// An error if there is no column [`WORD`].
-    pub(super) fn try_new(input: Arc<dyn ExecutionPlan>) -> Result<Self> {
+    /// An error if there is no column [`WORD`], or if there are other columns.
+    pub(crate) fn try_new(input: Arc<dyn ExecutionPlan>) -> Result<Self> {
         let schema = input.schema();
+        for field in schema.fields() {
+            let is_known = match (field.name().as_str(), field.data_type()) {
+                (WORD, DataType::Utf8View) | (COUNT_OF_DOCS, DataType::Int64) => true,
+                (DOC_IDS, DataType::List(item)) => item.data_type() == &DataType::Int64,
+                _ => false,
+            };
+            if !is_known {
+                return internal_err!("TadocJoinedLists has rows of {WORD}, got {field}");
+            }
+        }
         let word = PhysicalSortExpr::new(col(WORD, &schema)?, by_word());
         let mut equivalence = EquivalenceProperties::new(schema);
         equivalence.add_ordering([word]);

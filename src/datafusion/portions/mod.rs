@@ -21,6 +21,9 @@
 //! portions ([`combining`]). `repeated_phrases` and `doc_term_matrix` need all segments at once.
 //! They are refused with an error that names the memory that they need.
 //!
+//! With several machines, portions are *runs* of segments that are read side by side ([`runs`]), however
+//! much memory there is.
+//!
 //! While portions are read, memory for them is set aside in a bounded pool ([`pool`]), so that
 //! operators over their rows spill in time. The time is that of the whole corpus, plus loading the
 //! corpus once for each function in the plan.
@@ -29,6 +32,7 @@ mod combining;
 mod exec;
 mod lists;
 mod pool;
+mod runs;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,13 +42,22 @@ use datafusion::catalog::Session;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryLimit;
+use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::utils::conjunction;
-use datafusion::logical_expr::{Expr, col, lit};
+use datafusion::logical_expr::{Expr, LogicalPlan, col, lit};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 
 use self::combining::{AllPortions, joined_lists};
 pub(crate) use self::combining::{added_up, numbered};
-use self::exec::{DOC_ID, PortionsExec};
+use self::exec::DOC_ID;
+#[cfg(feature = "distributed")]
+pub(crate) use self::exec::PortionFacts;
+pub(crate) use self::exec::PortionsExec;
+#[cfg(feature = "distributed")]
+pub(crate) use self::lists::JoinedLists;
+pub use self::runs::Spreading;
+pub(crate) use self::runs::{Run, RunsExec, spreading_of};
 use crate::options::TadocOptions;
 use crate::scan::Scan;
 use crate::scan::filter::{Stage, project_schema, unqualify};
@@ -68,6 +81,8 @@ const MAX_FILTERED_IDS: i64 = 1 << 26;
 #[derive(Debug)]
 pub(crate) struct Portions {
     files: Vec<Files>,
+    /// Partitions in which they are read side by side; 0 if they are read one after another.
+    num_side_by_side: usize,
     /// Bytes that any two consecutive portions need together (the one that is read and the one
     /// before), or that the largest portion needs alone if this is more.
     memory_bytes: u64,
@@ -92,11 +107,7 @@ pub(crate) fn portions_of(
     if source.living().is_some_and(|view| !view.has_texts_of_files()) {
         return None;
     }
-    let pool = match session.runtime_env().memory_pool.memory_limit() {
-        MemoryLimit::Finite(pool) => pool as u64 / 2,
-        _ => u64::MAX,
-    };
-    let limit_bytes = pool.min(options.max_memory_bytes);
+    let limit_bytes = limit_bytes(session, options);
     let files = source.corpora();
     let needed = files.iter().map(|open| MemoryWhenUsed::for_segments(&open.footer.segments, uses));
     let needed = needed.fold(MemoryWhenUsed::default(), MemoryWhenUsed::and);
@@ -107,7 +118,45 @@ pub(crate) fn portions_of(
     }
     // The previous portion may still be in memory while one is loaded.
     let (files, largest_bytes) = cut(files, limit_bytes / 2, uses);
-    Some(Portions { files, memory_bytes: largest_bytes.max(limit_bytes) })
+    let memory_bytes = largest_bytes.max(limit_bytes);
+    Some(Portions { files, num_side_by_side: 0, memory_bytes })
+}
+
+/// Returns the files of `source` in runs of segments for several machines: some for each partition
+/// of each machine, of about the same size, and none larger than its share of the session's memory.
+/// Returns `None` if there is only one run, or if the texts of the source are not those of its files.
+pub(crate) fn runs_of(
+    source: &Source,
+    session: &dyn Session,
+    options: &TadocOptions,
+    uses: Uses,
+    spreading: Spreading,
+) -> Option<Portions> {
+    if source.living().is_some_and(|view| !view.has_texts_of_files()) {
+        return None;
+    }
+    let files = source.corpora();
+    let needed = files.iter().map(|open| MemoryWhenUsed::for_segments(&open.footer.segments, uses));
+    let needed = needed.fold(MemoryWhenUsed::default(), MemoryWhenUsed::and).bytes(1);
+    let num_partitions = session.config().target_partitions().max(1);
+    let num_shares = num_partitions.saturating_mul(spreading.num_workers) as u64;
+    let most_bytes = limit_bytes(session, options) / (2 * num_partitions as u64);
+    let run_bytes = needed.div_ceil(num_shares.max(1)).min(most_bytes);
+    let (files, largest_bytes) = cut(files, run_bytes, uses);
+    if files.len() <= 1 {
+        return None;
+    }
+    let num_side_by_side = num_partitions.min(files.len()).max(2);
+    Some(Portions { files, num_side_by_side, memory_bytes: largest_bytes })
+}
+
+/// Returns the bytes that segments may take in memory.
+fn limit_bytes(session: &dyn Session, options: &TadocOptions) -> u64 {
+    let pool = match session.runtime_env().memory_pool.memory_limit() {
+        MemoryLimit::Finite(pool) => pool as u64 / 2,
+        _ => u64::MAX,
+    };
+    pool.min(options.max_memory_bytes)
 }
 
 /// Cuts `files` into portions of at most `limit_bytes`, and returns the bytes of the largest one. A
@@ -213,6 +262,11 @@ impl Planner<'_> {
             by_document @ [DOC_ID, ..] => by_document,
             _ => &[],
         };
+        if portions.num_side_by_side > 0 && !inputs.is_empty() {
+            let run = |(scan, first_doc_id)| Run { scan, first_doc_id };
+            let (runs, num_partitions) = (inputs.into_iter().map(run), portions.num_side_by_side);
+            return Ok(Arc::new(RunsExec::new(runs.collect(), num_partitions, schema, ordering)));
+        }
         Ok(Arc::new(PortionsExec::try_new(portions, inputs, schema, ordering)?))
     }
 
@@ -233,7 +287,7 @@ impl Planner<'_> {
         let schema = project_schema(&self.scan.schema, &self.scan.projection)?;
         let columns = schema.fields().iter().map(|field| col(field.name()));
         let rows = rows.project(columns)?.build()?;
-        let rows = self.session.create_physical_plan(&rows).await?;
+        let rows = physical_plan(self.session, &rows).await?;
         Ok(Arc::new(PortionsExec::combined(portions.files.len(), rows, schema)))
     }
 
@@ -262,6 +316,21 @@ impl Planner<'_> {
 
     fn scan_of(&self, files: &Files) -> Scan {
         Scan { source: Source::Corpora(files.files.clone()), ..self.scan.clone() }
+    }
+}
+
+/// Plans `rows`, which become part of the plan of a statement. The planner of a session with workers is
+/// not asked: it cuts the whole plan into stages.
+async fn physical_plan(
+    session: &dyn Session,
+    rows: &LogicalPlan,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    match session.as_any().downcast_ref::<SessionState>() {
+        Some(state) if spreading_of(session.config()).is_some() => {
+            let rows = state.optimize(rows)?;
+            DefaultPhysicalPlanner::default().create_physical_plan(&rows, state).await
+        }
+        _ => session.create_physical_plan(rows).await,
     }
 }
 

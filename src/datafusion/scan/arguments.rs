@@ -13,6 +13,8 @@ use datafusion::logical_expr::Expr;
 use datafusion::scalar::ScalarValue;
 
 use crate::errors::closest;
+#[cfg(feature = "distributed")]
+use crate::errors::datafusion_error;
 use crate::scan::signature::{Argument, ArgumentKind, Signature};
 use crate::scan::synonyms;
 use tadoc::text::{Fold, Language, Synonyms};
@@ -54,6 +56,43 @@ impl Arguments {
         };
         let values = signature.arguments.iter().enumerate().map(value).collect::<Result<_>>()?;
         Ok(Self { signature, values })
+    }
+
+    /// Parses arguments that a plan shows: names and values. Arguments that it does not show have their
+    /// defaults. `first` is the value of the first argument. `synonyms` are those of the fold.
+    ///
+    /// # Errors
+    /// A plan error that names the argument, its value and the signature.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn of_shown(
+        signature: &'static Signature,
+        shown: &[(&str, &str)],
+        first: &str,
+        synonyms: Option<(String, Vec<(String, String)>)>,
+    ) -> Result<Self> {
+        if let Some((name, _)) =
+            shown.iter().find(|(name, _)| !signature.arguments.iter().any(|a| a.name == *name))
+        {
+            return Err(signature.error(format!("unknown argument {name}")));
+        }
+        let of = |(at, argument): (usize, &Argument)| {
+            let mut shown = shown.iter().filter(|(name, _)| *name == argument.name);
+            match shown.next() {
+                Some((_, value)) => literal(signature, argument, value),
+                None if at == 0 && !first.is_empty() => literal(signature, argument, first),
+                None => Ok(Expr::Literal(ScalarValue::Null, None)),
+            }
+        };
+        let exprs = signature.arguments.iter().enumerate().map(of).collect::<Result<Vec<_>>>()?;
+        let arguments = Self::parse(signature, &exprs)?;
+        match (arguments.unread_synonyms(), synonyms) {
+            (Some((fold, _)), Some((name, rows))) => {
+                let synonyms = Synonyms::new(&name, fold, rows).map_err(datafusion_error)?;
+                Ok(arguments.with_synonyms(synonyms))
+            }
+            (None, None) => Ok(arguments),
+            _ => Err(signature.error("expected the rows of synonyms where the fold has them")),
+        }
     }
 
     /// Returns the value of the argument `name`. Returns the default if the function has no such
@@ -138,6 +177,23 @@ impl Arguments {
             Some(Value::Fold(fold, _)) => fold.to_string(),
         }
     }
+}
+
+/// Returns the literal that a plan shows as `value`.
+#[cfg(feature = "distributed")]
+fn literal(signature: &Signature, argument: &Argument, value: &str) -> Result<Expr> {
+    let scalar = match argument.kind {
+        ArgumentKind::Text | ArgumentKind::Fold => Some(ScalarValue::from(value)),
+        ArgumentKind::Integer => value.parse().ok().map(|number: u64| ScalarValue::from(number)),
+        ArgumentKind::Number => value.parse().ok().map(|number: f64| ScalarValue::from(number)),
+        ArgumentKind::Boolean | ArgumentKind::CaseFold => {
+            value.parse().ok().map(|flag: bool| ScalarValue::from(flag))
+        }
+    };
+    let (name, kind) = (argument.name, argument.kind);
+    let scalar =
+        scalar.ok_or_else(|| signature.error(format!("{name}: got {value}, expected {kind}")))?;
+    Ok(Expr::Literal(scalar, None))
 }
 
 fn missing(signature: &Signature, argument: &Argument) -> Result<Value> {

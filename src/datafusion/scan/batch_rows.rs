@@ -112,10 +112,10 @@ pub(crate) fn context_with(
 /// Plan node that returns the rows of its input and sets the rows of a batch below it. See the
 /// module's description.
 #[derive(Debug, Clone)]
-struct BatchRowsExec {
-    input: Arc<dyn ExecutionPlan>,
+pub(crate) struct BatchRowsExec {
+    pub(crate) input: Arc<dyn ExecutionPlan>,
     /// Mean bytes of the longest rows.
-    row_bytes: u64,
+    pub(crate) row_bytes: u64,
 }
 
 impl DisplayAs for BatchRowsExec {

@@ -99,6 +99,31 @@ impl TadocExec {
         })
     }
 
+    /// Returns the function and the scan.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn parts(&self) -> (&Arc<dyn TableFunction>, &Scan) {
+        (&self.function, &self.scan)
+    }
+
+    /// Returns a key that distinguishes its files from others.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn files_key(&self) -> String {
+        let keys: Vec<String> = self.scan.corpora().iter().map(OpenFile::key).collect();
+        keys.join(", ")
+    }
+
+    /// Returns the bytes of text of its files.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn text_bytes(&self) -> u64 {
+        self.scan.len_bytes()
+    }
+
+    /// Returns an estimate of the number of rows.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn num_rows(&self) -> Precision<usize> {
+        self.num_rows
+    }
+
     /// Returns the same node with `num_partitions` output partitions. Returns `None` unless a
     /// device counts all rows before the first is sent and the function can divide them.
     pub(crate) fn spread(&self, num_partitions: usize) -> Option<Self> {

@@ -101,6 +101,17 @@ impl Stage {
         Ok(Self { columns, shown: expr.to_string(), schema, expr })
     }
 
+    /// Builds a stage of a filter `expr` over `schema`, which has the columns at `columns` of the table.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn from_parts(
+        columns: Vec<usize>,
+        shown: String,
+        schema: SchemaRef,
+        expr: Arc<dyn PhysicalExpr>,
+    ) -> Self {
+        Self { columns, shown, schema, expr }
+    }
+
     /// Returns which of `num_rows` rows pass. `arrays` are the columns [`columns`](Self::columns).
     pub(crate) fn evaluate(&self, arrays: Vec<ArrayRef>, num_rows: usize) -> Result<BooleanArray> {
         let options = RecordBatchOptions::new().with_row_count(Some(num_rows));

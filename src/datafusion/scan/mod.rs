@@ -22,6 +22,8 @@ pub(crate) mod table;
 
 pub(crate) use batch_rows::BatchRows;
 pub use exec::TadocExec;
+#[cfg(feature = "distributed")]
+pub(crate) use provider::decide;
 pub use signature::{Argument, ArgumentKind, Column, ColumnKind, Signature};
 pub use table::TadocTable;
 
@@ -51,6 +53,7 @@ use crate::source::open_file::RowSource;
 use crate::source::{CorpusCache, FactTable, LoadContext, LoadedCorpus, OpenFile, Sought, Source};
 use crate::store::LivingView;
 use tadoc::query::TextPattern;
+use tadoc::text::Synonyms;
 
 /// A planned scan.
 #[derive(Debug, Clone)]
@@ -77,6 +80,9 @@ pub(crate) struct Scan {
     /// Devices of the session.
     pub(crate) devices: Arc<DeviceSession>,
     pub(crate) num_partitions: usize,
+    /// Synonyms of the function's fold, if it has any.
+    #[cfg_attr(not(feature = "distributed"), expect(dead_code, reason = "they travel to workers"))]
+    pub(crate) synonyms: Option<Arc<Synonyms>>,
     /// Parts of segments that the scan uses.
     pub(crate) uses: Uses,
     /// Placement of tasks that have kernels.

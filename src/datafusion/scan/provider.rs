@@ -14,7 +14,7 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::placement::{DeviceSession, Placement, Task, place};
-use crate::portions::{Planner, Portions, portions_of};
+use crate::portions::{Planner, Portions, portions_of, runs_of, spreading_of};
 use crate::scan::Scan;
 use crate::scan::exec::TadocExec;
 use crate::scan::filter::{Stage, demands, is_claimable, mentions};
@@ -26,9 +26,15 @@ use crate::store::insert_into;
 
 impl TadocTable {
     /// Returns the portions in which `scan` is answered if memory has no room for the whole corpus,
-    /// which is not loaded. Returns `None` if there is room, if the rows of portions cannot be
-    /// combined, or if the scan uses user columns that edits set.
-    fn portions(&self, session: &dyn Session, scan: &Scan, filters: &[Expr]) -> Option<Portions> {
+    /// which is not loaded, or if several machines answer. Returns `None` if there is room, if the rows
+    /// of portions cannot be combined, or if the scan uses user columns that edits set.
+    fn portions(
+        &self,
+        session: &dyn Session,
+        scan: &Scan,
+        filters: &[Expr],
+        is_loaded: bool,
+    ) -> Option<Portions> {
         let is_readable = self.function.reads() == Reads::Corpora;
         if !is_readable || self.function.merge(scan) == Merge::Never {
             return None;
@@ -37,8 +43,13 @@ impl TadocTable {
         if may_be_set && self.uses_user_columns(scan, filters) {
             return None;
         }
-        let uses = uses(self.function.as_ref(), scan, filters);
-        portions_of(&scan.source, session, &scan.options, uses)
+        let is_on_text = |filter: &Expr| needs_text(self.function.as_ref(), filter);
+        let uses = uses(self.function.as_ref(), scan, filters.iter().any(is_on_text));
+        match spreading_of(session.config()) {
+            Some(spreading) => runs_of(&scan.source, session, &scan.options, uses, spreading),
+            None if is_loaded => None,
+            None => portions_of(&scan.source, session, &scan.options, uses),
+        }
     }
 
     /// Returns true if `scan` returns user columns or filters on them.
@@ -67,13 +78,7 @@ impl TadocTable {
         scan.text_stage = Stage::compile(session, &scan.schema, &text_filters)?;
         scan.demands = text_filters.iter().filter_map(|filter| demands(filter, "text")).collect();
         scan.demands.retain(|patterns| patterns.iter().all(|p| !p.fragments.is_empty()));
-        function.prepare(&scan)?;
-        scan.uses = uses(function.as_ref(), &scan, filters);
-        if function.reads() == Reads::Corpora {
-            let task = function.device_task(&scan);
-            scan.placement = place(&scan, task, loaded);
-            scan.are_words_kept = are_words_kept(&scan, task, loaded);
-        }
+        decide(function.as_ref(), &mut scan, loaded)?;
         // The first rows satisfy a small limit: more partitions would only decode in vain.
         if scan.limit.is_none_or(|limit| limit > session.config().batch_size()) {
             scan.num_partitions = function.num_partitions(&scan, target_partitions).max(1);
@@ -138,14 +143,14 @@ impl TableProvider for TadocTable {
             options: target.options,
             devices: DeviceSession::from_config(session.config()),
             num_partitions: 1,
+            synonyms: table.synonyms.clone(),
             uses: Uses::default(),
             placement: Placement::default(),
             are_words_kept: Vec::new(),
         };
         let function = Arc::clone(&table.function);
         let loaded = table.cache.loaded(&scan.source);
-        let portions =
-            if loaded.is_none() { table.portions(session, &scan, &filters) } else { None };
+        let portions = table.portions(session, &scan, &filters, loaded.is_some());
         let Some(portions) = portions else {
             let target = session.config().target_partitions();
             let exec = table.exec(session, function, scan, &filters, loaded.as_deref(), target)?;
@@ -188,6 +193,26 @@ impl TableProvider for TadocTable {
     }
 }
 
+/// Checks `scan`, whose files and filters are known, and decides what it uses and where it runs.
+/// `loaded` is the corpus, if it is loaded.
+///
+/// # Errors
+/// The plan errors of `function`.
+pub(crate) fn decide(
+    function: &dyn TableFunction,
+    scan: &mut Scan,
+    loaded: Option<&LoadedCorpus>,
+) -> Result<()> {
+    function.prepare(scan)?;
+    scan.uses = uses(function, scan, scan.text_stage.is_some());
+    if function.reads() == Reads::Corpora {
+        let task = function.device_task(scan);
+        scan.placement = place(scan, task, loaded);
+        scan.are_words_kept = are_words_kept(scan, task, loaded);
+    }
+    Ok(())
+}
+
 /// Returns, for each segment of the corpus `loaded`, true if `task` is answered from the words of
 /// documents that the segment keeps.
 fn are_words_kept(
@@ -201,11 +226,10 @@ fn are_words_kept(
     segments.filter(|_| is_asked).map(|segment| segment.keeps_doc_words()).collect()
 }
 
-/// Returns the parts of segments that `function` uses with `filters`. Filters on text first look
-/// for documents that may pass, with the places of words.
-fn uses(function: &dyn TableFunction, scan: &Scan, filters: &[Expr]) -> Uses {
-    let is_on_text = |filter: &Expr| needs_text(function, filter);
-    match scan.living().is_some() || filters.iter().any(is_on_text) {
+/// Returns the parts of segments that `function` uses. Filters on text first look for documents that
+/// may pass, with the places of words.
+fn uses(function: &dyn TableFunction, scan: &Scan, is_filtered_on_text: bool) -> Uses {
+    match scan.living().is_some() || is_filtered_on_text {
         true => Uses::Positions,
         false => function.uses(scan),
     }

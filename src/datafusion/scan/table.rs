@@ -27,6 +27,7 @@ use crate::source::{CorpusCache, LoadContext, LoadedCorpus, Source};
 use crate::store::{
     FoundCorpus, LivingView, Reading, no_versions, open_view, read_only, unfiltered,
 };
+use tadoc::text::Synonyms;
 use tadoc_store::LivingStore;
 
 /// The location, version and settings that a scan of a table uses.
@@ -51,6 +52,8 @@ pub struct TadocTable {
     reading: Option<Arc<Reading>>,
     /// The call whose synonyms each scan reads.
     call: Option<(Arguments, Bind)>,
+    /// Synonyms that were read.
+    pub(super) synonyms: Option<Arc<Synonyms>>,
 }
 
 /// A loaded table, for functions that are not scans.
@@ -67,7 +70,8 @@ impl TadocTable {
         location: String,
         cache: Arc<CorpusCache>,
     ) -> Self {
-        let (version, options, definition, user_columns, reading, call) = Default::default();
+        let (version, options, definition, user_columns, reading, call, synonyms) =
+            Default::default();
         Self {
             function,
             location,
@@ -78,6 +82,7 @@ impl TadocTable {
             user_columns,
             reading,
             call,
+            synonyms,
         }
     }
 
@@ -96,8 +101,9 @@ impl TadocTable {
             return plan_err!("fold: there is no table {name}, expected {}", synonyms::EXPECTED);
         };
         let synonyms = synonyms::read(session, &table, name, fold).await?;
-        let function = bind(&arguments.clone().with_synonyms(synonyms), session);
-        Ok(Some(Self { function, call: None, ..self.clone() }))
+        let function = bind(&arguments.clone().with_synonyms(synonyms.clone()), session);
+        let synonyms = Some(Arc::new(synonyms));
+        Ok(Some(Self { function, call: None, synonyms, ..self.clone() }))
     }
 
     /// Selects a version of a living corpus; `None` selects the latest one.

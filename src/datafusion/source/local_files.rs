@@ -219,6 +219,12 @@ impl DiskFile {
         (!is_addressed(&path)).then_some(Self { path })
     }
 
+    /// Returns the path, as messages show it. [`disk_path`] reads it again.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn shown(&self) -> String {
+        text_of(&self.path)
+    }
+
     fn open(&self, options: &GetOptions) -> io::Result<GetResult> {
         let mut file = File::open(&self.path)?;
         let metadata = file.metadata()?;

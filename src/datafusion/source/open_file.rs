@@ -35,6 +35,12 @@ pub(crate) struct Portion {
 }
 
 impl Portion {
+    /// Returns its segments.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn segments(&self) -> Range<usize> {
+        self.segments.clone()
+    }
+
     /// Returns a suffix that distinguishes it from other portions of its file.
     pub(crate) fn suffix(&self) -> String {
         format!(", segments {} to {}", self.segments.start, self.segments.end)

@@ -52,6 +52,12 @@ impl LivingLocation {
         format!("{}{}", &self.parsed.url[..url::Position::BeforePath], self.parsed.path)
     }
 
+    /// Returns the location as a URL, which means the same in every folder.
+    pub(crate) fn url(&self) -> String {
+        let parsed = &self.parsed;
+        format!("{}/{}", &parsed.url[..url::Position::BeforePath], parsed.path)
+    }
+
     /// Opens the corpus at this location; `None` if there is none.
     ///
     /// # Errors

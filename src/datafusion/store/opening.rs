@@ -45,8 +45,9 @@ pub(crate) async fn open_view(
         corpora.evict_but(&[]);
         reservation.try_grow(held)?;
     }
+    let url = found.location.url();
     let view =
-        LivingView { key, location, version, edits, dropped, files, fresh_bytes, reservation };
+        LivingView { key, location, url, version, edits, dropped, files, fresh_bytes, reservation };
     let view = Arc::new(view);
     corpora.living.keep(Arc::clone(&view), options.max_memory_bytes);
     Ok(view)

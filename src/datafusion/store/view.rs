@@ -27,6 +27,9 @@ pub(crate) struct LivingView {
     pub(crate) key: String,
     /// Name of the corpus in messages.
     pub(crate) location: String,
+    /// Location as a URL.
+    #[cfg_attr(not(feature = "distributed"), expect(dead_code, reason = "it travels to workers"))]
+    pub(crate) url: String,
     pub(crate) version: Version,
     /// Edits that apply to the parts, in order.
     pub(crate) edits: Vec<Arc<VersionEdits>>,

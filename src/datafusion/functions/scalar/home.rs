@@ -12,6 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use datafusion::catalog::CatalogProviderList;
 use datafusion::common::config::ConfigOptions;
+use datafusion::common::exec_err;
 use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -23,14 +24,21 @@ use crate::errors::datafusion_error;
 use crate::functions::Documents;
 use crate::scan::table::{LoadedTable, TadocTable};
 use crate::source::CorpusCache;
+use crate::source::location::CORPUS_EXTENSION;
 use crate::store::Reading;
 use tadoc::Error;
+
+/// The session is that of a worker. Its configuration holds it as an extension.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct AtWorker;
 
 /// Parts of a session that scalar functions keep.
 pub(crate) struct Home {
     pub(crate) runtime: Arc<RuntimeEnv>,
     pub(crate) catalogs: Arc<dyn CatalogProviderList>,
     pub(crate) cache: Arc<CorpusCache>,
+    /// True if statements come from another machine, with other folders and tables.
+    pub(crate) is_worker: bool,
 }
 
 impl fmt::Debug for Home {
@@ -75,6 +83,9 @@ impl BoundCorpus {
         if let Some(loaded) = self.loaded.get() {
             return Ok(loaded);
         }
+        if self.home.is_worker {
+            check_is_whole(&self.location)?;
+        }
         let function = Arc::new(Documents::new(Vec::new()));
         let cache = Arc::clone(&self.home.cache);
         let table = TadocTable::new(function, self.location.clone(), cache);
@@ -82,6 +93,18 @@ impl BoundCorpus {
         let session = self.home.session(settings);
         let loaded = wait_for(table.load(&session))??;
         Ok(self.loaded.get_or_init(|| loaded))
+    }
+}
+
+/// Checks that `location` means the same on all machines.
+fn check_is_whole(location: &str) -> Result<()> {
+    let is_file = location.ends_with(CORPUS_EXTENSION);
+    let is_whole = location.contains("://") || location.starts_with('/');
+    match is_file && is_whole {
+        true => Ok(()),
+        false => exec_err!(
+            "corpus: got '{location}' on a worker, expected a .tadoc file with its whole path, or its URL"
+        ),
     }
 }
 

@@ -45,7 +45,7 @@ use crate::scan::signature::ColumnKind;
 use crate::store::Reading;
 
 use home::BoundCorpus;
-pub(crate) use home::Home;
+pub(crate) use home::{AtWorker, Home};
 use text::TextFunction;
 use tokenize::Tokenize;
 

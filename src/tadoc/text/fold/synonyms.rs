@@ -65,6 +65,12 @@ impl Synonyms {
         &self.name
     }
 
+    /// Returns the words that have a meaning, and their meanings, both folded. [`new`](Self::new) makes
+    /// the same synonyms of them again.
+    pub fn rows(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.meanings.iter().map(|(word, meaning)| (&**word, &**meaning))
+    }
+
     /// Returns the text that a folded word counts as, if it has a meaning.
     pub(super) fn meaning(&self, folded: &str) -> Option<&str> {
         self.meanings.get(folded).map(|meaning| &**meaning)

@@ -118,6 +118,14 @@ mod tests {
         assert_eq!(one.install(|| encode(&grammar, 2_990)), bytes);
     }
 
+    #[test]
+    fn a_grammar_has_a_root() {
+        let grammar = grammar_of(&[], 2);
+        let bytes = encode(&grammar, 40);
+        let meta = SegmentMeta { num_rules: 0, ..meta_of(&grammar, 40) };
+        assert!(decode(PLACE, &bytes, &meta).is_err());
+    }
+
     proptest! {
         #[test]
         fn grammars_come_back(

@@ -224,13 +224,17 @@ fn number_model(symbol: u8) -> usize {
     NUM_KINDS * 16 + usize::from(symbol) % NUM_SYMBOLS
 }
 
-/// Refuses more elements or documents than `bytes` can stand for, at most `max_per_byte` each.
+/// Refuses a grammar without a root, and more elements or documents than `bytes` can stand for, at most
+/// `max_per_byte` each.
 fn check_counts(
     place: Origin<'_>,
     bytes: &[u8],
     meta: &SegmentMeta,
     max_per_byte: u64,
 ) -> Result<()> {
+    if meta.num_rules == 0 {
+        return Err(place.fault(0, "expected at least one rule, got none"));
+    }
     let max_elements = (bytes.len() as u64).saturating_mul(max_per_byte);
     if meta.num_elements > max_elements || meta.num_docs > max_elements {
         let (num_elements, num_bytes) = (meta.num_elements.max(meta.num_docs), bytes.len());

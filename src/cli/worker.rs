@@ -1,0 +1,145 @@
+//! `tadoc worker`: a machine that answers parts of statements of `tadoc sql --workers`.
+//!
+//! ```text
+//! tadoc sql --workers ══ parts of plans ══▶ access ─▶ worker ─▶ files, other workers
+//!                     ◀═════ rows ════════
+//! ```
+//!
+//! It shares the connections, the token, TLS and the stop of `tadoc serve`, and the limit of memory and
+//! the allowed places of `tadoc sql`.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::Response;
+use axum::routing::get;
+use clap::Args;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion_tadoc::distributed::{WORKER_VERSION, worker_of};
+use http_body_util::BodyExt;
+use tokio::net::TcpListener;
+use tonic::service::Routes;
+
+use crate::failure::{Failure, Outcome};
+use crate::output::note;
+use crate::runtime::runtime_of;
+use crate::serve::{Access, Connections, InUse, Metrics, check, token, usual_memory};
+use crate::sql::{limited, sandbox_over};
+use crate::{display, interrupt};
+
+/// Threads of connections and of tasks. Many, so that the system shares the cores among tasks that
+/// compute for long without a pause.
+const TASK_THREADS: usize = 64;
+/// Maximum number of threads that load corpora and compute for table functions.
+const MAX_BLOCKING: usize = 2048;
+/// Requests at a time on one connection: each task of a statement has one from its begin to its end.
+const MAX_REQUESTS: u32 = 1 << 16;
+
+/// Answer parts of statements of other machines
+///
+/// `tadoc sql --workers` divides the segments of corpora between workers. Each worker reads its
+/// segments itself, so it needs the same files: in an object store, behind HTTP, or in a folder that
+/// all machines share at the same path. Workers send rows to each other, so each must reach all
+/// others by the URLs that --workers names. A worker only reads.
+#[derive(Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct Arguments {
+    /// Address and port to listen at; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:8816", value_name = "ADDRESS:PORT")]
+    listen: SocketAddr,
+
+    /// Read only this file or folder, or what is below this URL (may be given several times)
+    /// [default: what the user of the process may read]
+    #[arg(long, value_name = "LOCATION")]
+    allow: Vec<String>,
+
+    /// Allow URLs whose hosts are not public: loopback, link-local and private addresses
+    #[arg(long, requires = "allow")]
+    allow_private: bool,
+
+    /// File with the token that coordinators and workers have to send, and that this worker sends to
+    /// others [default: the variable TADOC_TOKEN, if it is set]
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+
+    /// Maximum memory of the process, such as 4GiB [default: three quarters of the machine's]
+    #[arg(long, value_name = "SIZE", value_parser = display::parse_size)]
+    memory_limit: Option<u64>,
+
+    /// Maximum number of connections; idle ones are closed for new ones
+    #[arg(long, default_value = "512", value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..))]
+    max_connections: u16,
+
+    /// Time that running tasks have to end after Ctrl-C or SIGTERM
+    #[arg(long, default_value = "30s", value_name = "TIME", value_parser = display::parse_age)]
+    grace: Duration,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tadoc worker                                for this machine, at http://127.0.0.1:8816
+  TADOC_TOKEN=… tadoc worker --listen 10.0.0.7:8816 --allow s3://bucket/corpora/
+  tadoc sql --workers http://10.0.0.7:8816,http://10.0.0.8:8816 -c \"SELECT …\"
+
+Keep workers in a network of your own: the token and the rows are not encrypted.
+/healthz says ok while the worker takes tasks.
+
+Exit status: 0 stopped by Ctrl-C or SIGTERM, 1 failed, 2 usage, 130 stopped by a second Ctrl-C.";
+
+/// Runs the command.
+pub fn run(arguments: &Arguments) -> Outcome {
+    let secret = token(arguments.token_file.as_deref())?;
+    let access = Access::new(secret.clone(), arguments.listen)?;
+    let sandbox = match arguments.allow.as_slice() {
+        [] => None,
+        places => Some(sandbox_over(places, arguments.allow_private)?),
+    };
+    let memory_limit = arguments.memory_limit.or_else(usual_memory);
+    let (environment, _pool) = limited(RuntimeEnvBuilder::new(), memory_limit, sandbox.as_ref());
+    let worker = worker_of(environment.build_arc()?, secret.as_deref().map(str::trim))?;
+    let routes = Routes::new(worker.into_worker_server()).into_axum_router();
+    let router = router(routes, access);
+    let max_connections = arguments.max_connections.into();
+    let connections = Connections::new(max_connections, MAX_REQUESTS, Arc::new(Metrics::default()));
+    let stop = interrupt::ask_twice();
+    let num_cores = available_parallelism().map_or(1, usize::from);
+    let threads = runtime_of(TASK_THREADS.max(num_cores), MAX_BLOCKING)?;
+    let served = threads.block_on(async {
+        let listener = TcpListener::bind(arguments.listen).await;
+        let what = format!("listening at {}", arguments.listen);
+        let listener = listener.map_err(|error| Failure::with_cause(&what, &error))?;
+        let address = listener.local_addr()?;
+        note(format_args!("{WORKER_VERSION}: working at http://{address}"));
+        connections.serve(listener, None, router, stop, arguments.grace).await;
+        Ok(())
+    });
+    // Dropping the runtime would wait for tasks that never end.
+    threads.shutdown_timeout(interrupt::GRACE);
+    served
+}
+
+fn router(routes: Router, access: Access) -> Router {
+    routes
+        .route("/healthz", get(|| async { "ok\n" }))
+        .layer(from_fn(hold_connection))
+        .layer(from_fn_with_state(access, check))
+}
+
+/// Keeps the connection in use until the last row of an answer was sent.
+async fn hold_connection(request: Request, next: Next) -> Response {
+    let in_use = request.extensions().get::<InUse>().cloned();
+    let (head, body) = next.run(request).await.into_parts();
+    let held = body.map_frame(move |frame| {
+        let _ = &in_use;
+        frame
+    });
+    Response::from_parts(head, Body::new(held))
+}

@@ -1,0 +1,74 @@
+//! The planner of a session with workers, so that `EXPLAIN` shows stages.
+//!
+//! DataFusion plans the statement behind `EXPLAIN` by itself, without the planner that cuts plans into
+//! stages. So this planner plans it again. `EXPLAIN ANALYZE` shows stages without it.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::error::Result;
+use datafusion::execution::context::QueryPlanner;
+use datafusion::logical_expr::{LogicalPlan, PlanType, StringifiedPlan};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::explain::ExplainExec;
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+use datafusion_distributed::{DistributedExec, display_plan_ascii};
+
+/// Line above a plan that is not divided.
+const ONE_MACHINE: &str = "one task on this machine:\n";
+
+/// Planner that shows stages. It leaves all planning to the planner that makes them.
+#[derive(Debug)]
+pub(super) struct StagesPlanner {
+    planner: Option<Arc<dyn QueryPlanner + Send + Sync>>,
+}
+
+impl StagesPlanner {
+    pub(super) fn new(planner: Option<Arc<dyn QueryPlanner + Send + Sync>>) -> Self {
+        Self { planner }
+    }
+
+    async fn plan(
+        &self,
+        plan: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match &self.planner {
+            Some(planner) => planner.create_physical_plan(plan, session).await,
+            None => DefaultPhysicalPlanner::default().create_physical_plan(plan, session).await,
+        }
+    }
+}
+
+#[async_trait]
+impl QueryPlanner for StagesPlanner {
+    async fn create_physical_plan(
+        &self,
+        logical_plan: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = self.plan(logical_plan, session).await?;
+        let (LogicalPlan::Explain(explain), Some(explained)) =
+            (logical_plan, plan.downcast_ref::<ExplainExec>())
+        else {
+            return Ok(plan);
+        };
+        // What is wrong with the statement is in the plan already.
+        let Ok(staged) = self.plan(&explain.plan, session).await else { return Ok(plan) };
+        let is_divided = staged.is::<DistributedExec>();
+        let shown = |plan: &StringifiedPlan| match plan.plan_type {
+            PlanType::FinalPhysicalPlan if is_divided => StringifiedPlan::new(
+                PlanType::FinalPhysicalPlan,
+                display_plan_ascii(staged.as_ref(), false),
+            ),
+            PlanType::FinalPhysicalPlan => {
+                let text = format!("{ONE_MACHINE}{}", plan.plan);
+                StringifiedPlan::new(PlanType::FinalPhysicalPlan, text)
+            }
+            _ => plan.clone(),
+        };
+        let plans = explained.stringified_plans().iter().map(shown).collect();
+        Ok(Arc::new(ExplainExec::new(explained.schema(), plans, explained.verbose())))
+    }
+}

@@ -1,0 +1,111 @@
+//! Plans that travel to other machines, with `datafusion-distributed`.
+//!
+//! ```text
+//! coordinator   SQL ─▶ plan: runs of segments ─▶ stages ─▶ codec ══ messages ══▶ workers
+//! worker        message ─▶ scan without footers ─ opens the files, refuses others ─▶ rows ══▶
+//! ```
+//!
+//! A scan travels as names and numbers: the function and its arguments, files with their lengths and
+//! versions, filters, columns, limit and settings. The worker opens the files itself. It refuses a file
+//! that is not the one that was planned, because a new file has other rows. Credentials do not travel:
+//! each machine takes its own from its environment. Statements that write do not travel either.
+//!
+//! A session with workers cuts scans into runs of segments, which each worker reads and answers in
+//! place. DataFusion's own operators add up, join and sort the rows. Functions that need all segments at
+//! once run as one task.
+//!
+//! ```
+//! use datafusion::execution::SessionStateBuilder;
+//! use datafusion::prelude::SessionContext;
+//! use datafusion_tadoc::TadocSessionStateBuilderExt;
+//! use datafusion_tadoc::distributed::{WorkerUrls, with_workers};
+//!
+//! # fn main() -> datafusion::error::Result<()> {
+//! let workers: WorkerUrls = "http://one:8815,http://two:8815".parse()?;
+//! let builder = SessionStateBuilder::new().with_default_features().with_tadoc();
+//! let ctx = SessionContext::new_with_state(with_workers(builder, workers).build());
+//! # drop(ctx);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Reading order: `message` (bytes), `scans` (a scan and its message), `travelled` (a scan that arrived),
+//! `columns` (GSST columns), `codec` (all nodes), `tasks` (which worker gets which runs), `explain`
+//! (stages in plans), `session`.
+
+mod codec;
+mod columns;
+mod explain;
+mod files;
+mod message;
+mod scans;
+mod session;
+mod tasks;
+mod travelled;
+
+pub use codec::TadocCodec;
+pub use datafusion_distributed as engine;
+pub(crate) use files::PlannedFiles;
+pub use session::{
+    WORKER_VERSION, WorkerUrls, as_worker, register_workers, serve_worker, with_workers, worker_of,
+};
+
+use std::fmt;
+
+use datafusion::error::{DataFusionError, Result};
+
+/// Error of a plan that cannot travel, or of one that arrived.
+///
+/// ```
+/// use datafusion::execution::TaskContext;
+/// use datafusion_proto::physical_plan::{DefaultPhysicalProtoConverter, PhysicalExtensionCodec};
+/// use datafusion_tadoc::distributed::{TadocCodec, TravelError};
+///
+/// let converter = DefaultPhysicalProtoConverter {};
+/// let context = TaskContext::default();
+/// let error = TadocCodec.try_decode(b"other bytes", &[], &context, &converter).unwrap_err();
+/// assert!(matches!(TravelError::of(&error), Some(TravelError::Message(_))));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TravelError {
+    /// Bytes that are no message of this version.
+    Message(String),
+    /// A part of a plan that stays where it was made.
+    Stays(String),
+    /// A file, or a living corpus, that is not the one that was planned.
+    Changed(String),
+}
+
+impl fmt::Display for TravelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Message(fault) => write!(f, "message of a plan: {fault}"),
+            Self::Stays(what) => write!(f, "{what}; it cannot run on another machine"),
+            Self::Changed(what) => write!(f, "{what}; run the statement again"),
+        }
+    }
+}
+
+impl std::error::Error for TravelError {}
+
+impl TravelError {
+    /// Returns the error in the chain of causes of `error`, if there is one.
+    pub fn of(error: &DataFusionError) -> Option<&Self> {
+        match error.find_root() {
+            DataFusionError::External(cause) => cause.downcast_ref(),
+            _ => None,
+        }
+    }
+}
+
+impl From<TravelError> for DataFusionError {
+    fn from(error: TravelError) -> Self {
+        Self::External(Box::new(error))
+    }
+}
+
+/// Returns the error of a message with this fault.
+fn refused<T>(fault: impl Into<String>) -> Result<T> {
+    Err(TravelError::Message(fault.into()).into())
+}

@@ -1,0 +1,508 @@
+//! Sessions with workers, and the sessions of workers.
+//!
+//! ```text
+//! with_workers   planner, codec, tasks, connections ── one session for a coordinator
+//! worker_of      one cache and one set of devices ──── one session for each task
+//! ```
+//!
+//! Every request names the version of its sender, and a worker of another version refuses it. A
+//! connection that cannot be made, or whose other end is silent, ends in an error after
+//! [`SILENT_FOR`]: the machine may be gone, or stopped.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use datafusion::arrow::array::RecordBatch;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{config_err, exec_datafusion_err, exec_err};
+use datafusion::config::ConfigOptions;
+use datafusion::datasource::physical_plan::FileScanConfig;
+use datafusion::datasource::sink::DataSinkExec;
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::TaskContext;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion_distributed::grpc::{BoxCloneSyncChannel, create_worker_client};
+use datafusion_distributed::{
+    ChannelResolver, CoordinatorToWorkerMsg, DistributedExt, ExecuteTaskRequest,
+    GetWorkerInfoRequest, GetWorkerInfoResponse, SessionStateBuilderExt, SetPlanRequest, Worker,
+    WorkerChannel, WorkerPlanRewriteEvent, WorkerPlanRewriteEventResponse, WorkerQueryContext,
+    WorkerResolver, WorkerToCoordinatorMsg,
+};
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
+use tokio::net::TcpListener;
+use tonic::codegen::http::{HeaderMap, HeaderValue, Request};
+use tonic::transport::server::TcpIncoming;
+use tonic::transport::{Endpoint, Server};
+use tower::ServiceExt;
+use url::Url;
+
+use super::explain::StagesPlanner;
+use super::tasks::{desired_tasks, divide, route};
+use super::{TadocCodec, TravelError};
+use crate::TadocSessionStateBuilderExt;
+use crate::errors::mask_secrets;
+use crate::functions::AtWorker;
+use crate::parquet_files::NameParquetFiles;
+use crate::placement::DeviceSession;
+use crate::portions::Spreading;
+use crate::scan::BatchRows;
+use crate::source::CorpusCache;
+use crate::source::location::object_store;
+
+/// Version that the machines of a statement must share.
+pub const WORKER_VERSION: &str = concat!("tadoc ", env!("CARGO_PKG_VERSION"), ", messages 1");
+
+/// Header with the version of the sender.
+const VERSION_HEADER: &str = "x-tadoc-version";
+/// Time after which a machine that does not answer counts as gone.
+const SILENT_FOR: Duration = Duration::from_secs(10);
+/// Time between two questions for a sign of life on a quiet connection.
+const ASK_EVERY: Duration = Duration::from_secs(5);
+/// Most workers of a session.
+const MAX_WORKERS: usize = 1024;
+
+/// The workers of a session: URLs like `http://host:8815`, and the token that they ask for.
+///
+/// ```
+/// use datafusion_tadoc::distributed::WorkerUrls;
+///
+/// let workers: WorkerUrls = "http://one:8815, http://two:8815".parse()?;
+/// assert_eq!(workers.len(), 2);
+/// assert!("ftp://one".parse::<WorkerUrls>().is_err());
+/// # Ok::<(), datafusion::error::DataFusionError>(())
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct WorkerUrls {
+    urls: Vec<Url>,
+    token: Option<HeaderValue>,
+}
+
+impl std::fmt::Debug for WorkerUrls {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let urls: Vec<&str> = self.urls.iter().map(Url::as_str).collect();
+        f.debug_struct("WorkerUrls").field("urls", &urls).finish_non_exhaustive()
+    }
+}
+
+impl WorkerUrls {
+    /// Returns the number of workers.
+    pub fn len(&self) -> usize {
+        self.urls.len()
+    }
+
+    /// Returns true if there is no worker.
+    pub fn is_empty(&self) -> bool {
+        self.urls.is_empty()
+    }
+
+    /// Sends `token` to the workers, which ask for it.
+    ///
+    /// # Errors
+    /// An error if it has other characters than a header may have.
+    pub fn with_token(self, token: &str) -> Result<Self> {
+        let Ok(mut token) = HeaderValue::try_from(format!("Bearer {token}")) else {
+            return config_err!("the token of the workers: expected visible characters");
+        };
+        token.set_sensitive(true);
+        Ok(Self { token: Some(token), ..self })
+    }
+}
+
+impl FromStr for WorkerUrls {
+    type Err = DataFusionError;
+
+    /// Parses URLs with commas, blanks or line ends between them. A line that begins with `#` is a
+    /// comment.
+    fn from_str(text: &str) -> Result<Self> {
+        let mut urls = Vec::new();
+        let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
+        let parts = lines.flat_map(|line| line.split([',', ' ', '\t', '\r']));
+        for part in parts.filter(|part| !part.is_empty()) {
+            let url = worker_url(part)?;
+            if urls.contains(&url) {
+                return config_err!("workers: {url} is named twice");
+            }
+            urls.push(url);
+        }
+        match urls.len() {
+            0 => config_err!("workers: expected URLs like http://host:8815, got none"),
+            1..=MAX_WORKERS => Ok(Self { urls, token: None }),
+            more => config_err!("workers: expected at most {MAX_WORKERS}, got {more}"),
+        }
+    }
+}
+
+fn worker_url(text: &str) -> Result<Url> {
+    let shown = mask_secrets(text);
+    let Ok(url) = Url::parse(text) else {
+        return config_err!("workers: expected a URL like http://host:8815, got {shown}");
+    };
+    if url.scheme() != "http" || url.host().is_none() {
+        return config_err!("workers: expected a URL like http://host:8815, got {shown}");
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return config_err!("workers: {shown} has a user; give a token instead");
+    }
+    if !matches!(url.path(), "" | "/") || url.query().is_some() {
+        return config_err!("workers: expected a URL without a path, got {shown}");
+    }
+    Ok(url)
+}
+
+impl WorkerResolver for WorkerUrls {
+    fn get_urls(&self) -> Result<Vec<Url>> {
+        Ok(self.urls.clone())
+    }
+}
+
+/// Makes statements of the session run on `workers`. Call it after
+/// [`with_tadoc`](TadocSessionStateBuilderExt::with_tadoc).
+#[must_use]
+pub fn with_workers(builder: SessionStateBuilder, workers: WorkerUrls) -> SessionStateBuilder {
+    let mut builder = builder;
+    let config = builder.config().get_or_insert_with(SessionConfig::new);
+    config.set_extension(Arc::new(Spreading { num_workers: workers.len() }));
+    let mut rules = builder.physical_optimizers().take().unwrap_or_default().rules;
+    rules.extend(builder.physical_optimizer_rules().take().into_iter().flatten());
+    // Workers put the names there: the source of a scan without them can travel.
+    rules.retain(|rule| rule.name() != NameParquetFiles.name());
+    let before = rules.iter().position(|rule| rule.name() == BatchRows.name());
+    rules.insert(before.unwrap_or(rules.len()), Arc::new(KeepOrder));
+    let mut builder = builder
+        .with_physical_optimizer_rules(rules)
+        .with_distributed_channel_resolver(Connections::new(workers.token.clone()))
+        .with_distributed_worker_resolver(workers)
+        .with_distributed_user_codec(TadocCodec)
+        .with_distributed_desired_task_count_handler(desired_tasks)
+        .with_distributed_scale_up_leaf_node_handler(divide)
+        .with_distributed_route_tasks_handler(route)
+        .with_distributed_planner();
+    let planner = builder.query_planner().take();
+    builder.with_query_planner(Arc::new(StagesPlanner::new(planner)))
+}
+
+/// Variant of [`with_workers`] for a session that exists, after [`register_all`](crate::register_all).
+///
+/// # Errors
+/// Never fails today. The result matches [`register_all`](crate::register_all).
+pub fn register_workers(ctx: &SessionContext, workers: WorkerUrls) -> Result<()> {
+    let state = ctx.state_ref();
+    let mut state = state.write();
+    let session_id = state.session_id().to_owned();
+    let builder = SessionStateBuilder::new_from_existing(state.clone());
+    *state = with_workers(builder, workers).with_session_id(session_id).build();
+    Ok(())
+}
+
+/// Makes a session one in which plans of other machines run: it has the functions, the codec, and scalar
+/// functions that ask for whole paths. It stands in place of
+/// [`with_tadoc`](TadocSessionStateBuilderExt::with_tadoc).
+#[must_use]
+pub fn as_worker(mut builder: SessionStateBuilder) -> SessionStateBuilder {
+    let config = builder.config().get_or_insert_with(SessionConfig::new);
+    config.set_extension(Arc::new(AtWorker));
+    builder.with_tadoc().with_distributed_user_codec(TadocCodec)
+}
+
+/// Returns a worker whose tasks run in `runtime`. They share its memory and the corpora that they open.
+/// The worker sends `token` to other workers, of which it reads.
+///
+/// # Errors
+/// An error if the token has other characters than a header may have.
+pub fn worker_of(runtime: Arc<RuntimeEnv>, token: Option<&str>) -> Result<Worker> {
+    let header = |token: &str| {
+        let mut token = HeaderValue::try_from(format!("Bearer {token}")).ok()?;
+        token.set_sensitive(true);
+        Some(token)
+    };
+    let token = match token.map(header) {
+        None => None,
+        Some(Some(token)) => Some(token),
+        Some(None) => return config_err!("the token of the worker: expected visible characters"),
+    };
+    let home = WorkerHome {
+        runtime: Arc::clone(&runtime),
+        cache: Arc::default(),
+        devices: Arc::new(DeviceSession::new()),
+        connections: Connections::new(token),
+    };
+    let home = Arc::new(home);
+    let session = move |context: WorkerQueryContext| {
+        let home = Arc::clone(&home);
+        async move { home.session(context) }
+    };
+    Ok(Worker::from_session_builder(session).with_runtime_env(runtime).with_version(WORKER_VERSION))
+}
+
+/// Answers the requests of coordinators and other workers at `listener`, until `stop` ends. Then it
+/// accepts no more connections, and returns when the open ones have ended. It asks nobody for a token:
+/// keep it behind a firewall, or put the service of [`worker_of`] behind a check.
+///
+/// # Errors
+/// The errors of the listener.
+pub async fn serve_worker(
+    worker: Worker,
+    listener: TcpListener,
+    stop: impl Future<Output = ()>,
+) -> Result<()> {
+    let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+    let served = Server::builder()
+        .http2_keepalive_interval(Some(ASK_EVERY))
+        .http2_keepalive_timeout(Some(SILENT_FOR))
+        .add_service(worker.into_worker_server())
+        .serve_with_incoming_shutdown(incoming, stop);
+    served.await.map_err(|error| exec_datafusion_err!("the worker's listener: {error}"))
+}
+
+/// State that the tasks of a worker share.
+struct WorkerHome {
+    runtime: Arc<RuntimeEnv>,
+    cache: Arc<CorpusCache>,
+    devices: Arc<DeviceSession>,
+    connections: Connections,
+}
+
+impl WorkerHome {
+    fn session(&self, context: WorkerQueryContext) -> Result<SessionState> {
+        check_version(&context.headers)?;
+        let mut builder = context.builder;
+        let config = builder.config().get_or_insert_with(SessionConfig::new);
+        config.set_extension(Arc::clone(&self.cache));
+        config.set_extension(Arc::clone(&self.devices));
+        let runtime = Arc::clone(&self.runtime);
+        let builder = as_worker(builder)
+            .with_distributed_channel_resolver(self.connections.clone())
+            .with_distributed_worker_plan_rewrite_handler(
+                move |event: WorkerPlanRewriteEvent<'_>| prepare(event, &runtime),
+            );
+        Ok(builder.build())
+    }
+}
+
+/// Refuses plans that write, and prepares scans of files: their stores are known, and errors of Parquet
+/// files name the file.
+fn prepare(
+    event: WorkerPlanRewriteEvent<'_>,
+    runtime: &RuntimeEnv,
+) -> Result<WorkerPlanRewriteEventResponse> {
+    event.plan.apply(|node| {
+        if node.is::<DataSinkExec>() {
+            return Err(TravelError::Stays("a plan that writes".to_owned()).into());
+        }
+        let source = node.downcast_ref::<DataSourceExec>().map(|exec| exec.data_source());
+        if let Some(files) = source.and_then(|source| source.downcast_ref::<FileScanConfig>()) {
+            object_store(runtime, files.object_store_url.as_ref())?;
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    let plan = NameParquetFiles.optimize(event.plan, event.session_config.options())?;
+    Ok(WorkerPlanRewriteEventResponse::new(plan))
+}
+
+fn check_version(headers: &HeaderMap) -> Result<()> {
+    let version = headers.get(VERSION_HEADER).and_then(|version| version.to_str().ok());
+    match version {
+        Some(WORKER_VERSION) => Ok(()),
+        other => exec_err!(
+            "the worker is {WORKER_VERSION}, the sender {}; run the same version on all machines",
+            other.unwrap_or("of another program")
+        ),
+    }
+}
+
+/// Optimizer rule that keeps the order of the rows of a statement, where it is known: partitions of
+/// several machines are merged by it, not as they come.
+#[derive(Debug)]
+struct KeepOrder;
+
+impl PhysicalOptimizerRule for KeepOrder {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        _config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let is_one = plan.output_partitioning().partition_count() == 1;
+        match plan.output_ordering().cloned().filter(|_| !is_one) {
+            Some(order) => Ok(Arc::new(SortPreservingMergeExec::new(order, plan))),
+            None => Ok(plan),
+        }
+    }
+
+    fn name(&self) -> &str {
+        "tadoc_keep_order"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Connections to workers, one for each. A clone shares them.
+#[derive(Clone)]
+struct Connections {
+    token: Option<HeaderValue>,
+    open: Arc<Mutex<HashMap<Url, BoxCloneSyncChannel>>>,
+}
+
+impl Connections {
+    fn new(token: Option<HeaderValue>) -> Self {
+        Self { token, open: Arc::default() }
+    }
+
+    fn known(&self, url: &Url) -> Option<BoxCloneSyncChannel> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner).get(url).cloned()
+    }
+
+    async fn connect(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
+        let failed = |error: &dyn std::error::Error| {
+            let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
+            exec_datafusion_err!("worker {url}: {error}{cause}; is `tadoc worker` running there?")
+        };
+        let endpoint = Endpoint::from_shared(url.to_string()).map_err(|error| failed(&error))?;
+        let endpoint = endpoint
+            .connect_timeout(SILENT_FOR)
+            .tcp_nodelay(true)
+            .keep_alive_while_idle(true)
+            .http2_keep_alive_interval(ASK_EVERY)
+            .keep_alive_timeout(SILENT_FOR);
+        let channel = endpoint.connect().await.map_err(|error| failed(&error))?;
+        let token = self.token.clone();
+        let named = channel.map_request(move |mut request: Request<tonic::body::Body>| {
+            let headers = request.headers_mut();
+            headers.insert(VERSION_HEADER, HeaderValue::from_static(WORKER_VERSION));
+            if let Some(token) = &token {
+                headers.insert("authorization", token.clone());
+            }
+            request
+        });
+        Ok(BoxCloneSyncChannel::new(named))
+    }
+}
+
+#[async_trait]
+impl ChannelResolver for Connections {
+    async fn get_worker_client_for_url(&self, url: &Url) -> Result<Box<dyn WorkerChannel>> {
+        let channel = match self.known(url) {
+            Some(channel) => channel,
+            None => {
+                let channel = self.connect(url).await?;
+                let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+                open.entry(url.clone()).or_insert(channel).clone()
+            }
+        };
+        Ok(Box::new(NamedWorker { url: url.clone(), worker: create_worker_client(channel) }))
+    }
+}
+
+/// A worker whose errors name it.
+struct NamedWorker {
+    url: Url,
+    worker: Box<dyn WorkerChannel>,
+}
+
+/// Returns `error` with the URL of the worker that it comes from. Errors of a connection become text:
+/// a pipe that breaks there is none of this process.
+fn named(url: &Url, error: DataFusionError) -> DataFusionError {
+    let is_typed = !matches!(
+        error.find_root(),
+        DataFusionError::External(_)
+            | DataFusionError::IoError(_)
+            | DataFusionError::ArrowError(..)
+            | DataFusionError::ObjectStore(_)
+    );
+    match is_typed {
+        true => error.context(format!("worker {url}")),
+        false => exec_datafusion_err!("worker {url}: {}", error.strip_backtrace()),
+    }
+}
+
+#[async_trait]
+impl WorkerChannel for NamedWorker {
+    async fn coordinator_channel(
+        &mut self,
+        headers: HeaderMap,
+        plan: SetPlanRequest,
+        messages: BoxStream<'static, CoordinatorToWorkerMsg>,
+        metrics: ExecutionPlanMetricsSet,
+        context: &Arc<TaskContext>,
+    ) -> Result<BoxStream<'static, Result<WorkerToCoordinatorMsg>>> {
+        let url = self.url.clone();
+        let answers = self.worker.coordinator_channel(headers, plan, messages, metrics, context);
+        let answers = answers.await.map_err(|error| named(&url, error))?;
+        Ok(answers.map_err(move |error| named(&url, error)).boxed())
+    }
+
+    async fn execute_task(
+        &mut self,
+        headers: HeaderMap,
+        request: ExecuteTaskRequest,
+        metrics: ExecutionPlanMetricsSet,
+        context: &Arc<TaskContext>,
+    ) -> Result<Vec<BoxStream<'static, Result<RecordBatch>>>> {
+        let partitions = self.worker.execute_task(headers, request, metrics, context).await;
+        let partitions = partitions.map_err(|error| named(&self.url, error))?.into_iter();
+        let of_worker = |rows: BoxStream<'static, Result<RecordBatch>>| {
+            let url = self.url.clone();
+            rows.map_err(move |error| named(&url, error)).boxed()
+        };
+        Ok(partitions.map(of_worker).collect())
+    }
+
+    async fn get_worker_info(
+        &mut self,
+        request: GetWorkerInfoRequest,
+    ) -> Result<GetWorkerInfoResponse> {
+        let info = self.worker.get_worker_info(request).await;
+        info.map_err(|error| named(&self.url, error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str) -> String {
+        text.parse::<WorkerUrls>().unwrap_err().to_string()
+    }
+
+    #[test]
+    fn lists_of_workers_are_checked() {
+        let workers: WorkerUrls = "# ours\nhttp://a:1\nhttp://b:2, http://c:3\n".parse().unwrap();
+        assert_eq!(workers.len(), 3);
+        assert!(refusal("").contains("got none"));
+        assert!(refusal("http://a:1,http://a:1").contains("named twice"));
+        assert!(refusal("a:1").contains("like http://host:8815"));
+        assert!(refusal("http://a:1/x").contains("without a path"));
+        let secret = refusal("http://me:secret@a:1");
+        assert!(secret.contains("has a user") && !secret.contains("secret"), "{secret}");
+    }
+
+    #[test]
+    fn tokens_are_not_shown() {
+        let workers: WorkerUrls = "http://a:1".parse().unwrap();
+        let workers = workers.with_token("hush").unwrap();
+        assert!(!format!("{workers:?}").contains("hush"));
+        assert!(workers.with_token("a\nb").is_err());
+    }
+
+    #[test]
+    fn other_versions_are_refused() {
+        let mut headers = HeaderMap::new();
+        assert!(check_version(&headers).unwrap_err().to_string().contains("another program"));
+        headers.insert(VERSION_HEADER, HeaderValue::from_static("tadoc 1"));
+        assert!(check_version(&headers).unwrap_err().to_string().contains("the sender tadoc 1"));
+        headers.insert(VERSION_HEADER, HeaderValue::from_static(WORKER_VERSION));
+        check_version(&headers).unwrap();
+    }
+}

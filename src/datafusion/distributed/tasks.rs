@@ -1,0 +1,211 @@
+//! The division of runs of segments between workers.
+//!
+//! ```text
+//! run ─ hash with each worker ─▶ the best worker that has room ─▶ its task
+//! ```
+//!
+//! A run goes to the worker with the highest hash of both (rendezvous hashing), unless that worker has
+//! its share already. So the same segments meet the same worker again, where they are open, in other
+//! statements and when a worker comes or goes. All runs of a worker are one task. Both sides of a
+//! join divide their runs alone, and share the workers of the first.
+//!
+//! A node that calls a scalar function over a corpus runs as one task, because these look the corpus up
+//! where they run.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::error::Result;
+use datafusion::physical_expr::ScalarFunctionExpr;
+use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
+use datafusion::prelude::SessionConfig;
+use datafusion_distributed::{
+    DesiredTaskCountEvent, DesiredTaskCountEventResponse, DistributedLeafExec, RouteTasksEvent,
+    RouteTasksEventResponse, ScaleUpLeafNodeEvent, ScaleUpLeafNodeEventResponse,
+    get_distributed_worker_resolver,
+};
+use url::Url;
+
+use crate::functions::CorpusFunction;
+use crate::portions::{Run, RunsExec};
+use crate::scan::TadocExec;
+
+/// Part of a worker's equal share that it may have more, so that runs stay where they are.
+const SLACK: u64 = 16;
+
+/// Says how many tasks a node is worth.
+pub(super) fn desired_tasks(
+    event: DesiredTaskCountEvent<'_>,
+) -> Option<Result<DesiredTaskCountEventResponse>> {
+    match event.plan.downcast_ref::<RunsExec>() {
+        Some(runs) => Some(Ok(DesiredTaskCountEventResponse::desired(runs.runs.len().max(1)))),
+        None => match calls_corpus(event.plan) {
+            Ok(true) => Some(Ok(DesiredTaskCountEventResponse::maximum(1))),
+            Ok(false) => None,
+            Err(error) => Some(Err(error)),
+        },
+    }
+}
+
+/// Returns true if `node` itself calls a scalar function over a corpus.
+fn calls_corpus(node: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    let mut is_found = false;
+    node.apply_expressions(&mut |expr: &Arc<dyn PhysicalExpr>| {
+        expr.apply(|part| {
+            let function = part.downcast_ref::<ScalarFunctionExpr>();
+            is_found |= function.is_some_and(|f| f.fun().inner().is::<CorpusFunction>());
+            Ok(if is_found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })
+    })?;
+    Ok(is_found)
+}
+
+/// Divides the runs of a leaf between tasks.
+pub(super) fn divide(
+    event: ScaleUpLeafNodeEvent<'_>,
+) -> Option<Result<ScaleUpLeafNodeEventResponse>> {
+    let runs = event.plan.downcast_ref::<RunsExec>()?;
+    let divided = || {
+        let workers = workers(event.session_config, runs, event.task_count)?;
+        let shares = shares(&runs.runs, &workers, event.task_count);
+        let tasks = shares.iter().map(|places| Arc::new(runs.share(places)) as _);
+        let leaf = DistributedLeafExec::try_new(Arc::clone(event.plan), tasks)?;
+        Ok(ScaleUpLeafNodeEventResponse::new(Arc::new(leaf)))
+    };
+    Some(divided())
+}
+
+/// Sends the tasks of a stage with runs to the workers that [`divide`] chose.
+pub(super) fn route(event: RouteTasksEvent<'_>) -> Option<Result<RouteTasksEventResponse>> {
+    let mut leaf: Option<Arc<dyn ExecutionPlan>> = None;
+    let found = event.plan.apply(|node| {
+        let original = node.downcast_ref::<DistributedLeafExec>().map(|leaf| leaf.original());
+        if let Some(original) = original.filter(|original| original.is::<RunsExec>()) {
+            leaf = Some(Arc::clone(original));
+            return Ok(TreeNodeRecursion::Stop);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    if let Err(error) = found {
+        return Some(Err(error));
+    }
+    let leaf = leaf?;
+    let runs = leaf.downcast_ref::<RunsExec>()?;
+    let workers = workers(event.task_ctx.session_config(), runs, event.task_count);
+    Some(workers.map(RouteTasksEventResponse::new))
+}
+
+/// Returns the workers of the tasks of a stage: those with the highest hashes with its first run, in
+/// the order of the session's list.
+fn workers(config: &SessionConfig, runs: &RunsExec, num_tasks: usize) -> Result<Vec<Url>> {
+    let all = get_distributed_worker_resolver(config)?.get_urls()?;
+    let key = runs.runs.first().map(key_of).unwrap_or_default();
+    Ok(chosen(&all, &key, num_tasks))
+}
+
+fn chosen(all: &[Url], key: &str, num_tasks: usize) -> Vec<Url> {
+    let mut places: Vec<usize> = (0..all.len()).collect();
+    places.sort_by_key(|&place| std::cmp::Reverse(score(key, &all[place])));
+    places.truncate(num_tasks);
+    places.sort_unstable();
+    let chosen = places.into_iter().map(|place| all[place].clone());
+    // More tasks than workers share them.
+    chosen.cycle().take(if all.is_empty() { 0 } else { num_tasks }).collect()
+}
+
+/// Returns the places of the runs of each task, ascending. The task at each place is for that one of
+/// `workers`.
+fn shares(runs: &[Run], workers: &[Url], num_tasks: usize) -> Vec<Vec<usize>> {
+    let sized: Vec<(String, u64)> = runs.iter().map(|run| (key_of(run), bytes_of(run))).collect();
+    shares_of(&sized, workers, num_tasks)
+}
+
+fn shares_of(runs: &[(String, u64)], workers: &[Url], num_tasks: usize) -> Vec<Vec<usize>> {
+    let total: u64 = runs.iter().map(|(_, bytes)| bytes).sum();
+    let equal = total.div_ceil(num_tasks.max(1) as u64);
+    let most = equal + equal / SLACK;
+    let mut shares: Vec<(u64, Vec<usize>)> = vec![(0, Vec::new()); num_tasks];
+    for (place, (key, bytes)) in runs.iter().enumerate() {
+        let score = |task: &usize| workers.get(*task).map(|worker| score(key, worker));
+        let has_room = |task: &usize| shares[*task].0 == 0 || shares[*task].0 + bytes <= most;
+        let best = (0..num_tasks).filter(has_room).max_by_key(score);
+        let least = || (0..num_tasks).min_by_key(|&task| shares[task].0);
+        let Some(task) = best.or_else(least) else { break };
+        shares[task].0 += bytes;
+        shares[task].1.push(place);
+    }
+    shares.into_iter().map(|(_, places)| places).collect()
+}
+
+fn key_of(run: &Run) -> String {
+    run.scan.downcast_ref::<TadocExec>().map(TadocExec::files_key).unwrap_or_default()
+}
+
+fn bytes_of(run: &Run) -> u64 {
+    run.scan.downcast_ref::<TadocExec>().map_or(1, TadocExec::text_bytes)
+}
+
+fn score(key: &str, worker: &Url) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (key, worker.as_str()).hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn urls(count: usize) -> Vec<Url> {
+        (0..count).map(|i| Url::parse(&format!("http://worker{i}:8815")).unwrap()).collect()
+    }
+
+    fn runs(sizes: &[u64]) -> Vec<(String, u64)> {
+        sizes.iter().enumerate().map(|(i, &size)| (format!("run {i}"), size)).collect()
+    }
+
+    #[test]
+    fn most_runs_stay_when_a_worker_leaves() {
+        let runs = runs(&[10; 64]);
+        let (four, three) = (urls(4), urls(3));
+        let (before, after) = (shares_of(&runs, &four, 4), shares_of(&runs, &three, 3));
+        let stayed = (0..3)
+            .map(|task| before[task].iter().filter(|place| after[task].contains(place)).count());
+        let stayed: usize = stayed.sum();
+        let were: usize = before[..3].iter().map(Vec::len).sum();
+        assert!(stayed * 4 >= were * 3, "{stayed} of {were}");
+    }
+
+    #[test]
+    fn fewer_tasks_have_the_same_workers_each_time() {
+        let all = urls(5);
+        let two = chosen(&all, "a corpus", 2);
+        assert_eq!((two.len(), &two), (2, &chosen(&all, "a corpus", 2)));
+        let keys = ["b", "c", "d", "e", "f", "g"];
+        assert!(keys.iter().any(|key| chosen(&all, key, 2) != two));
+        assert_eq!(chosen(&urls(2), "a", 3).len(), 3);
+        assert!(chosen(&[], "a", 3).is_empty());
+    }
+
+    proptest! {
+        #[test]
+        fn each_run_has_one_task_and_tasks_are_alike(
+            sizes in prop::collection::vec(1u64..100, 1..60),
+            num_tasks in 1usize..6,
+        ) {
+            let shares = shares_of(&runs(&sizes), &urls(num_tasks), num_tasks);
+            let mut all: Vec<usize> = shares.iter().flatten().copied().collect();
+            all.sort_unstable();
+            prop_assert_eq!(all, (0..sizes.len()).collect::<Vec<_>>());
+            prop_assert!(shares.iter().all(|places| places.is_sorted()));
+            let (total, largest) = (sizes.iter().sum::<u64>(), *sizes.iter().max().unwrap());
+            let equal = total.div_ceil(num_tasks as u64);
+            for places in shares {
+                let load: u64 = places.iter().map(|&place| sizes[place]).sum();
+                prop_assert!(load <= equal + equal / SLACK + largest);
+            }
+        }
+    }
+}

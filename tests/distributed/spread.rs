@@ -1,0 +1,188 @@
+//! The rows of two and three workers are those of one session.
+
+use datafusion::execution::SessionStateBuilder;
+use datafusion::prelude::SessionContext;
+use datafusion_tadoc::distributed::engine::DistributedExt;
+use datafusion_tadoc::distributed::engine::grpc::DefaultChannelResolver;
+use testkit::calls::CALLS;
+
+use super::fixtures::{Cluster, Scene, rows, rows_of, session, sorted};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn every_function_has_the_rows_of_one_machine() {
+    let scene = Scene::new().await;
+    let alone = session(2);
+    for num_workers in [2, 3] {
+        let cluster = Cluster::start(num_workers).await;
+        let together = cluster.session(2);
+        for call in CALLS {
+            let sql = format!("SELECT * FROM {}", scene.call(call));
+            let expected = rows(&alone, &sql).await.unwrap();
+            let got = rows(&together, &sql).await;
+            let got = got.unwrap_or_else(|error| panic!("{sql}\n{error}"));
+            assert_eq!(sorted(got), sorted(expected), "{num_workers} workers: {sql}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn statements_have_the_rows_of_one_machine() {
+    let scene = Scene::new().await;
+    let (alone, cluster) = (session(2), Cluster::start(3).await);
+    let together = cluster.session(2);
+    for sql in [
+        "SELECT path, words FROM documents(@) WHERE doc_id BETWEEN 3 AND 7 AND bytes > 100",
+        "SELECT path FROM documents(@) WHERE text LIKE '%dynamic%' AND text NOT LIKE '%fold%'",
+        "SELECT word, count FROM word_count(@) WHERE count > 5 AND word LIKE 'co%' ORDER BY word",
+        "SELECT path, count(*) FROM search(@, 'scan') GROUP BY path ORDER BY path",
+        "SELECT w.word, d.path FROM word_count(@) w JOIN inverted_index(@) i ON w.word = i.word \
+         JOIN documents(@) d ON d.doc_id = i.doc_ids[1] WHERE w.count > 40",
+        "SELECT path, count FROM term_count(@, 'scan') ORDER BY count DESC, path LIMIT 3",
+        "SELECT d.path, p.phrase FROM documents(@) d JOIN repeated_phrases(@, min_words => 12) p \
+         ON d.doc_id < p.words AND d.doc_id > 8",
+        "SELECT word, count FROM word_count(@) UNION ALL SELECT word, count FROM word_count(#)",
+        "SELECT word FROM word_count(@) WHERE word IN (SELECT word FROM word_count(#))",
+        "SELECT count(*) FROM tokens(@)",
+        "SELECT count(*) FROM (SELECT * FROM search(@, 'the') LIMIT 5)",
+        "SELECT count(*) FROM (SELECT * FROM word_count(@) LIMIT 7)",
+        "SELECT path, rank() OVER (ORDER BY words DESC) FROM documents(@)",
+        "SELECT doc_id, count_word(@, doc_id, 'the') FROM documents(@) WHERE words > 50",
+    ] {
+        let sql = scene.call(sql);
+        let expected = rows(&alone, &sql).await.unwrap();
+        let got = rows(&together, &sql).await.unwrap_or_else(|error| panic!("{sql}\n{error}"));
+        assert_eq!(sorted(got), sorted(expected), "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn documents_keep_their_order() {
+    let scene = Scene::new().await;
+    let (alone, cluster) = (session(1), Cluster::start(2).await);
+    let together = cluster.session(2);
+    for call in ["search(@, 'scan')", "documents(@)", "grep(@, 'fn ')", "term_vector(@)"] {
+        let sql = format!("SELECT * FROM {}", scene.call(call));
+        let expected = rows(&alone, &sql).await.unwrap();
+        assert_eq!(rows(&together, &sql).await.unwrap(), expected, "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn senders_without_our_version_are_refused() {
+    let scene = Scene::new().await;
+    let cluster = Cluster::start(2).await;
+    // Its requests do not name a version.
+    let other = SessionStateBuilder::new_from_existing(cluster.session(2).state())
+        .with_distributed_channel_resolver(DefaultChannelResolver::default());
+    let other = SessionContext::new_with_state(other.build());
+    let sql = scene.call("SELECT path, count FROM term_count(@, 'scan')");
+    let error = rows(&other, &sql).await.unwrap_err().to_string();
+    assert!(error.contains("run the same version on all machines"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn plans_show_stages_and_no_stage_where_all_segments_are_needed() {
+    let scene = Scene::new().await;
+    let cluster = Cluster::start(3).await;
+    let together = cluster.session(2);
+    let explained = async |call: &str| {
+        let sql = format!("EXPLAIN SELECT * FROM {}", scene.call(call));
+        rows(&together, &sql).await.unwrap().join("\n")
+    };
+    let spread = explained("search(@, 'scan')").await;
+    assert!(spread.contains("TadocRunsExec") && spread.contains("NetworkCoalesceExec"), "{spread}");
+    for call in ["repeated_phrases(@)", "doc_term_matrix(@)"] {
+        let whole = explained(call).await;
+        assert!(
+            whole.contains("one task on this machine") && !whole.contains("Network"),
+            "{whole}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn workers_refuse_a_file_that_was_replaced_after_planning() {
+    let scene = Scene::new().await;
+    let cluster = Cluster::start(2).await;
+    let together = cluster.session(2);
+    let sql = scene.call("SELECT word, sum(count) FROM term_vector(@) GROUP BY word");
+    let plan = together.sql(&sql).await.unwrap().create_physical_plan().await.unwrap();
+    let path = scene.dir.path().join("many.tadoc");
+    let bytes = std::fs::read(&path).unwrap();
+    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+    std::fs::write(&path, bytes).unwrap();
+    let error = rows_of(plan, &together).await.unwrap_err().to_string();
+    assert!(error.contains("not the file that was planned"), "{error}");
+    rows(&together, &sql).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn parquet_and_gsst_files_have_the_rows_of_one_machine() {
+    let scene = Scene::new().await;
+    let (alone, cluster) = (session(2), Cluster::start(2).await);
+    let together = cluster.session(2);
+    // Files of any length are divided.
+    let divide = "SET distributed.file_scan_config_bytes_per_partition = '1'";
+    rows(&together, divide).await.unwrap();
+    rows(&together, "SET datafusion.optimizer.repartition_file_min_size = '0'").await.unwrap();
+    for (format, options) in [
+        ("gsst", "OPTIONS (gsst_row_group_rows '40', gsst_columns 'word')"),
+        ("parquet", "OPTIONS (max_row_group_size '40')"),
+    ] {
+        let file = scene.dir.path().join(format!("{format}.parquet")).display().to_string();
+        let copy = format!(
+            "COPY (SELECT doc_id, word, count FROM {}) TO '{file}' STORED AS {format} {options}",
+            scene.call("term_vector(@)")
+        );
+        rows(&alone, &copy).await.unwrap();
+        for ctx in [&alone, &together] {
+            let create =
+                format!("CREATE EXTERNAL TABLE {format} STORED AS {format} LOCATION '{file}'");
+            rows(ctx, &create).await.unwrap();
+        }
+        for sql in [
+            format!("SELECT * FROM {format}"),
+            format!("SELECT word, sum(count) FROM {format} WHERE word LIKE 's%' GROUP BY word"),
+            format!("SELECT count(*) FROM {format} WHERE doc_id > 3 AND word <> 'the'"),
+        ] {
+            let expected = rows(&alone, &sql).await.unwrap();
+            let got = rows(&together, &sql).await.unwrap_or_else(|error| panic!("{sql}\n{error}"));
+            assert_eq!(sorted(got), sorted(expected), "{sql}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn writes_of_divided_queries_are_whole() {
+    let scene = Scene::new().await;
+    let (alone, cluster) = (session(2), Cluster::start(2).await);
+    let together = cluster.session(2);
+    for (name, ctx) in [("alone", &alone), ("together", &together)] {
+        let path =
+            |what: &str| scene.dir.path().join(format!("{name}_{what}")).display().to_string();
+        let (living, copy) = (path("living"), path("copy.tadoc"));
+        for statement in [
+            format!(
+                "CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION '{living}' OPTIONS ('tadoc.create' 'true')"
+            ),
+            "INSERT INTO d (path, text) SELECT path, text FROM documents(@) ORDER BY doc_id"
+                .to_owned(),
+            "DELETE FROM d WHERE path IN (SELECT path FROM search(@, 'repartition'))".to_owned(),
+            "UPDATE d SET text = 'short' WHERE doc_id = 2".to_owned(),
+            format!("COPY (SELECT path, text FROM documents(@) ORDER BY path) TO '{copy}'"),
+        ] {
+            let statement = scene.call(&statement);
+            let done = rows(ctx, &statement).await;
+            done.unwrap_or_else(|error| panic!("{name}: {statement}\n{error}"));
+        }
+    }
+    for corpus in ["living", "copy.tadoc"] {
+        let read = |name: &str| {
+            let path = scene.dir.path().join(format!("{name}_{corpus}"));
+            format!("SELECT doc_id, path, text FROM documents('{}')", path.display())
+        };
+        let expected = rows(&alone, &read("alone")).await.unwrap();
+        assert_eq!(rows(&alone, &read("together")).await.unwrap(), expected, "{corpus}");
+        assert_eq!(sorted(rows(&together, &read("together")).await.unwrap()), sorted(expected));
+    }
+}

@@ -1,0 +1,123 @@
+//! A folder with corpora, and workers that are processes.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStderr, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use testkit::command::{Folder, Ran};
+
+/// Token of workers that ask for one.
+pub const TOKEN: &str = "not-for-everybody";
+
+/// A worker. It is killed when this is dropped.
+pub struct Worker {
+    pub url: String,
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+}
+
+impl Worker {
+    pub fn start(folder: &Folder, arguments: &[&str]) -> Self {
+        let worker = ["worker", "--listen", "127.0.0.1:0"];
+        let mut command = folder.command(&[&worker, arguments].concat());
+        command.env_remove("TADOC_TOKEN");
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut stderr = BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        stderr.read_line(&mut line).unwrap();
+        let url = line.trim().rsplit(' ').next().filter(|url| url.starts_with("http://"));
+        let url = url.unwrap_or_else(|| panic!("no worker: {line}")).to_owned();
+        Self { url, child, stderr }
+    }
+
+    /// Sends a signal, such as `STOP`.
+    pub fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap().success());
+    }
+
+    /// Returns the seconds that the process has computed.
+    pub fn computed(&self) -> f64 {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        let fields: Vec<&str> = stat.rsplit(") ").next().unwrap().split(' ').collect();
+        let ticks: f64 = [11, 12].iter().map(|&at| fields[at].parse::<f64>().unwrap()).sum();
+        ticks / 100.0
+    }
+
+    /// Asks for the end, and returns the exit status and the rest of standard error.
+    pub fn end(mut self) -> (i32, String) {
+        self.signal("TERM");
+        let status = self.child.wait().unwrap().code().unwrap_or(-1);
+        let mut rest = String::new();
+        self.stderr.read_to_string(&mut rest).unwrap();
+        (status, rest)
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Returns a folder with a corpus of many segments, a living one, one of many lines, and files.
+pub fn corpora() -> Folder {
+    let folder = Folder::for_program(env!("CARGO_BIN_EXE_tadoc"));
+    for n in 0..60 {
+        let words: Vec<String> = (0..400)
+            .map(|i| format!("{} of the scan {}", WORDS[(n * i + i / 7) % 9], i % 13))
+            .collect();
+        folder.write(
+            &format!("texts/text{n:02}.txt"),
+            words.join(if n % 2 == 0 { " " } else { ".\n" }),
+        );
+    }
+    folder.ok(&["ingest", "texts", "--block-size", "20KiB", "-o", "many.tadoc"]);
+    folder.write("first/a.txt", "red and green");
+    folder.write("first/b.txt", "green, and blue");
+    folder.write("second/c.txt", "the red scan of the file");
+    folder.ok(&["ingest", "first", "-o", "living", "--append"]);
+    folder.ok(&["ingest", "second", "-o", "living", "--append"]);
+    folder.write("notes/one.md", "one line\nand another\n");
+    folder
+}
+
+const WORDS: [&str; 9] =
+    ["file", "Fold", "the sea", "segment", "café", "scan", "storm", "To be", "grammar"];
+
+/// Returns the URLs of workers for `--workers`.
+pub fn list(workers: &[Worker]) -> String {
+    workers.iter().map(|worker| worker.url.as_str()).collect::<Vec<_>>().join(",")
+}
+
+/// Runs a statement, on workers if there are any.
+pub fn sql(folder: &Folder, workers: &str, statement: &str) -> Ran {
+    let mut arguments = vec!["sql", "--format", "ndjson", "--quiet", "-c", statement];
+    if !workers.is_empty() {
+        arguments.extend(["--workers", workers]);
+    }
+    folder.run(&arguments)
+}
+
+/// Returns the lines of `ran`, sorted.
+pub fn sorted(ran: Ran) -> Vec<String> {
+    let text = ran.ok();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// Waits until `is_so`, at most `most`.
+pub fn wait_until(most: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+    let end = Instant::now() + most;
+    while !is_so() {
+        if Instant::now() > end {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    true
+}

@@ -1,0 +1,12 @@
+//! Tests of `tadoc sql --workers` with processes of `tadoc worker` on loopback.
+//!
+//! - `rows`: every function has the rows of one process.
+//! - `faults`: workers that are killed, silent, stopped, or ask for a token; statements that are
+//!   cancelled.
+//! - Helpers: `cluster`.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod cluster;
+mod faults;
+mod rows;

@@ -12,7 +12,7 @@ import datafusion_tadoc as tadoc
 
 # Nulls, columns of nulls, texts of more and of fewer bytes than a view holds, and any bytes.
 ROWS = """SELECT value AS id,
-    CASE WHEN value % 11 > 0 THEN 'https://shop.example/item/' || value || '?page=' || value % 7 END AS url,
+    CASE WHEN value % 11 > 0 THEN 'https://shop.example/item/' || value || '?page=' || (value % 7) END AS url,
     CASE WHEN value % 5 > 0 THEN arrow_cast(repeat(chr(value % 90 + 33), value % 9), 'Binary') END AS raw,
     CAST(NULL AS VARCHAR) AS empty
 FROM generate_series(1, 5000)"""

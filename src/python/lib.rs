@@ -12,6 +12,10 @@
 //! waiting       statements run on threads of this library. Python's lock is free meanwhile, and
 //!               Ctrl-C ends the statement
 //! capsules      Arrow from and to other libraries, without copies
+//!
+//! device        GSST columns as text on a GPU
+//! host          capsules for the package `datafusion`, over crossing (a plan as a table) and
+//!               crossing_functions
 //! ```
 //!
 //! Sessions are those of the command line (`tadoc_cli::Session`), so errors have the same texts.
@@ -19,9 +23,15 @@
 //! Python calls.
 
 mod capsules;
+mod crossing;
+mod crossing_functions;
+#[cfg(feature = "cuda")]
+mod device;
 mod feed;
 mod gathered;
+mod host;
 mod parameters;
+mod plan;
 mod rows_of;
 mod session;
 mod statement;
@@ -48,8 +58,13 @@ fn error_of(failure: impl Into<Failure>) -> PyErr {
 mod _native {
     #[pymodule_export]
     use super::Error;
+    #[cfg(feature = "cuda")]
+    #[pymodule_export]
+    use super::device::{DeviceArray, device_arrays};
     #[pymodule_export]
     use super::gathered::Gathered;
+    #[pymodule_export]
+    use super::host::{HostFactory, HostFunction, HostScalar};
     #[pymodule_export]
     use super::session::Session;
     #[pymodule_export]
@@ -63,6 +78,12 @@ mod _native {
     #[pyfunction]
     fn command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
         py.detach(|| tadoc_cli::run(arguments))
+    }
+
+    /// Raises an error if the package `datafusion` has another major version than this library.
+    #[pyfunction]
+    fn check_host(py: Python<'_>) -> PyResult<()> {
+        super::host::check_host(py)
     }
 
     /// Returns the number of bytes that a text such as `4GiB` names.

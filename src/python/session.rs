@@ -12,6 +12,7 @@ use crate::capsules::reader_of;
 use crate::error_of;
 use crate::feed::Feed;
 use crate::gathered::{Gathered, gather};
+use crate::host::{HostFactory, HostFunction, HostScalar};
 use crate::parameters::parameters_of;
 use crate::statement::Statement;
 use crate::waiting::{Task, wait};
@@ -71,6 +72,21 @@ impl Session {
     fn unregister(&self, name: &str) -> PyResult<bool> {
         let removed = self.session.context().deregister_table(name).map_err(error_of)?;
         Ok(removed.is_some())
+    }
+
+    /// Returns a table function for sessions of the package `datafusion`.
+    fn host_function(&self, name: String) -> HostFunction {
+        HostFunction::new(Arc::clone(&self.session), name)
+    }
+
+    /// Returns a scalar function for sessions of the package `datafusion`.
+    fn host_scalar(&self, name: String) -> HostScalar {
+        HostScalar::new(Arc::clone(&self.session), name)
+    }
+
+    /// Returns the tables `STORED AS TADOC` for sessions of the package `datafusion`.
+    fn host_factory(&self) -> HostFactory {
+        HostFactory(Arc::clone(&self.session))
     }
 
     /// Runs `sql`, which reads the table `name` once, while this thread fills the table from an

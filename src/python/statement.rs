@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::{self, ThreadId};
 
 use arrow::array::{RecordBatch, RecordBatchReader};
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use datafusion::logical_expr::LogicalPlan;
 use futures::TryStreamExt;
@@ -24,7 +24,9 @@ use tokio::sync::Semaphore;
 
 use crate::capsules::{schema_capsule, stream_capsule};
 use crate::gathered::{Gathered, gather};
-use crate::waiting::{LOOK_EVERY, Task, runtime, wait};
+use crate::host::{table_capsule, table_of};
+use crate::plan::Plan;
+use crate::waiting::{LOOK_EVERY, Task, wait};
 use crate::{Error, error_of};
 
 /// Batches that may wait for the reader of a stream.
@@ -39,24 +41,10 @@ enum State {
     Done(Gathered),
 }
 
-/// A plan that is dropped where there is room for deep statements.
-struct Plan(Option<LogicalPlan>);
-
-impl Drop for Plan {
-    fn drop(&mut self) {
-        let plan = self.0.take();
-        match runtime() {
-            Ok(runtime) => drop(runtime.spawn_blocking(move || drop(plan))),
-            // A forked process leaves it where it is.
-            Err(_) => std::mem::forget(plan),
-        }
-    }
-}
-
 impl Statement {
     /// Creates a query that has not run.
     pub fn query(session: Arc<tadoc_cli::Session>, plan: LogicalPlan) -> Self {
-        Self(State::Query { session, plan: Plan(Some(plan)) })
+        Self(State::Query { session, plan: Plan::new(plan) })
     }
 
     /// Creates a statement that has run.
@@ -66,8 +54,7 @@ impl Statement {
 
     fn schema(&self) -> SchemaRef {
         match &self.0 {
-            State::Query { plan: Plan(Some(plan)), .. } => Arc::clone(plan.schema().inner()),
-            State::Query { .. } => Arc::new(Schema::empty()),
+            State::Query { plan, .. } => Arc::clone(plan.get().schema().inner()),
             State::Done(rows) => rows.schema(),
         }
     }
@@ -95,11 +82,10 @@ impl Statement {
     #[pyo3(signature = (limit=None))]
     fn gather(&self, py: Python<'_>, limit: Option<usize>) -> PyResult<Gathered> {
         match &self.0 {
-            State::Query { session, plan: Plan(Some(plan)) } => {
-                let (session, plan) = (Arc::clone(session), plan.clone());
+            State::Query { session, plan } => {
+                let (session, plan) = (Arc::clone(session), plan.get().clone());
                 wait(py, async move { gather(&session, plan, limit).await })
             }
-            State::Query { .. } => Err(Error::new_err("the statement was dropped")),
             State::Done(rows) => Ok(rows.clone()),
         }
     }
@@ -114,12 +100,28 @@ impl Statement {
         // Best effort, as the interface allows: the reader casts.
         let _ = requested_schema;
         match &self.0 {
-            State::Query { session, plan: Plan(Some(plan)) } => {
-                let stream = Stream::start(py, Arc::clone(session), plan.clone())?;
+            State::Query { session, plan } => {
+                let stream = Stream::start(py, Arc::clone(session), plan.get().clone())?;
                 stream_capsule(py, Box::new(stream))
             }
-            State::Query { .. } => Err(Error::new_err("the statement was dropped")),
             State::Done(rows) => stream_capsule(py, rows.reader()),
+        }
+    }
+
+    /// Returns the rows as a table of a session of the package `datafusion`. The statement runs
+    /// each time that the table is read.
+    fn __datafusion_table_provider__<'py>(
+        &self,
+        session: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        match &self.0 {
+            State::Query { session: ours, plan } => {
+                table_capsule(session, table_of(ours, plan.get())?)
+            }
+            State::Done(_) => Err(Error::new_err(
+                "only the rows of a query can be a table of another DataFusion; this statement has \
+                 run already, so take its rows with arrow()",
+            )),
         }
     }
 

@@ -12,6 +12,9 @@ import pytest
 
 import datafusion_tadoc as tadoc
 
+# A shell starts background processes with interrupts ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # A statement that takes longer than any test.
 ENDLESS = "SELECT count(*) FROM generate_series(1, 100000000000) AS a (n) WHERE n % 7 = 8"
 

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     import polars
     import pyarrow
 
-__all__ = ["Connection", "Error", "Living", "Result", "__version__", "connect", "ingest", "open"]
+__all__ = [
+    "Connection", "Error", "Living", "Result", "__version__", "connect", "device_arrays", "ingest", "open", "read_gsst",
+    "write_gsst",
+]  # fmt: skip
 
 #: Rows that `show` and notebooks print.
 SHOWN_ROWS = 40
@@ -146,6 +149,13 @@ class Result:
     def __arrow_c_schema__(self) -> Any:
         return self._statement.__arrow_c_schema__()
 
+    def __datafusion_table_provider__(self, session: Any) -> Any:
+        """Makes the result a table of a session of the package ``datafusion``:
+        ``ctx.register_table("t", result)``. See :mod:`datafusion_tadoc.datafusion`."""
+        if isinstance(self._statement, _native.Statement):
+            return self._statement.__datafusion_table_provider__(session)
+        raise Error("only the rows of a query can be a table of another DataFusion; take these with arrow()")
+
 
 class Connection:
     """A session: tables, settings, and corpora that stay open between statements.
@@ -225,6 +235,69 @@ class Connection:
     def extract(self, corpus: Location, doc_id: int, **options: Any) -> Result:
         """Returns a document, or a part of it (`byte_offset`, `byte_len`)."""
         return self._call("extract", [corpus, doc_id], options)
+
+    def collocates(self, corpus: Location, query: str, **options: Any) -> Result:
+        """Returns the words near the places of a query, with a measure of how much more often they are
+        there than elsewhere.
+
+        >>> _ = ingest([("a", "strong tea and strong coffee")], "near.tadoc", overwrite=True)
+        >>> near = connect().collocates("near.tadoc", "strong", left=0, right=1)
+        >>> sorted((row[near.columns.index("word")], row[near.columns.index("count")]) for row in near)
+        [('coffee', 1), ('tea', 1)]
+        """
+        return self._call("collocates", [corpus, query], options)
+
+    def keyness(self, corpus: Location, reference: Location, **options: Any) -> Result:
+        """Returns the words that tell a corpus from another, with log-likelihood and log ratio.
+
+        >>> _ = ingest([("a", "tea tea tea cup")], "tea.tadoc", overwrite=True)
+        >>> _ = ingest([("b", "cup cup mug")], "cups.tadoc", overwrite=True)
+        >>> sorted(row[:3] for row in connect().keyness("tea.tadoc", "cups.tadoc"))
+        [('cup', 1, 2), ('mug', 0, 1), ('tea', 3, 0)]
+        """
+        return self._call("keyness", [corpus, reference], options)
+
+    def dispersion(self, corpus: Location, query: str, **options: Any) -> Result:
+        """Returns how evenly a query is spread over the documents.
+
+        >>> _ = ingest([("a", "tea"), ("b", "tea"), ("c", "cup")], "spread.tadoc", overwrite=True)
+        >>> spread = connect().dispersion("spread.tadoc", "tea")
+        >>> [row[spread.columns.index("range")] for row in spread]
+        [2]
+        """
+        return self._call("dispersion", [corpus, query], options)
+
+    def sequence_count(self, corpus: Location, n: int = 3, **options: Any) -> Result:
+        """Returns how often each sequence of `n` words occurs."""
+        return self._call("sequence_count", [corpus, n], options)
+
+    def cooccurrence(self, corpus: Location, **options: Any) -> Result:
+        """Returns how often pairs of words stand near each other."""
+        return self._call("cooccurrence", [corpus], options)
+
+    def repeated_phrases(self, corpus: Location, **options: Any) -> Result:
+        """Returns the longest phrases that occur more than once."""
+        return self._call("repeated_phrases", [corpus], options)
+
+    def inverted_index(self, corpus: Location, **options: Any) -> Result:
+        """Returns the documents of each word."""
+        return self._call("inverted_index", [corpus], options)
+
+    def term_vector(self, corpus: Location, **options: Any) -> Result:
+        """Returns the counts of the words of each document."""
+        return self._call("term_vector", [corpus], options)
+
+    def tfidf(self, corpus: Location, **options: Any) -> Result:
+        """Returns the words of each document, weighted by how rare they are elsewhere."""
+        return self._call("tfidf", [corpus], options)
+
+    def tokens(self, corpus: Location, **options: Any) -> Result:
+        """Returns the words of each document in order."""
+        return self._call("tokens", [corpus], options)
+
+    def corpus_info(self, corpus: Location, **options: Any) -> Result:
+        """Returns facts about the files of a corpus."""
+        return self._call("corpus_info", [corpus], options)
 
     def _call(self, function: str, arguments: list[Any], options: dict[str, Any]) -> Result:
         for name in options:
@@ -313,6 +386,78 @@ def ingest(
     con = connection or connect()
     con._feed(source, f"COPY (SELECT * FROM {{rows}}) TO {target} STORED AS TADOC{with_options}")
     return out
+
+
+def write_gsst(
+    source: Any,
+    out: Location,
+    columns: Sequence[str] | None = None,
+    *,
+    row_group_rows: int | None = None,
+    connection: Connection | None = None,
+) -> Location:
+    """Writes an Arrow object as a Parquet file whose text columns are GSST, and returns its location.
+
+    `columns` names the columns that become GSST; all columns of text do without it. The batches of a
+    stream are written as they come. Other readers of Parquet see the other columns as they are, and
+    the text as binary.
+
+    >>> names = connect().sql("SELECT 1 AS id, 'https://shop.example/item/1' AS url")
+    >>> write_gsst(names, "names.parquet")
+    'names.parquet'
+    >>> read_gsst("names.parquet").rows()
+    [(1, 'https://shop.example/item/1')]
+    """
+    if not (hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__")):
+        raise TypeError(f"expected an Arrow object, and got {type(source).__name__}")
+    options = {}
+    if columns is not None:
+        if isinstance(columns, str):
+            raise TypeError("columns is a list of names")
+        if not columns or any("," in column for column in columns):
+            raise Error(f"columns: got {list(columns)!r}, expected names without commas, at least one")
+        options["gsst_columns"] = ",".join(columns)
+    if row_group_rows is not None:
+        options["gsst_row_group_rows"] = str(row_group_rows)
+    listed = ", ".join(f"'tadoc.{name}' {_quoted(value)}" for name, value in options.items())
+    with_options = f" OPTIONS ({listed})" if listed else ""
+    con = connection or connect()
+    con._feed(source, f"COPY (SELECT * FROM {{rows}}) TO {_quoted(os.fspath(out))} STORED AS GSST{with_options}")
+    return out
+
+
+def read_gsst(
+    location: Location, columns: Sequence[str] | None = None, *, connection: Connection | None = None
+) -> Result:
+    """Returns the rows of Parquet files with GSST columns: a file, a folder or a glob.
+
+    Batches are decoded as they are read, and only those of `columns`.
+
+    >>> _ = write_gsst(connect().sql("SELECT 1 AS id, 'to be' AS text"), "be.parquet")
+    >>> read_gsst("be.parquet", ["text"]).rows()
+    [('to be',)]
+    """
+    con = connection or connect()
+    name = f"tadoc_gsst_{uuid.uuid4().hex}"
+    con.sql(f"CREATE EXTERNAL TABLE {name} STORED AS GSST LOCATION {_quoted(os.fspath(location))}")
+    try:
+        # The plan keeps the table.
+        return con.sql(f"SELECT {', '.join(map(_identifier, columns)) if columns else '*'} FROM {name}")
+    finally:
+        con.unregister(name)
+
+
+def device_arrays(location: Location, column: str, device: int = 0) -> list[_native.DeviceArray]:
+    """Returns the text of a GSST column on a GPU, one array for each row group of a local file.
+
+    Each array has ``__arrow_c_device_array__``, so libraries of Arrow's device interface take it
+    without a copy (``pyarrow.Array._import_from_c_device_capsule``, ``cudf``). Only the codes travel
+    to the device. A call decodes the row group, and the taker owns the memory. Without a device it
+    is an :class:`Error`; :func:`read_gsst` decodes on the cores.
+    """
+    if not hasattr(_native, "device_arrays"):
+        raise Error("this build has no devices; read_gsst decodes on the cores")
+    return _native.device_arrays(os.fspath(location), column, device)
 
 
 class Living:

@@ -1,0 +1,95 @@
+"""GSST columns from and to Arrow."""
+
+import threading
+
+import pytest
+
+import datafusion_tadoc as tadoc
+
+pyarrow = pytest.importorskip("pyarrow")
+parquet = pytest.importorskip("pyarrow.parquet")
+
+
+def table(num_rows=5_000):
+    urls = [None if n % 11 == 0 else f"https://shop.example/item/{n}/reviews?page={n % 7}" for n in range(num_rows)]
+    raw = [None if n % 5 == 0 else bytes([n % 256]) * (n % 9) for n in range(num_rows)]
+    return pyarrow.table({
+        "id": pyarrow.array(range(num_rows), pyarrow.int64()),
+        "url": pyarrow.array(urls, pyarrow.string()),
+        "raw": pyarrow.array(raw, pyarrow.binary()),
+        "empty": pyarrow.array([None] * num_rows, pyarrow.string()),
+    })  # fmt: skip
+
+
+def plain(rows):
+    return [column.to_pylist() for column in rows.columns]
+
+
+@pytest.mark.parametrize("columns", [None, ["url"], ["raw", "url"], ["empty"]])
+def test_rows_come_back(columns, folder):
+    source = table()
+    assert tadoc.write_gsst(source, "t.parquet", columns, row_group_rows=2_000) == "t.parquet"
+    result = tadoc.read_gsst("t.parquet")
+    assert result.columns == source.column_names
+    assert plain(result.arrow()) == plain(source)
+    assert plain(tadoc.read_gsst("t.parquet", ["raw", "id"]).arrow()) == plain(source.select(["raw", "id"]))
+    # Other readers see the other columns, and a smaller file.
+    assert parquet.read_table("t.parquet", columns=["id"]).column("id").to_pylist() == source["id"].to_pylist()
+    assert parquet.ParquetFile("t.parquet").num_row_groups == 3
+
+
+def test_streams_are_written_as_they_come(folder):
+    taken = []
+
+    def batches():
+        for start in range(20):
+            taken.append(threading.get_ident())
+            yield pyarrow.record_batch({"n": [start] * 1000, "text": [f"line {start} of {n}" for n in range(1000)]})
+
+    schema = pyarrow.schema({"n": pyarrow.int64(), "text": pyarrow.string()})
+    reader = pyarrow.RecordBatchReader.from_batches(schema, batches())
+    tadoc.write_gsst(reader, "s.parquet", ["text"])
+    assert len(taken) == 20
+    con = tadoc.connect()
+    lines = tadoc.read_gsst("s.parquet", connection=con)
+    con.register("lines", lines)
+    assert con.sql("SELECT count(*), sum(n), count(DISTINCT text) FROM lines").rows() == [(20_000, 190_000, 20_000)]
+    first = next(iter(pyarrow.RecordBatchReader.from_stream(lines)))
+    assert first.num_rows > 0
+
+
+def test_filters_run_on_codes(folder):
+    tadoc.write_gsst(table(), "t.parquet")
+    con = tadoc.connect()
+    con.sql("CREATE EXTERNAL TABLE t STORED AS GSST LOCATION 't.parquet'")
+    assert con.sql("SELECT id FROM t WHERE url LIKE '%/item/77_/%page=3' ORDER BY id").rows() == [(773,)]
+
+
+def test_errors(folder):
+    with pytest.raises(TypeError, match="expected an Arrow object"):
+        tadoc.write_gsst([1, 2], "t.parquet")
+    with pytest.raises(TypeError, match="list of names"):
+        tadoc.write_gsst(table(), "t.parquet", "url")
+    for columns in [[], ["a,b"], ["nobody"], ["id"]]:
+        with pytest.raises(tadoc.Error):
+            tadoc.write_gsst(table(), "t.parquet", columns)
+    with pytest.raises(tadoc.Error, match="nowhere"):
+        tadoc.read_gsst("nowhere.parquet").rows()
+    tadoc.write_gsst(table(), "t.parquet")
+    with pytest.raises(tadoc.Error, match="nobody"):
+        tadoc.read_gsst("t.parquet", ["nobody"])
+    whole = (folder / "t.parquet").read_bytes()
+    (folder / "cut.parquet").write_bytes(whole[:-9])
+    with pytest.raises(tadoc.Error):
+        tadoc.read_gsst("cut.parquet").rows()
+
+
+def test_a_source_that_fails_leaves_no_file(folder):
+    def batches():
+        yield pyarrow.record_batch({"text": ["a"]})
+        raise RuntimeError("no more")
+
+    reader = pyarrow.RecordBatchReader.from_batches(pyarrow.schema({"text": pyarrow.string()}), batches())
+    with pytest.raises(Exception, match="no more"):
+        tadoc.write_gsst(reader, "f.parquet")
+    assert not (folder / "f.parquet").exists()

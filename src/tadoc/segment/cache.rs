@@ -30,7 +30,7 @@ use crate::segment::{DocumentLength, Segment};
 const ELEMENTS_PER_PASSAGE: u64 = 64;
 /// Number of questions that are answered by a sweep before the arrays for searches are derived. They
 /// take about ten times as long as a sweep.
-const MAX_SWEEPS: u64 = 4;
+const MAX_SWEEPS: u64 = 8;
 /// Prefix sums are derived after this part of the elements was added up without them. Adding up takes
 /// as long as deriving.
 const PART_ADDED: u64 = 4;

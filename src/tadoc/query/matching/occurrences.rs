@@ -43,10 +43,8 @@ impl<'a> Item<'a> {
     /// Returns the number of occurrences in the segment. It is exact; the cost is O(G * words),
     /// whatever the number.
     pub fn count(&self) -> Result<u64> {
-        if let Some(sweep) = self.sweep(None) {
-            let mut count = 0;
-            sweep.for_each(&mut self.canceller.interrupt(), |_, _| count += 1)?;
-            return Ok(count);
+        if let Some(counts) = self.swept_counts(None)? {
+            return Ok(counts.into_iter().map(|(_, count)| count).sum());
         }
         let weights = self.segment.weights_or_derive();
         if let (Way::Weights, [words]) = (self.way_to_total(), self.words) {
@@ -61,12 +59,7 @@ impl<'a> Item<'a> {
     /// Returns the documents of `filter` (all if there is none) with at least one occurrence, and
     /// the number of occurrences in each.
     pub fn count_by_doc(&self, filter: Option<&DocSet>) -> Result<Vec<(DocId, u64)>> {
-        if let Some(sweep) = self.sweep(filter) {
-            let mut counts: Vec<(DocId, u64)> = Vec::new();
-            sweep.for_each(&mut self.canceller.interrupt(), |doc, _| match counts.last_mut() {
-                Some((last, count)) if *last == doc => *count += 1,
-                _ => counts.push((doc, 1)),
-            })?;
+        if let Some(counts) = self.swept_counts(filter)? {
             return Ok(counts);
         }
         match (self.way(Want::Counts, filter, None), filter) {
@@ -100,7 +93,7 @@ impl<'a> Item<'a> {
     /// offset. Places are gathered here, O(G) at most; occurrences are produced one by one.
     pub fn stream(&self, filter: Option<&Arc<DocSet>>) -> Result<ItemStream> {
         let docs = filter.map(Arc::as_ref);
-        if let Some(sweep) = self.sweep(docs) {
+        if let Some(sweep) = self.sweep(docs).filter(Sweep::is_walk_short) {
             let mut found = Vec::new();
             sweep.for_each(&mut self.canceller.interrupt(), |doc, at| found.push((doc, at)))?;
             return Ok(ItemStream::Scanned(found.into_iter()));
@@ -143,8 +136,26 @@ impl<'a> Item<'a> {
         Ok(ItemStream::Walked { walk: paths.walk(filter.cloned()), byte_lens })
     }
 
-    /// Returns the marks of a segment that was asked little, if the item has few places in `filter`
-    /// (all documents if there is none).
+    /// Returns the documents of `filter` (all if there is none) with occurrences and the number in each, if
+    /// the segment was asked little.
+    fn swept_counts(&self, filter: Option<&DocSet>) -> Result<Option<Vec<(DocId, u64)>>> {
+        let Some(sweep) = self.sweep(filter) else { return Ok(None) };
+        if let Some(counts) = sweep.counts() {
+            return Ok(Some(counts.to_vec()));
+        }
+        if !sweep.is_walk_short() {
+            return Ok(None);
+        }
+        let mut counts: Vec<(DocId, u64)> = Vec::new();
+        sweep.for_each(&mut self.canceller.interrupt(), |doc, _| match counts.last_mut() {
+            Some((last, count)) if *last == doc => *count += 1,
+            _ => counts.push((doc, 1)),
+        })?;
+        Ok(Some(counts))
+    }
+
+    /// Returns the occurrences in `filter` (all documents if there is none) of a segment that was asked
+    /// little.
     fn sweep(&self, filter: Option<&DocSet>) -> Option<Sweep<'a>> {
         let is_worth = self.segment.is_sweep_worth();
         is_worth.then(|| Sweep::new(self.segment, self.words, filter)).flatten()

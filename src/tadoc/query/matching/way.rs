@@ -28,8 +28,8 @@ const DECODED_BYTES_PER_POSITION: u64 = 8;
 /// A way to the occurrences of an item, in the order in which ways are tried.
 ///
 /// The first questions of a segment, `Total` and `Search`, are answered without any of these, by a
-/// [sweep](super::sweep), as long as there is no inverse grammar. A sweep declines an item of which
-/// documents hold much, and after a few questions the arrays of the other ways pay.
+/// [sweep](super::sweep), as long as there is no inverse grammar. A sweep counts all occurrences, and
+/// gives the places of an item that has few. After a few questions the arrays of the other ways pay.
 ///
 /// P estimates the places of an item: the occurrences of its rarest word in the segment, at most G.
 /// [`Question::way`] returns the first way that applies. "Keeps words" means that the segment keeps

@@ -69,6 +69,12 @@ impl Len {
     pub fn blank_after(self, before: Self) -> u64 {
         self.edges.blank_after(before.edges)
     }
+
+    /// Returns true if the expansion ends with a word.
+    #[inline]
+    pub fn ends_with_word(self) -> bool {
+        self.edges.0 & ENDS_WITH_WORD != 0
+    }
 }
 
 /// Entry of the array.

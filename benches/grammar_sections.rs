@@ -18,7 +18,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use tadoc::Corpus;
 use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::format::{
-    FileFooter, OpenLimits, SectionKind, SegmentLayout, SegmentMeta, read_dictionary,
+    FileFooter, OpenLimits, SectionKind, SegmentLayout, SegmentMeta, StoredDictionary,
     read_segment_with,
 };
 
@@ -71,8 +71,9 @@ fn open(footer: &FileFooter, file: &[u8]) -> Duration {
     let limits = OpenLimits::default();
     let part = |range: std::ops::Range<u64>| &file[range.start as usize..range.end as usize];
     let times = footer.segments.iter().enumerate().map(|(at, meta)| {
-        let dictionary =
-            read_dictionary("bench", footer, at, part(meta.dictionary_range()), &limits).unwrap();
+        let stored = part(meta.dictionary_range()).to_vec().into();
+        let stored = StoredDictionary::new("bench", footer, at, stored).unwrap();
+        let dictionary = stored.decode(&limits).unwrap();
         let rest = part(SegmentMeta::rest_range(meta));
         let start = Instant::now();
         let opened = read_segment_with("bench", footer, at, rest, dictionary, &limits);

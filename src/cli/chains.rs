@@ -15,7 +15,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use rayon::prelude::*;
 use tadoc::Corpus;
-use tadoc::format::{OpenLimits, SegmentMeta, read_dictionary, read_segment_with};
+use tadoc::format::{OpenLimits, SegmentMeta, StoredDictionary, read_segment_with};
 use tadoc::query::{SegmentWords, TextPattern, segments_for_texts};
 use tadoc::segment::Segment;
 use tadoc::text::Dictionary;
@@ -70,8 +70,8 @@ fn read_words<'f>(file: &CorpusFile, metas: &[Meta<'f>]) -> Outcome<Vec<(Meta<'f
     let stored: Vec<(Meta<'f>, Bytes)> = metas.iter().map(read).collect::<Outcome<_>>()?;
     let decode = |(meta, bytes): (Meta<'f>, Bytes)| {
         let limits = OpenLimits::default();
-        let dictionary = read_dictionary(&file.name, &file.footer, meta.0, &bytes, &limits)?;
-        Ok((meta, dictionary))
+        let dictionary = StoredDictionary::new(&file.name, &file.footer, meta.0, bytes)?;
+        Ok((meta, dictionary.decode(&limits)?))
     };
     Ok(stored.into_par_iter().map(decode).collect::<tadoc::Result<_>>()?)
 }

@@ -5,6 +5,7 @@
 //! | --- | --- | --- |
 //! | 2026-11-23 | without document lengths, one layout | four in segments of 64 bytes of text |
 //! | 2026-11-24 | small layout with codec 1 of grammars | [`recurring_documents`] |
+//! | 2026-11-25 | fast layout with codec 3 of dictionaries | [`recurring_documents`] |
 
 use tadoc::Corpus;
 use tadoc::analytics::word_count;
@@ -42,12 +43,19 @@ fn recurring_documents() -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_grammar_codec_before_is_read() {
-    let file = include_bytes!("fixtures/2026-11-24.tadoc").as_slice();
-    let (footer, corpus) = Corpus::from_bytes("2026-11-24", file, &OpenLimits::default()).unwrap();
+fn codecs_before_are_read() {
+    let small = include_bytes!("fixtures/2026-11-24.tadoc").as_slice();
+    check_recurring_documents(small, SectionKind::Grammar, 1);
+    let fast = include_bytes!("fixtures/2026-11-25.tadoc").as_slice();
+    check_recurring_documents(fast, SectionKind::Dictionary, 3);
+}
+
+/// Checks that `file`, whose one segment has `codec` in the section `kind`, has [`recurring_documents`].
+fn check_recurring_documents(file: &[u8], kind: SectionKind, codec: u16) {
+    let (footer, corpus) = Corpus::from_bytes("fixture", file, &OpenLimits::default()).unwrap();
     let mut sections = footer.segments[0].sections.iter();
-    let grammar = sections.find(|section| section.kind == SectionKind::Grammar).unwrap();
-    assert_eq!((footer.segments.len(), grammar.codec), (1, 1));
+    let section = sections.find(|section| section.kind == kind).unwrap();
+    assert_eq!((footer.segments.len(), section.codec), (1, codec));
     for (doc_id, (path, text)) in (0..).zip(recurring_documents()) {
         assert_eq!(document_bytes(&corpus, doc_id, 1 << 20).unwrap(), text.as_bytes());
         assert_eq!(corpus.segments()[0].paths.get(doc_id as usize), Some(&*path));

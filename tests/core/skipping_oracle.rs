@@ -7,10 +7,10 @@ use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use tadoc::Corpus;
 use tadoc::build::BuilderKind;
-use tadoc::format::{FileFooter, OpenLimits, read_dictionary, read_segment, read_segment_with};
+use tadoc::format::{FileFooter, OpenLimits, StoredDictionary, read_segment, read_segment_with};
 use tadoc::query::{
     Hit, Query, SearchOptions, SegmentWords, TextPattern, candidate_documents, count_by_document,
-    kwic, search, segments_for_query, segments_for_texts,
+    kwic, may_match, search, segments_for_query, segments_for_texts,
 };
 use tadoc::read::extract;
 use tadoc::segment::Segment;
@@ -43,6 +43,7 @@ struct Opened {
     file: Vec<u8>,
     footer: FileFooter,
     all: Corpus,
+    stored: Vec<StoredDictionary>,
     dictionaries: Vec<Dictionary>,
 }
 
@@ -51,13 +52,15 @@ impl Opened {
         let documents = numbered(texts.iter().map(|text| text.clone().into_bytes()));
         let file = compress(&documents, &options(profile, BuilderKind::Rounds, block_bytes));
         let (footer, all) = Corpus::from_bytes("all", &file, &OpenLimits::default()).unwrap();
-        let dictionary = |idx: usize| {
+        let stored = |idx: usize| {
             let range = footer.segments[idx].dictionary_range();
-            let bytes = &file[range.start as usize..range.end as usize];
-            read_dictionary("some", &footer, idx, bytes, &OpenLimits::default()).unwrap()
+            let bytes = file[range.start as usize..range.end as usize].to_vec();
+            StoredDictionary::new("some", &footer, idx, bytes.into()).unwrap()
         };
-        let dictionaries = (0..footer.segments.len()).map(dictionary).collect();
-        Self { file, footer, all, dictionaries }
+        let stored: Vec<_> = (0..footer.segments.len()).map(stored).collect();
+        let decode = |stored: &StoredDictionary| stored.decode(&OpenLimits::default()).unwrap();
+        let dictionaries = stored.iter().map(decode).collect();
+        Self { file, footer, all, stored, dictionaries }
     }
 
     fn words(&self) -> Vec<SegmentWords<'_>> {
@@ -68,6 +71,25 @@ impl Opened {
             continues: meta.continues,
         });
         words.collect()
+    }
+
+    /// Checks that a stored dictionary refuses no segment that `is_needed`, and all others if it can tell.
+    fn check_stored(&self, query: &Query, is_needed: &[bool]) {
+        let segments = &self.footer.segments;
+        for (idx, stored) in self.stored.iter().enumerate() {
+            if segments[idx..].iter().take(2).any(|segment| segment.continues) {
+                continue;
+            }
+            let mut is_known = query.items().iter().flatten().all(|word| word.as_word().is_some());
+            let may_match = may_match(query, |word| {
+                let is_there = stored.holds(word)?;
+                is_known &= is_there.is_some();
+                Ok(is_there)
+            });
+            let may_match = may_match.unwrap();
+            assert!(may_match || !is_needed[idx]);
+            assert!(!is_known || may_match == is_needed[idx]);
+        }
     }
 
     /// Opens the segments that are needed.
@@ -137,7 +159,9 @@ proptest! {
         let all = &opened.all;
         for text in queries {
             let query = Query::parse(profile, text).unwrap().folded(&fold.parse().unwrap()).unwrap();
-            let some = opened.some(&segments_for_query(&query, &opened.words()));
+            let is_needed = segments_for_query(&query, &opened.words());
+            opened.check_stored(&query, &is_needed);
+            let some = opened.some(&is_needed);
             prop_assert_eq!(some.num_docs(), all.num_docs());
             let hits = search(all, &query, None).unwrap();
             prop_assert_eq!(search(&some, &query, None).unwrap(), hits, "{}", text);

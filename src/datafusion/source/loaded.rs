@@ -18,12 +18,43 @@ use crate::options::TadocOptions;
 use crate::placement::{DeviceSession, KnownTasks};
 use crate::source::memory::{self, Uses};
 use tadoc::analytics::{Fold, TermVectors, Vocabulary, document_counts};
+use tadoc::format::StoredDictionary;
 use tadoc::query::Ranker;
 use tadoc::segment::{Corpus, DocumentFacts, Segment};
 use tadoc::text::{Dictionary, TokenizerProfile};
 
-/// Places of absent segments in their file, each with its dictionary if that was read.
-pub(super) type Unopened = BTreeMap<usize, Option<Arc<Dictionary>>>;
+/// Places of absent segments in their file, and how much of each was read.
+pub(super) type Unopened = BTreeMap<usize, AbsentWords>;
+
+/// Words of an absent segment.
+#[derive(Debug, Clone)]
+pub(super) enum AbsentWords {
+    /// Nothing was read.
+    Unread,
+    /// The stored dictionary. It was searched only for words that it does not have.
+    Stored(Arc<StoredDictionary>),
+    /// All words.
+    Decoded(Arc<Dictionary>),
+}
+
+impl AbsentWords {
+    /// Returns all words, if they were decoded.
+    pub(super) fn decoded(&self) -> Option<&Arc<Dictionary>> {
+        match self {
+            Self::Decoded(dictionary) => Some(dictionary),
+            Self::Unread | Self::Stored(_) => None,
+        }
+    }
+
+    /// Returns the number of bytes of main memory in use.
+    pub(super) fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Unread => 0,
+            Self::Stored(stored) => stored.memory_bytes(),
+            Self::Decoded(dictionary) => dictionary.memory_bytes(),
+        }
+    }
+}
 
 /// Segments of one file and the memory they hold.
 #[derive(Debug)]

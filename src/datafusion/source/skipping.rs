@@ -1,7 +1,7 @@
 //! Skipping: files of which only the segments with sought words are opened.
 //!
 //! ```text
-//! dictionaries of all segments, for words ─▶ needed segments ─▶ the rest of these
+//! stored dictionaries ─▶ those that may have the words, decoded ─▶ needed segments ─▶ the rest of these
 //! ```
 //!
 //! A statement that looks for words needs the segments that have them, and one that looks for documents
@@ -22,7 +22,9 @@ use object_store::ObjectStore;
 
 use crate::errors::{datafusion_error, task_error};
 use crate::source::cache::FILES_AT_ONCE;
-use crate::source::loaded::{HeldMemory, LoadContext, LoadedCorpus, LoadedFile, Unopened};
+use crate::source::loaded::{
+    AbsentWords, HeldMemory, LoadContext, LoadedCorpus, LoadedFile, Unopened,
+};
 use crate::source::loading::{consumer_of, files_at_once, too_little};
 use crate::source::location::{read_range, store_of};
 use crate::source::memory::{estimate_bytes, peak_bytes, text_memory};
@@ -31,8 +33,10 @@ use crate::source::sections::Sections;
 use crate::source::{CorpusCache, Source};
 use crate::store::explain_missing;
 use crate::throughput::calibration::num_cores;
-use tadoc::format::{FileFooter, SegmentMeta, read_dictionary, read_segment, read_segment_with};
-use tadoc::query::{Query, SegmentWords, TextPattern, segments_for_query, segments_for_texts};
+use tadoc::format::{FileFooter, SegmentMeta, StoredDictionary, read_segment, read_segment_with};
+use tadoc::query::{
+    Query, SegmentWords, TextPattern, may_match, segments_for_query, segments_for_texts,
+};
 use tadoc::segment::{DocumentFacts, Segment};
 use tadoc::text::Dictionary;
 
@@ -62,15 +66,32 @@ impl Sought {
     }
 
     /// Returns the places of the absent segments of `file` whose dictionaries tell if they are needed
-    /// and were not read yet.
-    fn unread(&self, footer: &FileFooter, file: &LoadedFile, first_doc_id: u64) -> Vec<usize> {
+    /// and were not decoded yet.
+    fn undecoded(&self, footer: &FileFooter, file: &LoadedFile, first_doc_id: u64) -> Vec<usize> {
         if self.query.is_none() && self.demands.is_empty() {
             return Vec::new();
         }
         let of_docs = self.segments_of_docs(footer, first_doc_id);
         let has_doc = |place: usize| of_docs.as_ref().is_none_or(|of_docs| of_docs[place]);
-        let unread = file.unopened.iter().filter(|(_, dictionary)| dictionary.is_none());
-        unread.map(|(&place, _)| place).filter(|&place| has_doc(place)).collect()
+        let undecoded = file.unopened.iter().filter(|(_, words)| words.decoded().is_none());
+        undecoded.map(|(&place, _)| place).filter(|&place| has_doc(place)).collect()
+    }
+
+    /// Returns false if the segment at `place` cannot have the query, because it lacks words and has no
+    /// part of a document that was cut.
+    fn may_be_in(
+        &self,
+        footer: &FileFooter,
+        place: usize,
+        dictionary: &StoredDictionary,
+    ) -> tadoc::Result<bool> {
+        let mut here_and_next = footer.segments[place..].iter().take(2);
+        match &self.query {
+            Some(query) if !here_and_next.any(|segment| segment.continues) => {
+                may_match(query, |word| dictionary.holds(word))
+            }
+            _ => Ok(true),
+        }
     }
 
     /// Returns the places of the absent segments of `file` that are needed. Its first document has the
@@ -78,9 +99,9 @@ impl Sought {
     fn missing(&self, footer: &FileFooter, file: &LoadedFile, first_doc_id: u64) -> Vec<usize> {
         let segments = footer.segments.iter().zip(&file.segments).enumerate();
         let words = segments.map(|(place, (meta, segment))| SegmentWords {
-            dictionary: match file.unopened.get(&place) {
-                Some(Some(dictionary)) => dictionary,
-                _ => &segment.dictionary,
+            dictionary: match file.unopened.get(&place).and_then(AbsentWords::decoded) {
+                Some(dictionary) => dictionary,
+                None => &segment.dictionary,
             },
             num_docs: meta.num_docs,
             continues: meta.continues,
@@ -171,10 +192,10 @@ impl CorpusCache {
             Some(file) => file,
             None => Arc::new(self.reserve_file(context, open, keep)?),
         };
-        let unread = sought.unread(&open.footer, &file, first_doc_id);
-        if !unread.is_empty() {
+        let undecoded = sought.undecoded(&open.footer, &file, first_doc_id);
+        if !undecoded.is_empty() {
             stored.read_if_small().await?;
-            let read = self.open_dictionaries(context, open, &stored, &file, unread, keep);
+            let read = self.open_dictionaries(context, &stored, &file, undecoded, keep, sought);
             file = Arc::new(read.await?);
         }
         let (searched, footer) = (Arc::clone(&file), Arc::clone(&open.footer));
@@ -209,7 +230,7 @@ impl CorpusCache {
         let held_bytes = memory(&absent, &BTreeMap::new());
         let reservation = self.reserve(context, consumer_of(open), held_bytes, keep)?;
         Ok(LoadedFile {
-            unopened: (0..absent.len()).map(|place| (place, None)).collect(),
+            unopened: (0..absent.len()).map(|place| (place, AbsentWords::Unread)).collect(),
             segments: absent,
             facts: DocumentFacts::default(),
             held: Arc::new(HeldMemory::new(reservation)),
@@ -218,16 +239,18 @@ impl CorpusCache {
         })
     }
 
-    /// Reads the dictionaries of the absent segments of `file` at `places`.
+    /// Decodes the dictionaries of the absent segments of `file` at `places` that may have what is
+    /// `sought`. The others are kept as they are stored.
     async fn open_dictionaries(
         &self,
         context: &LoadContext,
-        open: &OpenFile,
         stored: &StoredFile<'_>,
         file: &LoadedFile,
         places: Vec<usize>,
         keep: &[String],
+        sought: &Arc<Sought>,
     ) -> Result<LoadedFile> {
+        let open = stored.open;
         let metas = || places.iter().map(|&place| &open.footer.segments[place]);
         let parallel = num_cores().min(places.len()).max(1);
         let stored_bytes: u64 = metas().map(|meta| len(&meta.dictionary_range())).sum();
@@ -235,15 +258,16 @@ impl CorpusCache {
         let peak = peak + stored_bytes.max(SMALL_FILE_BYTES) + 4 * open.footer.num_docs();
         let opening = file.held.reservation.new_empty();
         self.resize(&opening, peak as usize, keep)?;
-        let reads = metas().map(|meta| stored.read(meta.dictionary_range()).boxed());
-        let reads: Vec<_> = reads.collect();
-        let reads: Vec<Bytes> = stream::iter(reads).buffered(FILES_AT_ONCE).try_collect().await?;
-        let decode = |(&place, bytes)| open_dictionary(context, open, place, bytes);
+        let read = |&place: &usize| stored.read_dictionary(place, &file.unopened[&place]).boxed();
+        let reads: Vec<_> = places.iter().map(read).collect();
+        let reads: Vec<StoredWords> =
+            stream::iter(reads).buffered(FILES_AT_ONCE).try_collect().await?;
+        let decode = |(&place, words)| open_dictionary(context, open, place, words, sought);
         let decodes: Vec<_> = places.iter().zip(reads).map(decode).collect();
-        let dictionaries: Vec<Arc<Dictionary>> =
+        let dictionaries: Vec<AbsentWords> =
             stream::iter(decodes).buffered(parallel).try_collect().await?;
         let mut unopened = file.unopened.clone();
-        unopened.extend(places.into_iter().zip(dictionaries.into_iter().map(Some)));
+        unopened.extend(places.into_iter().zip(dictionaries));
         opening.free();
         self.with_segments(context, file, file.segments.clone(), unopened, keep)
     }
@@ -287,7 +311,7 @@ impl CorpusCache {
         self.resize(&opening, peak as usize, keep)?;
         let (mut segments, mut unopened) = (file.segments.clone(), file.unopened.clone());
         let load = |&place: &usize| {
-            let dictionary = file.unopened.get(&place).cloned().flatten();
+            let dictionary = file.unopened.get(&place).and_then(AbsentWords::decoded).cloned();
             open_segment(context, open, stored, place, dictionary).boxed()
         };
         let loads: Vec<_> = missing.iter().map(load).collect();
@@ -306,8 +330,7 @@ impl CorpusCache {
 
 /// Returns the bytes of the segments and of the dictionaries of those that are absent.
 fn memory(segments: &[Arc<Segment>], unopened: &Unopened) -> usize {
-    let dictionaries = unopened.values().flatten().map(|dictionary| dictionary.memory_bytes());
-    text_memory(segments) + dictionaries.sum::<usize>()
+    text_memory(segments) + unopened.values().map(AbsentWords::memory_bytes).sum::<usize>()
 }
 
 fn len(range: &Range<u64>) -> u64 {
@@ -341,6 +364,17 @@ impl<'a> StoredFile<'a> {
         Ok(())
     }
 
+    /// Reads the dictionary of the segment at `place`, of which `words` are there already.
+    async fn read_dictionary(&self, place: usize, words: &AbsentWords) -> Result<StoredWords> {
+        match words {
+            AbsentWords::Stored(stored) => Ok(StoredWords::Kept(Arc::clone(stored))),
+            AbsentWords::Unread | AbsentWords::Decoded(_) => {
+                let range = self.open.footer.segments[place].dictionary_range();
+                self.read(range).await.map(StoredWords::Read)
+            }
+        }
+    }
+
     async fn read(&self, range: Range<u64>) -> Result<Bytes> {
         let within = self.all.as_ref().and_then(|(all, bytes)| {
             let from = range.start.checked_sub(all.start)? as usize;
@@ -356,17 +390,35 @@ impl<'a> StoredFile<'a> {
     }
 }
 
+/// A dictionary that was just read, or one that was kept.
+enum StoredWords {
+    Read(Bytes),
+    Kept(Arc<StoredDictionary>),
+}
+
+/// Decodes a dictionary, or keeps it as it is stored if it cannot have what is `sought`.
 async fn open_dictionary(
     context: &LoadContext,
     open: &OpenFile,
     place: usize,
-    bytes: Bytes,
-) -> Result<Arc<Dictionary>> {
+    words: StoredWords,
+    sought: &Arc<Sought>,
+) -> Result<AbsentWords> {
     let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
-    let limits = context.options.open_limits();
-    let read = move || read_dictionary(&path, &footer, place, &bytes, &limits);
-    let dictionary = tokio::task::spawn_blocking(read).await.map_err(task_error)?;
-    dictionary.map(Arc::new).map_err(datafusion_error)
+    let (limits, sought) = (context.options.open_limits(), Arc::clone(sought));
+    let open = move || -> tadoc::Result<AbsentWords> {
+        let stored = match words {
+            StoredWords::Kept(stored) => stored,
+            StoredWords::Read(bytes) => {
+                Arc::new(StoredDictionary::new(&path, &footer, place, bytes)?)
+            }
+        };
+        match sought.may_be_in(&footer, place, &stored)? {
+            false => Ok(AbsentWords::Stored(stored)),
+            true => Ok(AbsentWords::Decoded(Arc::new(stored.decode(&limits)?))),
+        }
+    };
+    tokio::task::spawn_blocking(open).await.map_err(task_error)?.map_err(datafusion_error)
 }
 
 async fn open_segment(

@@ -125,8 +125,8 @@ impl SegmentMeta {
         Some(one.offset.min(other.offset)..one.padded_end().max(other.padded_end()))
     }
 
-    /// Returns the range of the file that [`read_dictionary`](crate::format::read_dictionary) needs.
-    /// It is empty if there is no such section.
+    /// Returns the range of the file that [`StoredDictionary`](crate::format::StoredDictionary) needs. It
+    /// is empty if there is no such section.
     pub fn dictionary_range(&self) -> Range<u64> {
         let section = self.section(SectionKind::Dictionary);
         section.map_or(0..0, |section| section.offset..section.padded_end())

@@ -50,6 +50,7 @@ mod postscript;
 mod reader;
 mod section;
 mod segment_layout;
+mod stored_dictionary;
 mod strings;
 mod writer;
 
@@ -58,9 +59,10 @@ pub use layout::{FileFooter, FooterOutcome, SegmentMeta};
 pub use limits::OpenLimits;
 pub use path_text::{path_bytes, path_text};
 pub use reader::{
-    read_columns, read_dictionary, read_document_facts, read_paths, read_segment,
-    read_segment_with, read_words, verify_segment,
+    read_columns, read_document_facts, read_paths, read_segment, read_segment_with, read_words,
+    verify_segment,
 };
 pub use section::{SectionKind, SectionMeta};
 pub use segment_layout::SegmentLayout;
+pub use stored_dictionary::StoredDictionary;
 pub use writer::{CorpusWriter, EncodedSegment, SegmentContents};

@@ -65,27 +65,8 @@ pub fn verify_segment(
     Ok(segment)
 }
 
-/// Decodes the dictionary of segment `segment_idx` of `file`. `bytes` must be exactly its
-/// [`dictionary_range`](SegmentMeta::dictionary_range). `file` is a name for error messages. The
-/// rest of the segment is not checked.
-///
-/// # Errors
-/// Same as [`read_segment`].
-pub fn read_dictionary(
-    file: &str,
-    footer: &FileFooter,
-    segment_idx: usize,
-    bytes: &[u8],
-    limits: &OpenLimits,
-) -> Result<Dictionary> {
-    let range = SegmentMeta::dictionary_range;
-    let stored = StoredSegment::new(file, footer, segment_idx, bytes, range)?;
-    limits.check_memory(stored.meta.words_memory_bytes())?;
-    stored.dictionary()
-}
-
 /// Variant of [`read_segment`] for a segment whose dictionary was read before
-/// ([`read_dictionary`]). `bytes` must be exactly its [`rest_range`](SegmentMeta::rest_range).
+/// ([`StoredDictionary`](crate::format::StoredDictionary)). `bytes` must be exactly its [`rest_range`](SegmentMeta::rest_range).
 ///
 /// # Errors
 /// Same as [`read_segment`].
@@ -144,9 +125,7 @@ impl<'a> StoredSegment<'a> {
 
     fn dictionary(&self) -> Result<Dictionary> {
         let (section, bytes) = self.section(SectionKind::Dictionary)?;
-        let dictionary = decode_dictionary(self.file, section, bytes, self.meta)?;
-        check_words(section.origin(self.file), self.profile, &dictionary)?;
-        Ok(dictionary)
+        decode_checked_dictionary(self.file, section, bytes, self.meta, self.profile)
     }
 
     fn grammar(&self) -> Result<Grammar> {
@@ -227,6 +206,19 @@ pub fn read_words(
     let counts = word_counts(file, section, counts, &dictionary, meta)?;
     Segment::from_words(dictionary, &counts)
         .map_err(|e| section.origin(file).fault(0, e.to_string()))
+}
+
+/// Decodes a dictionary and checks its words.
+pub(super) fn decode_checked_dictionary(
+    file: &str,
+    section: &SectionMeta,
+    bytes: &[u8],
+    meta: &SegmentMeta,
+    profile: TokenizerProfile,
+) -> Result<Dictionary> {
+    let dictionary = decode_dictionary(file, section, bytes, meta)?;
+    check_words(section.origin(file), profile, &dictionary)?;
+    Ok(dictionary)
 }
 
 fn decode_dictionary(
@@ -372,7 +364,7 @@ fn tied(
     })
 }
 
-fn segment_meta(footer: &FileFooter, segment_idx: usize) -> Result<&SegmentMeta> {
+pub(super) fn segment_meta(footer: &FileFooter, segment_idx: usize) -> Result<&SegmentMeta> {
     footer.segments.get(segment_idx).ok_or(Error::OutOfRange {
         what: "segment",
         got: segment_idx as u64,
@@ -381,7 +373,7 @@ fn segment_meta(footer: &FileFooter, segment_idx: usize) -> Result<&SegmentMeta>
 }
 
 /// Refuses `bytes` whose length differs from that of `range`.
-fn check_range(range: Range<u64>, bytes: &[u8]) -> Result<()> {
+pub(super) fn check_range(range: Range<u64>, bytes: &[u8]) -> Result<()> {
     if range.end.saturating_sub(range.start) == bytes.len() as u64 {
         return Ok(());
     }
@@ -512,7 +504,11 @@ fn memory_bytes(footer: &FileFooter) -> u64 {
 }
 
 /// Returns the section of `kind`.
-fn section_of<'a>(file: &str, meta: &'a SegmentMeta, kind: SectionKind) -> Result<&'a SectionMeta> {
+pub(super) fn section_of<'a>(
+    file: &str,
+    meta: &'a SegmentMeta,
+    kind: SectionKind,
+) -> Result<&'a SectionMeta> {
     meta.section(kind).ok_or_else(|| {
         let place = Origin { file, section: "footer", offset: 0 };
         place.fault(0, format!("expected a section {}", kind.name()))
@@ -532,7 +528,7 @@ fn check_codec(file: &str, section: &SectionMeta, codec: u16) -> Result<()> {
 
 /// Returns the checked bytes of `section`. The section and the zeros behind it lie in `bytes`, the
 /// part of the file from `start` on.
-fn section_bytes<'a>(
+pub(super) fn section_bytes<'a>(
     file: &str,
     section: &SectionMeta,
     bytes: &'a [u8],

@@ -77,7 +77,7 @@ pub use language::{Expression, Leaf, Query, QueryLimits, WordPattern};
 pub use lines::{LineCounter, LinePlace};
 pub use matching::{
     DocSet, SegmentWords, TextPattern, candidate_docs, candidate_documents, documents_for_demands,
-    segments_for_query, segments_for_texts,
+    may_match, segments_for_query, segments_for_texts,
 };
 pub use options::{DEFAULT_MAX_HITS, SearchOptions};
 pub use rank::{RankOptions, RankedDocument, Ranker};

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use tadoc::build::IngestOptions;
+use tadoc::format::SegmentLayout;
 use testkit::random::Random;
 
 use super::{session_with, table};
@@ -53,7 +54,7 @@ const QUERIES: [(&str, usize); 32] = [
 ];
 
 /// Writes four documents, each a segment, of words in random order. Each has one word of its own.
-fn write(path: &Path, words_per_doc: usize) -> String {
+fn write(path: &Path, words_per_doc: usize, layout: SegmentLayout) -> String {
     let (mut random, num_words) = (Random(7), (words_per_doc / 10).min(500));
     let mut text = |doc: usize| {
         let mut words: Vec<String> =
@@ -68,7 +69,7 @@ fn write(path: &Path, words_per_doc: usize) -> String {
         documents.iter().map(|(path, text)| (path.as_str(), text.as_bytes())).collect();
     let len_bytes = documents.iter().map(|(_, text)| text.len()).max().unwrap();
     // Two documents exceed a block, and none is cut.
-    let options = IngestOptions { block_bytes: len_bytes, ..IngestOptions::default() };
+    let options = IngestOptions { block_bytes: len_bytes, layout, ..IngestOptions::default() };
     fixtures::write_corpus(path, options, &borrowed);
     path.display().to_string()
 }
@@ -97,8 +98,12 @@ async fn sorted(ctx: &SessionContext, sql: &str) -> Vec<String> {
 #[tokio::test]
 async fn segments_without_the_words_are_skipped() {
     let dir = tempfile::tempdir().unwrap();
-    for (name, words_per_doc) in [("small.tadoc", 40), ("large.tadoc", 100_000)] {
-        let path = write(&dir.path().join(name), words_per_doc);
+    for (name, words_per_doc, layout) in [
+        ("few.tadoc", 40, SegmentLayout::Small),
+        ("small.tadoc", 100_000, SegmentLayout::Small),
+        ("fast.tadoc", 100_000, SegmentLayout::Fast),
+    ] {
+        let path = write(&dir.path().join(name), words_per_doc, layout);
         let loaded = fixtures::session();
         table(&loaded, &format!("SELECT count(*) FROM term_vector('{path}')")).await;
         let one_after_another = fixtures::session();
@@ -118,7 +123,7 @@ async fn segments_without_the_words_are_skipped() {
 #[tokio::test]
 async fn opened_segments_are_kept() {
     let dir = tempfile::tempdir().unwrap();
-    let path = write(&dir.path().join("large.tadoc"), 100_000);
+    let path = write(&dir.path().join("large.tadoc"), 100_000, SegmentLayout::Fast);
     let file_len = fs::metadata(&path).unwrap().len() as usize;
     assert!(file_len > 300 << 10, "{file_len}");
     let search = |word: &str| format!("SELECT * FROM search('{path}', '{word}')");
@@ -138,7 +143,7 @@ async fn opened_segments_are_kept() {
 #[tokio::test]
 async fn a_document_is_read_without_the_other_dictionaries() {
     let dir = tempfile::tempdir().unwrap();
-    let path = write(&dir.path().join("large.tadoc"), 100_000);
+    let path = write(&dir.path().join("large.tadoc"), 100_000, SegmentLayout::Fast);
     let file_len = fs::metadata(&path).unwrap().len() as usize;
     let ctx = fixtures::session();
     let read = async |sql: String| counter(&ctx, &sql, "bytes_read").await;
@@ -165,7 +170,7 @@ async fn a_document_is_read_without_the_other_dictionaries() {
 #[tokio::test]
 async fn a_file_of_which_a_part_is_open_is_loaded_whole() {
     let dir = tempfile::tempdir().unwrap();
-    let path = write(&dir.path().join("small.tadoc"), 40);
+    let path = write(&dir.path().join("small.tadoc"), 40, SegmentLayout::Small);
     let (ctx, other) = (fixtures::session(), fixtures::session());
     let count = format!("SELECT word, count FROM word_count('{path}') ORDER BY word");
     let vectors = format!("SELECT * FROM term_vector('{path}') ORDER BY doc_id, word");

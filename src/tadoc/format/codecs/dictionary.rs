@@ -4,7 +4,8 @@
 //! ```text
 //! codec 1   one list
 //! codec 2   number of parts | of each: tokens, bytes of tokens, bytes of list | the lists
-//! codec 3   front-coded strings in zstd (see `front_coded`), for the fast layout
+//! codec 3   front-coded strings in zstd (see `front_coded`)
+//! codec 4   blocks of these, for the fast layout (see `dictionary_blocks`)
 //! ```
 //!
 //! See [`strings`](crate::format::strings) for a list. Numbers are LEB128. Decoding a list waits
@@ -20,9 +21,10 @@ use bytes::Bytes;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::format::codecs::dictionary_blocks::{self, Directory};
+use crate::format::codecs::token_list::{List, Tokens};
 use crate::format::cursor::{Cursor, Origin, push_varint};
-use crate::format::entropy::{Decoder, Encoder, MAX_SYMBOLS_PER_BYTE};
-use crate::format::front_coded::{self, FrontCoded};
+use crate::format::entropy::Encoder;
 use crate::format::layout::SegmentMeta;
 use crate::format::segment_layout::SegmentLayout;
 use crate::format::strings::StringModels;
@@ -32,8 +34,7 @@ use crate::text::Dictionary;
 const LIST: u16 = 1;
 const PARTS: u16 = 2;
 const ZSTD: u16 = 3;
-/// Level of zstd. Level 19 takes ten times as long and saves 3 %.
-const LEVEL: i32 = 9;
+pub(in crate::format) const BLOCKS: u16 = 4;
 
 /// Least number of token bytes in a part, decoded in about a millisecond, and greatest number of
 /// parts that are written. With 16 parts f-dbtext, whose dictionary is two fifths of the file, was
@@ -73,12 +74,7 @@ pub(in crate::format) fn encode(
             let num_parts = num_parts(dictionary.bytes().len() as u64);
             Ok(encode_parts(dictionary, num_parts as usize))
         }
-        SegmentLayout::Fast => {
-            let tokens = (0..dictionary.len()).map(|id| dictionary.get(id));
-            let mut out = Vec::new();
-            front_coded::encode(&mut out, tokens, |_| LEVEL)?;
-            Ok((ZSTD, out))
-        }
+        SegmentLayout::Fast => Ok((BLOCKS, dictionary_blocks::encode(dictionary)?)),
     }
 }
 
@@ -136,14 +132,28 @@ pub(in crate::format) fn decode(
         LIST => decode_lists(place, &[whole])?,
         PARTS => decode_lists(place, &parts(place, &whole)?)?,
         ZSTD => whole.decode_front_coded(place)?,
+        BLOCKS => directory(place, bytes, meta)?.decode(place, bytes)?,
         codec => {
             let (expected, got) =
-                ("dictionary codec 1, 2 or 3".into(), format!("dictionary codec {codec}"));
+                ("dictionary codec 1 to 4".into(), format!("dictionary codec {codec}"));
             return Err(Error::Version { file: place.file.into(), expected, got });
         }
     };
     Dictionary::from_parts(meta.num_words, tokens.offsets, Bytes::from(tokens.arena))
         .map_err(|e| place.fault(0, e.to_string()))
+}
+
+/// Reads the directory of the blocks of the segment `meta`, whose section has the codec [`BLOCKS`].
+///
+/// # Errors
+/// Same as [`Directory::read`].
+pub(in crate::format) fn directory(
+    place: Origin<'_>,
+    bytes: &[u8],
+    meta: &SegmentMeta,
+) -> Result<Directory> {
+    let num_tokens = u64::from(meta.num_words) + u64::from(meta.num_separators);
+    Directory::read(place, bytes, (meta.num_words, num_tokens), meta.dictionary_bytes)
 }
 
 fn decode_lists(place: Origin<'_>, lists: &[List<'_>]) -> Result<Tokens> {
@@ -183,94 +193,6 @@ fn parts<'a>(place: Origin<'a>, whole: &List<'a>) -> Result<Vec<List<'a>>> {
         return Err(place.fault(0, format!("expected parts of {num_tokens} tokens, {len} bytes")));
     }
     Ok(lists)
-}
-
-/// A list that is still encoded.
-struct List<'a> {
-    num_tokens: u64,
-    /// Length of its tokens in bytes.
-    len: u64,
-    bytes: &'a [u8],
-}
-
-impl List<'_> {
-    /// Refuses a list whose declared size is impossible for its bytes, before memory is allocated.
-    fn check(&self, place: Origin<'_>) -> Result<()> {
-        let num_bytes = self.bytes.len();
-        if self.num_tokens.max(self.len) > (num_bytes as u64).saturating_mul(MAX_SYMBOLS_PER_BYTE) {
-            let len = self.len;
-            return Err(place.fault(0, format!("expected fewer than {len} bytes in {num_bytes}")));
-        }
-        Ok(())
-    }
-
-    fn decode(&self, place: Origin<'_>) -> Result<Tokens> {
-        let (mut models, mut decoder) = (StringModels::new(), Decoder::new(place, self.bytes)?);
-        let tokens = self.decode_all(place, |arena, previous, max_len| {
-            models.decode(&mut decoder, arena, previous, max_len)
-        })?;
-        decoder.finish()?;
-        Ok(tokens)
-    }
-
-    fn decode_front_coded(&self, place: Origin<'_>) -> Result<Tokens> {
-        let mut cursor = Cursor::new(place, self.bytes);
-        let packed = FrontCoded::unpack(place, &mut cursor, self.num_tokens, self.len)?;
-        cursor.finish()?;
-        let mut strings = packed.strings();
-        let decode =
-            |arena: &mut Vec<u8>, previous, max_len| strings.decode(arena, previous, max_len);
-        let tokens = self.decode_all(place, decode)?;
-        strings.finish()?;
-        Ok(tokens)
-    }
-
-    /// Decodes every token with `decode`. It appends one token to the arena, and receives the start of
-    /// the previous token and the greatest length of the arena.
-    fn decode_all(
-        &self,
-        place: Origin<'_>,
-        mut decode: impl FnMut(&mut Vec<u8>, usize, usize) -> Option<()>,
-    ) -> Result<Tokens> {
-        let (num_tokens, len) = (self.num_tokens as usize, self.len as usize);
-        let (mut arena, mut offsets) = (Vec::new(), vec![0]);
-        let mut previous = 0;
-        for _ in 0..num_tokens {
-            let start = arena.len();
-            if decode(&mut arena, previous, len).is_none() {
-                return Err(place.fault(0, format!("expected {num_tokens} tokens of {len} bytes")));
-            }
-            previous = start;
-            offsets.push(arena.len() as u32);
-        }
-        if arena.len() != len {
-            let got = arena.len();
-            return Err(place.fault(0, format!("expected {len} bytes of tokens, got {got}")));
-        }
-        Ok(Tokens { arena, offsets })
-    }
-}
-
-/// Tokens one behind another, with the start of each and the end of the last.
-struct Tokens {
-    arena: Vec<u8>,
-    offsets: Vec<u32>,
-}
-
-impl Tokens {
-    fn joined(parts: &[Self]) -> Self {
-        let len = parts.iter().map(|part| part.arena.len()).sum();
-        let num_offsets = parts.iter().map(|part| part.offsets.len()).sum();
-        let (mut arena, mut offsets) = (Vec::with_capacity(len), Vec::with_capacity(num_offsets));
-        for part in parts {
-            let start = arena.len() as u32;
-            let (_, starts) = part.offsets.split_last().unwrap_or((&0, &[]));
-            offsets.extend(starts.iter().map(|offset| start + offset));
-            arena.extend_from_slice(&part.arena);
-        }
-        offsets.push(arena.len() as u32);
-        Self { arena, offsets }
-    }
 }
 
 #[cfg(test)]
@@ -316,7 +238,7 @@ mod tests {
         assert_eq!(decoded.offsets(), dictionary.offsets());
         assert_eq!(decoded.bytes(), dictionary.bytes());
         // Another codec, a byte more or less, and other totals are each refused.
-        assert!(matches!(decode(PLACE, 4, &bytes, &meta), Err(Error::Version { .. })));
+        assert!(matches!(decode(PLACE, 5, &bytes, &meta), Err(Error::Version { .. })));
         assert!(decode(PLACE, codec, &[&bytes[..], &[0]].concat(), &meta).is_err());
         assert!(decode(PLACE, codec, &bytes[..bytes.len() - 1], &meta).is_err());
         let more = SegmentMeta { num_separators: meta.num_separators + 1, ..meta.clone() };
@@ -339,7 +261,7 @@ mod tests {
         #[test]
         fn any_bytes_are_refused_or_decoded(
             bytes in prop::collection::vec(any::<u8>(), 0..200),
-            codec in LIST..=ZSTD,
+            codec in LIST..=BLOCKS,
         ) {
             let words: Vec<String> = ["a", "ab", "b"].map(String::from).into();
             let dictionary = dictionary(&words, 2);

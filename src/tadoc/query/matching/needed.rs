@@ -11,6 +11,7 @@
 //! offsets count from the start of a document, and contexts leave the segment. Positions between
 //! two matches in one document are therefore complete.
 
+use crate::error::Result;
 use crate::query::language::pattern::WordPattern;
 use crate::query::language::query::Query;
 use crate::query::matching::candidates::TextPattern;
@@ -60,6 +61,28 @@ pub fn segments_for_query(query: &Query, segments: &[SegmentWords<'_>]) -> Vec<b
         }
     }
     is_needed
+}
+
+/// Returns true if a document of a corpus, of which no segment continues another one, can match `query` where
+/// it has no word that `is_there` returns `false` for. `None` says that this is not known.
+///
+/// # Errors
+/// Those of `is_there`.
+pub fn may_match(
+    query: &Query,
+    mut is_there: impl FnMut(&str) -> Result<Option<bool>>,
+) -> Result<bool> {
+    let mut failed = Ok(());
+    let mut is_word_there = |pattern: &WordPattern| match pattern.as_word().map(&mut is_there) {
+        None | Some(Ok(None)) => true,
+        Some(Ok(Some(is_there))) => is_there,
+        Some(Err(error)) => {
+            failed = Err(error);
+            true
+        }
+    };
+    let may_match = can_hold(query, &mut |item| query.items()[item].iter().all(&mut is_word_there));
+    failed.map(|()| may_match)
 }
 
 /// Returns true if a document can meet the condition of `query` where at most the items that

@@ -1,21 +1,30 @@
 //! `tadoc cat`: writes the exact bytes of documents to standard output.
+//!
+//! With `--all` chains of segments are opened one after the other, and cores decode runs of documents side by
+//! side. Memory is that of as many segments as there are cores, of the text of their tasks, and of all paths.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use rayon::prelude::*;
 use tadoc::Corpus;
 use tadoc::edits::LivingCorpus;
 use tadoc::format::{OpenLimits, path_text, read_paths, read_segment};
+use tadoc::read::{DocumentDecoder, document_len_bytes, extract};
 use tadoc::segment::{Paths, Segment};
 
+use crate::chains::for_each_chain;
 use crate::failure::{Failure, Outcome};
+use crate::listing::Listing;
 use crate::living::Living;
 use crate::resolver::{BlockingResolver, Corpora, CorpusFile, StoredFile};
+use crate::tasks::{Task, num_at_once, path_of, tasks_of};
 
 /// Maximum bytes that are read at once. Longer documents are written in several steps.
 const PIECE_BYTES: u64 = 64 << 20;
@@ -36,6 +45,7 @@ const MAX_COMPARED: usize = 100_000;
     tadoc cat notes.tadoc --doc-id 0 --doc-id 7 | less\n  \
     tadoc cat notes/ --version 3 todo/monday.md        a living corpus, as it was\n  \
     tadoc cat s3://bucket/notes.tadoc todo/monday.md   the same file in an object store\n  \
+    tadoc cat notes.tadoc --all | wc                   everything\n  \
     tadoc ls notes.tadoc                               lists the paths"
 )]
 pub struct Arguments {
@@ -45,8 +55,12 @@ pub struct Arguments {
 
     /// Paths of documents, as `SELECT path FROM documents(…)` shows them, or the names of their
     /// files
-    #[arg(value_name = "PATH", required_unless_present = "doc_ids")]
+    #[arg(value_name = "PATH", required_unless_present_any = ["doc_ids", "all"])]
     paths: Vec<OsString>,
+
+    /// Write all documents, in order of their numbers
+    #[arg(long, conflicts_with_all = ["paths", "doc_ids"])]
+    all: bool,
 
     /// Number of a document to write after those named by path (may be given several times)
     #[arg(long = "doc-id", value_name = "N")]
@@ -60,6 +74,9 @@ pub struct Arguments {
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
     let resolver = BlockingResolver::new()?;
+    if arguments.all {
+        return All::new(Listing::read(&resolver, &arguments.corpus, arguments.version)?)?.write();
+    }
     let (corpus, named) = match resolver.corpora(&arguments.corpus, arguments.version)? {
         Corpora::Living(store) => {
             let living = Living { store, resolver };
@@ -83,6 +100,97 @@ pub fn run(arguments: &Arguments) -> Outcome {
         write_document(&corpus, doc_id, &mut out)?;
     }
     Ok(out.flush()?)
+}
+
+/// All documents of a corpus.
+struct All {
+    listing: Listing,
+    /// Ids of the documents.
+    doc_ids: Vec<u64>,
+    /// Paths of several documents.
+    shared: HashSet<Box<str>>,
+}
+
+impl All {
+    fn new(listing: Listing) -> Outcome<Self> {
+        let (mut doc_ids, mut known, mut shared) = (Vec::new(), HashSet::new(), HashSet::new());
+        listing.for_each(&mut |document| {
+            doc_ids.push(document.doc_id);
+            if !known.insert(Box::<str>::from(document.path)) {
+                shared.insert(document.path.into());
+            }
+            Ok(())
+        })?;
+        Ok(Self { listing, doc_ids, shared })
+    }
+
+    fn write(&self) -> Outcome {
+        let out = &mut io::stdout().lock();
+        match &self.listing {
+            Listing::Living(corpus) => self.corpus(&corpus.snapshot()?, &self.doc_ids, out)?,
+            Listing::Files(files) => {
+                for (file, _) in files {
+                    let visit = &mut |corpus: &Corpus| {
+                        let doc_ids: Vec<u64> = (0..corpus.num_docs()).collect();
+                        self.corpus(corpus, &doc_ids, out)?;
+                        Ok(ControlFlow::Continue(()))
+                    };
+                    if for_each_chain(file, &[], None, visit)?.is_break() {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(out.flush()?)
+    }
+
+    /// Writes the documents `doc_ids` of `corpus`.
+    fn corpus(&self, corpus: &Corpus, doc_ids: &[u64], out: &mut impl Write) -> Outcome {
+        let tasks = tasks_of(corpus, doc_ids)?;
+        for tasks in tasks.chunk_by(|one, next| !one.is_long && !next.is_long) {
+            if let [Task { docs: [doc_id], is_long: true }] = tasks {
+                for offset in
+                    (0..document_len_bytes(corpus, *doc_id)?).step_by(PIECE_BYTES as usize)
+                {
+                    out.write_all(&extract(corpus, *doc_id, offset, PIECE_BYTES)?)?;
+                }
+                out.write_all(self.end_of(corpus, *doc_id))?;
+                continue;
+            }
+            for tasks in tasks.chunks(num_at_once()) {
+                let texts = tasks.par_iter().map(|task| self.task(corpus, task.docs));
+                for text in texts.collect::<Vec<Outcome<Vec<u8>>>>() {
+                    out.write_all(&text?)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the texts of `doc_ids`, end to end.
+    fn task(&self, corpus: &Corpus, doc_ids: &[u64]) -> Outcome<Vec<u8>> {
+        let mut decoder = DocumentDecoder::new(corpus.clone(), u64::MAX);
+        let mut texts = Vec::new();
+        for &doc_id in doc_ids {
+            decoder.append_document(doc_id)?;
+            let end = self.end_of(corpus, doc_id);
+            if !end.is_empty() {
+                texts.append(&mut decoder.take());
+                texts.extend_from_slice(end);
+            }
+        }
+        let mut rest = decoder.take();
+        if texts.is_empty() {
+            return Ok(rest);
+        }
+        texts.append(&mut rest);
+        Ok(texts)
+    }
+
+    /// Returns the bytes behind document `doc_id`: a line end if others have its path.
+    fn end_of(&self, corpus: &Corpus, doc_id: u64) -> &'static [u8] {
+        if self.shared.contains(path_of(corpus, doc_id)) { b"\n" } else { b"" }
+    }
 }
 
 fn write_document(corpus: &LivingCorpus, doc_id: u64, out: &mut impl Write) -> Outcome {

@@ -63,7 +63,26 @@ fn what_was_ingested_comes_back() {
         assert_eq!((ran.status, ran.stdout.as_slice()), (0, &b""[..]), "{}", ran.stderr);
         assert!(ran.stderr.contains("302 files, "), "{}", ran.stderr);
         assert!(files_below(&folder.join("in")) == files_below(&folder.join(layout)));
+        let paths = folder.ok(&["ls", "c.tadoc"]);
+        let text = |path| fs::read(folder.join("in").join(path)).unwrap();
+        let texts: Vec<Vec<u8>> = paths.lines().map(text).collect();
+        assert!(folder.run(&["cat", "c.tadoc", "--all"]).stdout == texts.concat());
     }
+}
+
+#[test]
+fn all_documents_are_written_one_after_the_other() {
+    let folder = small();
+    folder.write("lines.txt", "x\n\nlast");
+    folder.ok(&["ingest", "lines.txt", "in/a.txt", "-o", "l.tadoc", "--documents", "lines"]);
+    // Documents of one path have a line end behind each.
+    assert_eq!(folder.ok(&["cat", "l.tadoc", "--all"]), "x\n\nlast\nto be");
+    folder.ok(&["ingest", "in", "-o", "living", "--append"]);
+    folder.ok(&["edit", "living", "--drop", "1"]);
+    assert_eq!(folder.ok(&["cat", "living", "--all"]), "to be\n");
+    assert_eq!(folder.ok(&["cat", "living", "--all", "--version", "2"]), "to be\nor not to be");
+    let both = folder.run(&["cat", "c.tadoc", "--all", "a.txt"]);
+    assert_eq!(both.status, 2);
 }
 
 #[cfg(unix)]

@@ -30,8 +30,8 @@ use tonic::service::Routes;
 use crate::failure::{Failure, Outcome};
 use crate::output::note;
 use crate::runtime::runtime_of;
-use crate::serve::{Access, Connections, InUse, Metrics, check, token, usual_memory};
-use crate::sql::{limited, sandbox_over};
+use crate::serve::{Access, Connections, InUse, Metrics, check, tls, token, usual_memory};
+use crate::sql::{credentials, limited, sandbox_over};
 use crate::{display, interrupt};
 
 /// Threads of connections and of tasks. Many, so that the system shares the cores among tasks that
@@ -69,6 +69,19 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 
+    /// File with the certificates of the worker (PEM); its URL then begins with https
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+
+    /// File with the private key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+
+    /// File with the certificates that other workers may have, or with those of an authority that
+    /// signed them (PEM) [default: the authorities of the system]
+    #[arg(long, value_name = "FILE")]
+    workers_ca: Option<PathBuf>,
+
     /// Maximum memory of the process, such as 4GiB [default: three quarters of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = display::parse_size)]
     memory_limit: Option<u64>,
@@ -88,8 +101,10 @@ Examples:
   tadoc worker                                for this machine, at http://127.0.0.1:8816
   TADOC_TOKEN=… tadoc worker --listen 10.0.0.7:8816 --allow s3://bucket/corpora/
   tadoc sql --workers http://10.0.0.7:8816,http://10.0.0.8:8816 -c \"SELECT …\"
+  tadoc worker --listen 0.0.0.0:8816 --tls-cert one.pem --tls-key one.key --workers-ca ca.pem
+  tadoc sql --workers https://one:8816,https://two:8816 --workers-ca ca.pem -c \"SELECT …\"
 
-Keep workers in a network of your own: the token and the rows are not encrypted.
+Without --tls-cert the token and the rows are not encrypted: keep such workers in a network of your own.
 /healthz says ok while the worker takes tasks.
 
 Exit status: 0 stopped by Ctrl-C or SIGTERM, 1 failed, 2 usage, 130 stopped by a second Ctrl-C.";
@@ -104,7 +119,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
     };
     let memory_limit = arguments.memory_limit.or_else(usual_memory);
     let (environment, _pool) = limited(RuntimeEnvBuilder::new(), memory_limit, sandbox.as_ref());
-    let worker = worker_of(environment.build_arc()?, secret.as_deref().map(str::trim))?;
+    let tls = tls(arguments.tls_cert.as_deref(), arguments.tls_key.as_deref())?;
+    let credentials = credentials(secret.as_deref(), arguments.workers_ca.as_deref())?;
+    let worker = worker_of(environment.build_arc()?, credentials);
     let routes = Routes::new(worker.into_worker_server()).into_axum_router();
     let router = router(routes, access);
     let max_connections = arguments.max_connections.into();
@@ -117,8 +134,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
         let what = format!("listening at {}", arguments.listen);
         let listener = listener.map_err(|error| Failure::with_cause(&what, &error))?;
         let address = listener.local_addr()?;
-        note(format_args!("{WORKER_VERSION}: working at http://{address}"));
-        connections.serve(listener, None, router, stop, arguments.grace).await;
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        note(format_args!("{WORKER_VERSION}: working at {scheme}://{address}"));
+        connections.serve(listener, tls, router, stop, arguments.grace).await;
         Ok(())
     });
     // Dropping the runtime would wait for tasks that never end.

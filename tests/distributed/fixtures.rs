@@ -10,7 +10,9 @@ use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_tadoc::distributed::{WorkerUrls, as_worker, serve_worker, with_workers, worker_of};
+use datafusion_tadoc::distributed::{
+    Credentials, WorkerUrls, as_worker, serve_worker, with_workers, worker_of,
+};
 use datafusion_tadoc::{Spreading, TadocSessionStateBuilderExt};
 use tadoc::build::{CorpusBuilder, IngestOptions};
 use tempfile::TempDir;
@@ -136,7 +138,7 @@ impl Cluster {
         for _ in 0..num_workers {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             urls.push(format!("http://{}", listener.local_addr().unwrap()));
-            let worker = worker_of(Arc::new(RuntimeEnv::default()), None).unwrap();
+            let worker = worker_of(Arc::new(RuntimeEnv::default()), Credentials::default());
             let serve = serve_worker(worker, listener, std::future::pending());
             tasks.push(tokio::spawn(async move { serve.await.unwrap() }));
         }

@@ -26,7 +26,7 @@ impl Worker {
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
         stderr.read_line(&mut line).unwrap();
-        let url = line.trim().rsplit(' ').next().filter(|url| url.starts_with("http://"));
+        let url = line.trim().rsplit(' ').next().filter(|url| url.starts_with("http"));
         let url = url.unwrap_or_else(|| panic!("no worker: {line}")).to_owned();
         Self { url, child, stderr }
     }

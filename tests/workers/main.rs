@@ -3,10 +3,12 @@
 //! - `rows`: every function has the rows of one process.
 //! - `faults`: workers that are killed, silent, stopped, or ask for a token; statements that are
 //!   cancelled.
+//! - `encryption`: workers behind TLS.
 //! - Helpers: `cluster`.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod cluster;
+mod encryption;
 mod faults;
 mod rows;

@@ -273,7 +273,11 @@ pub fn token(file: Option<&Path>) -> Outcome<Option<String>> {
     }
 }
 
-fn tls(certificates: Option<&Path>, key: Option<&Path>) -> Outcome<Option<TlsAcceptor>> {
+/// Returns how connections are encrypted, or `None` without files of certificates and their key.
+///
+/// # Errors
+/// A file cannot be read, or the key is not that of the certificate.
+pub fn tls(certificates: Option<&Path>, key: Option<&Path>) -> Outcome<Option<TlsAcceptor>> {
     let (Some(certificates), Some(key)) = (certificates, key) else { return Ok(None) };
     let failed = |path: &Path| {
         let shown = path.display().to_string();

@@ -38,7 +38,7 @@ pub use self::parameters::{Parameters, parameter_names};
 pub use self::safe::sandbox_over;
 pub use self::script::{Rows, Statements};
 #[cfg(feature = "distributed")]
-pub use self::workers::Arguments as WorkerArguments;
+pub use self::workers::{Arguments as WorkerArguments, credentials};
 
 use self::resident::ResidentPool;
 use self::safe::SafeArguments;
@@ -47,7 +47,7 @@ use self::safe::SafeArguments;
 ///
 /// Statements come from -c, from files, from standard input, or from a prompt. A statement names a
 /// corpus by its path, as in word_count('notes.tadoc'), or as a table after CREATE EXTERNAL TABLE …
-/// STORED AS TADOC. Files that DataFusion knows (CSV, JSON, Parquet) can be used in the same
+/// STORED AS TADOC. Files that DataFusion knows (CSV, TSV, JSON lines, Parquet) can be used in the same
 /// statement.
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]

@@ -1,10 +1,12 @@
 //! The workers of a session: `--workers`, `--workers-file`, and their token.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use datafusion_tadoc::distributed::WorkerUrls;
+use datafusion_tadoc::distributed::{Credentials, WorkerUrls};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 
 use crate::failure::{Failure, Outcome};
 use crate::serve::token;
@@ -28,6 +30,11 @@ pub struct Arguments {
     /// File with the token that the workers ask for [default: the variable TADOC_TOKEN, if it is set]
     #[arg(long, value_name = "FILE")]
     workers_token_file: Option<PathBuf>,
+
+    /// File with the certificates that workers at https URLs may have, or with those of an authority
+    /// that signed them (PEM) [default: the authorities of the system]
+    #[arg(long, value_name = "FILE")]
+    workers_ca: Option<PathBuf>,
 }
 
 impl Arguments {
@@ -47,9 +54,27 @@ impl Arguments {
         let Some(text) = text else { return Ok(None) };
         let workers: WorkerUrls = text.parse()?;
         let token = token(self.workers_token_file.as_deref())?;
-        Ok(Some(match token {
-            Some(token) => workers.with_token(token.trim())?,
-            None => workers,
-        }))
+        let credentials = credentials(token.as_deref(), self.workers_ca.as_deref())?;
+        Ok(Some(workers.with_credentials(credentials)))
     }
+}
+
+/// Returns the credentials of connections to workers: a token, and a file of certificates.
+///
+/// # Errors
+/// The token is none, or the file cannot be read or has no certificate.
+pub fn credentials(token: Option<&str>, certificates: Option<&Path>) -> Outcome<Credentials> {
+    let mut credentials = Credentials::default();
+    if let Some(token) = token {
+        credentials = credentials.with_token(token.trim())?;
+    }
+    let Some(path) = certificates else { return Ok(credentials) };
+    let text = fs::read_to_string(path);
+    let text = text.map_err(|error| Failure::with_cause(path.display(), &error))?;
+    let read: Vec<_> = CertificateDer::pem_slice_iter(text.as_bytes()).collect();
+    if read.is_empty() || read.iter().any(Result::is_err) {
+        let shown = path.display();
+        return Err(Failure::new(format!("{shown}: expected certificates in the form PEM")));
+    }
+    Ok(credentials.with_certificates(&text))
 }

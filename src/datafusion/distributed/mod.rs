@@ -31,10 +31,11 @@
 //!
 //! Reading order: `message` (bytes), `scans` (a scan and its message), `travelled` (a scan that arrived),
 //! `columns` (GSST columns), `codec` (all nodes), `tasks` (which worker gets which runs), `explain`
-//! (stages in plans), `session`.
+//! (stages in plans), `credentials` and `session`.
 
 mod codec;
 mod columns;
+mod credentials;
 mod explain;
 mod files;
 mod message;
@@ -44,6 +45,7 @@ mod tasks;
 mod travelled;
 
 pub use codec::TadocCodec;
+pub use credentials::Credentials;
 pub use datafusion_distributed as engine;
 pub(crate) use files::PlannedFiles;
 pub use session::{

@@ -47,6 +47,7 @@ use tonic::transport::{Endpoint, Server};
 use tower::ServiceExt;
 use url::Url;
 
+use super::credentials::Credentials;
 use super::explain::StagesPlanner;
 use super::tasks::{desired_tasks, divide, route};
 use super::{TadocCodec, TravelError};
@@ -72,7 +73,8 @@ const ASK_EVERY: Duration = Duration::from_secs(5);
 /// Most workers of a session.
 const MAX_WORKERS: usize = 1024;
 
-/// The workers of a session: URLs like `http://host:8815`, and the token that they ask for.
+/// The workers of a session: URLs like `http://host:8815` or `https://host:8815`, and the credentials of
+/// the connections to them.
 ///
 /// ```
 /// use datafusion_tadoc::distributed::WorkerUrls;
@@ -82,10 +84,10 @@ const MAX_WORKERS: usize = 1024;
 /// assert!("ftp://one".parse::<WorkerUrls>().is_err());
 /// # Ok::<(), datafusion::error::DataFusionError>(())
 /// ```
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct WorkerUrls {
     urls: Vec<Url>,
-    token: Option<HeaderValue>,
+    credentials: Credentials,
 }
 
 impl std::fmt::Debug for WorkerUrls {
@@ -106,16 +108,10 @@ impl WorkerUrls {
         self.urls.is_empty()
     }
 
-    /// Sends `token` to the workers, which ask for it.
-    ///
-    /// # Errors
-    /// An error if it has other characters than a header may have.
-    pub fn with_token(self, token: &str) -> Result<Self> {
-        let Ok(mut token) = HeaderValue::try_from(format!("Bearer {token}")) else {
-            return config_err!("the token of the workers: expected visible characters");
-        };
-        token.set_sensitive(true);
-        Ok(Self { token: Some(token), ..self })
+    /// Shows `credentials` to the workers.
+    #[must_use]
+    pub fn with_credentials(self, credentials: Credentials) -> Self {
+        Self { credentials, ..self }
     }
 }
 
@@ -137,7 +133,7 @@ impl FromStr for WorkerUrls {
         }
         match urls.len() {
             0 => config_err!("workers: expected URLs like http://host:8815, got none"),
-            1..=MAX_WORKERS => Ok(Self { urls, token: None }),
+            1..=MAX_WORKERS => Ok(Self { urls, credentials: Credentials::default() }),
             more => config_err!("workers: expected at most {MAX_WORKERS}, got {more}"),
         }
     }
@@ -148,7 +144,7 @@ fn worker_url(text: &str) -> Result<Url> {
     let Ok(url) = Url::parse(text) else {
         return config_err!("workers: expected a URL like http://host:8815, got {shown}");
     };
-    if url.scheme() != "http" || url.host().is_none() {
+    if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
         return config_err!("workers: expected a URL like http://host:8815, got {shown}");
     }
     if !url.username().is_empty() || url.password().is_some() {
@@ -181,7 +177,7 @@ pub fn with_workers(builder: SessionStateBuilder, workers: WorkerUrls) -> Sessio
     rules.insert(before.unwrap_or(rules.len()), Arc::new(KeepOrder));
     let mut builder = builder
         .with_physical_optimizer_rules(rules)
-        .with_distributed_channel_resolver(Connections::new(workers.token.clone()))
+        .with_distributed_channel_resolver(Connections::new(workers.credentials.clone()))
         .with_distributed_worker_resolver(workers)
         .with_distributed_user_codec(TadocCodec)
         .with_distributed_desired_task_count_handler(desired_tasks)
@@ -216,33 +212,20 @@ pub fn as_worker(mut builder: SessionStateBuilder) -> SessionStateBuilder {
 }
 
 /// Returns a worker whose tasks run in `runtime`. They share its memory and the corpora that they open.
-/// The worker sends `token` to other workers, of which it reads.
-///
-/// # Errors
-/// An error if the token has other characters than a header may have.
-pub fn worker_of(runtime: Arc<RuntimeEnv>, token: Option<&str>) -> Result<Worker> {
-    let header = |token: &str| {
-        let mut token = HeaderValue::try_from(format!("Bearer {token}")).ok()?;
-        token.set_sensitive(true);
-        Some(token)
-    };
-    let token = match token.map(header) {
-        None => None,
-        Some(Some(token)) => Some(token),
-        Some(None) => return config_err!("the token of the worker: expected visible characters"),
-    };
+/// The worker shows `credentials` to other workers, of which it reads.
+pub fn worker_of(runtime: Arc<RuntimeEnv>, credentials: Credentials) -> Worker {
     let home = WorkerHome {
         runtime: Arc::clone(&runtime),
         cache: Arc::default(),
         devices: Arc::new(DeviceSession::new()),
-        connections: Connections::new(token),
+        connections: Connections::new(credentials),
     };
     let home = Arc::new(home);
     let session = move |context: WorkerQueryContext| {
         let home = Arc::clone(&home);
         async move { home.session(context) }
     };
-    Ok(Worker::from_session_builder(session).with_runtime_env(runtime).with_version(WORKER_VERSION))
+    Worker::from_session_builder(session).with_runtime_env(runtime).with_version(WORKER_VERSION)
 }
 
 /// Answers the requests of coordinators and other workers at `listener`, until `stop` ends. Then it
@@ -351,13 +334,13 @@ impl PhysicalOptimizerRule for KeepOrder {
 /// Connections to workers, one for each. A clone shares them.
 #[derive(Clone)]
 struct Connections {
-    token: Option<HeaderValue>,
+    credentials: Credentials,
     open: Arc<Mutex<HashMap<Url, BoxCloneSyncChannel>>>,
 }
 
 impl Connections {
-    fn new(token: Option<HeaderValue>) -> Self {
-        Self { token, open: Arc::default() }
+    fn new(credentials: Credentials) -> Self {
+        Self { credentials, open: Arc::default() }
     }
 
     fn known(&self, url: &Url) -> Option<BoxCloneSyncChannel> {
@@ -366,8 +349,8 @@ impl Connections {
 
     async fn connect(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
         let failed = |error: &dyn std::error::Error| {
-            let cause = error.source().map(|cause| format!(": {cause}")).unwrap_or_default();
-            exec_datafusion_err!("worker {url}: {error}{cause}; is `tadoc worker` running there?")
+            let reason = with_causes(error);
+            exec_datafusion_err!("worker {url}: {reason}; is `tadoc worker` running there?")
         };
         let endpoint = Endpoint::from_shared(url.to_string()).map_err(|error| failed(&error))?;
         let endpoint = endpoint
@@ -376,8 +359,14 @@ impl Connections {
             .keep_alive_while_idle(true)
             .http2_keep_alive_interval(ASK_EVERY)
             .keep_alive_timeout(SILENT_FOR);
+        let endpoint = match url.scheme() {
+            "https" => {
+                endpoint.tls_config(self.credentials.tls()).map_err(|error| failed(&error))?
+            }
+            _ => endpoint,
+        };
         let channel = endpoint.connect().await.map_err(|error| failed(&error))?;
-        let token = self.token.clone();
+        let token = self.credentials.token.clone();
         let named = channel.map_request(move |mut request: Request<tonic::body::Body>| {
             let headers = request.headers_mut();
             headers.insert(VERSION_HEADER, HeaderValue::from_static(WORKER_VERSION));
@@ -388,6 +377,20 @@ impl Connections {
         });
         Ok(BoxCloneSyncChannel::new(named))
     }
+}
+
+/// Returns the text of `error`, with those of its causes that say more.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
 }
 
 #[async_trait]
@@ -491,9 +494,11 @@ mod tests {
     #[test]
     fn tokens_are_not_shown() {
         let workers: WorkerUrls = "http://a:1".parse().unwrap();
-        let workers = workers.with_token("hush").unwrap();
+        let credentials = Credentials::default().with_token("hush").unwrap();
+        assert!(!format!("{credentials:?}").contains("hush"));
+        let workers = workers.with_credentials(credentials.clone());
         assert!(!format!("{workers:?}").contains("hush"));
-        assert!(workers.with_token("a\nb").is_err());
+        assert!(credentials.with_token("a\nb").is_err());
     }
 
     #[test]

@@ -1,0 +1,68 @@
+//! Workers behind TLS: they and the command trust certificates that are named, and no others.
+
+use super::cluster::{TOKEN, Worker, corpora, list, sorted, sql};
+use testkit::command::{Folder, Ran};
+
+const STATEMENTS: [&str; 3] = [
+    "SELECT path, count FROM term_count('many.tadoc', 'scan')",
+    // Workers read of each other.
+    "SELECT word, sum(count) AS sum FROM word_count('many.tadoc') GROUP BY word",
+    "SELECT a.word, b.doc_id FROM word_count('many.tadoc') a JOIN search('many.tadoc', 'sea') b \
+     ON a.count = b.doc_id",
+];
+
+fn folder() -> Folder {
+    let folder = corpora();
+    folder.write("cert.pem", include_str!("../serve/tls/cert.pem"));
+    folder.write("key.pem", include_str!("../serve/tls/key.pem"));
+    folder.write("token", TOKEN);
+    folder.write("text.pem", "no certificate");
+    folder
+}
+
+fn start(folder: &Folder) -> [Worker; 2] {
+    let tls = ["--tls-cert", "cert.pem", "--tls-key", "key.pem", "--workers-ca", "cert.pem"];
+    let arguments = [&tls[..], &["--token-file", "token"]].concat();
+    [Worker::start(folder, &arguments), Worker::start(folder, &arguments)]
+}
+
+fn ask(folder: &Folder, workers: &str, statement: &str, more: &[&str]) -> Ran {
+    let command = ["sql", "--format", "ndjson", "-q", "-c", statement, "--workers", workers];
+    folder.run(&[&command[..], &["--workers-token-file", "token"], more].concat())
+}
+
+#[test]
+fn rows_are_the_same_behind_tls() {
+    let folder = folder();
+    let workers = start(&folder);
+    let urls = list(&workers);
+    assert!(urls.starts_with("https://"), "{urls}");
+    for statement in STATEMENTS {
+        let expected = sorted(sql(&folder, "", statement));
+        let ran = ask(&folder, &urls, statement, &["--workers-ca", "cert.pem"]);
+        assert_eq!(sorted(ran), expected, "{statement}");
+    }
+    for worker in workers {
+        assert_eq!(worker.end(), (0, String::new()));
+    }
+}
+
+#[test]
+fn other_certificates_are_refused() {
+    let folder = folder();
+    let workers = start(&folder);
+    let urls = list(&workers);
+    let refused = |urls: &str, more: &[&str], text: &str| {
+        let ran = ask(&folder, urls, STATEMENTS[0], more);
+        assert_eq!(ran.status, 1, "{more:?}");
+        assert!(ran.stderr.contains(text), "{}", ran.stderr);
+    };
+    refused(&urls, &[], "certificate");
+    refused(&urls.replace("https", "http"), &[], "worker http://127.0.0.1");
+    refused(&urls, &["--workers-ca", "text.pem"], "text.pem: expected certificates");
+    refused(&urls, &["--workers-ca", "missing.pem"], "missing.pem");
+    let plain = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];
+    let urls = list(&plain).replace("http", "https");
+    refused(&urls, &["--workers-ca", "cert.pem"], "worker https://127.0.0.1");
+    assert_eq!(folder.run(&["worker", "--tls-cert", "cert.pem"]).status, 2);
+}

@@ -41,7 +41,7 @@
 //! | `scan` | the table, its filters, the plan node, and the output of rows |
 //! | `functions` | one file for each table function, and the scalar functions |
 //! | `portions` | corpora larger than memory |
-//! | `gsst`, `parquet_files` | GSST columns in Parquet files, and plain Parquet files |
+//! | `gsst`, `parquet_files`, `text_files` | GSST columns in Parquet files, plain Parquet files, and names of text files |
 //! | `write` | `COPY TO` and `CREATE EXTERNAL TABLE` |
 //! | `planner` | named arguments, the depth limit of statements, hints for errors |
 //! | `session` | registration with a session |
@@ -65,6 +65,7 @@ mod scan;
 mod session;
 mod source;
 mod store;
+mod text_files;
 pub mod throughput;
 pub mod user_columns;
 mod write;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::catalog::MemoryCatalogProviderList;
+use datafusion::common::GetExt;
 use datafusion::common::config::TableOptions;
 use datafusion::datasource::provider::DefaultTableFactory;
 use datafusion::error::Result;
@@ -19,6 +20,7 @@ use crate::safety::{SafeStatements, sandbox_of};
 use crate::scan::BatchRows;
 use crate::source::CorpusCache;
 use crate::store::{CorpusOpener, LivingCatalogs, LivingStatements};
+use crate::text_files::TextFile;
 use crate::write::{TadocFormatFactory, TadocTableFactory};
 
 /// Name of the file type of corpora in `STORED AS`.
@@ -106,10 +108,15 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         let factories = self.table_factories().get_or_insert_default();
         factories.insert(FILE_TYPE.to_string(), factory);
         factories.insert(GSST_FILE_TYPE.to_string(), Arc::new(DefaultTableFactory::new()));
+        for file in TextFile::ALL {
+            let file_type = file.get_ext().to_uppercase();
+            factories.insert(file_type, Arc::new(DefaultTableFactory::new()));
+        }
         let formats = self.file_formats().get_or_insert_default();
         *formats = std::mem::take(formats).into_iter().map(wrap_parquet_format).collect();
         formats.push(Arc::<GsstFormatFactory>::default());
         formats.push(Arc::new(TadocFormatFactory));
+        formats.extend(TextFile::ALL.map(|file| Arc::new(file) as _));
         // First in the list, so that the function names of this crate take precedence.
         let planners = self.relation_planners().get_or_insert_default();
         planners.insert(0, Arc::new(TadocRelationPlanner));

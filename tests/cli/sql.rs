@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::harness::{Folder, new_folder};
+use crate::harness::{Folder, gzip, new_folder};
 
 fn corpus() -> Folder {
     let folder = new_folder();
@@ -19,6 +19,27 @@ fn corpora_are_asked_by_path() {
     let folder = corpus();
     let sql = "SELECT word, count FROM word_count('c.tadoc') ORDER BY count DESC, word LIMIT 3";
     assert_eq!(folder.rows(sql), ["to,3", "be,2", "do,1"]);
+}
+
+#[test]
+fn text_files_are_tables_by_their_names() {
+    let folder = corpus();
+    let rows = "{\"path\": \"a.txt\", \"stars\": 3}\n{\"path\": \"b.txt\", \"stars\": 5}\n";
+    for name in ["x.jsonl", "x.ndjson", "x.json"] {
+        folder.write(name, rows);
+        let joined = format!(
+            "SELECT d.path, x.stars FROM documents('c.tadoc') d JOIN '{name}' x ON d.path = x.path ORDER BY 1"
+        );
+        assert_eq!(folder.rows(&joined), ["a.txt,3", "b.txt,5"], "{name}");
+    }
+    folder.write("x.jsonl.gz", gzip(rows.as_bytes()));
+    assert_eq!(folder.rows("SELECT sum(stars) FROM 'x.jsonl.gz'"), ["8"]);
+    folder.write("x.tsv", "path\tnote\na.txt\tone, two\n");
+    assert_eq!(folder.rows("SELECT note FROM 'x.tsv'"), ["\"one, two\""]);
+    let table = "CREATE EXTERNAL TABLE t STORED AS TSV LOCATION 'x.tsv'; SELECT path FROM t";
+    assert_eq!(folder.ok(&["sql", "-q", "--format", "csv", "-c", table]), "path\na.txt\n");
+    folder.ok(&["sql", "-q", "-c", "COPY (SELECT 1 AS n) TO 'y.jsonl'"]);
+    assert_eq!(folder.rows("SELECT n FROM 'y.jsonl'"), ["1"]);
 }
 
 #[test]

@@ -40,7 +40,8 @@ def main():
     arguments = parser.parse_args()
     files = sorted(path for path in arguments.folder.rglob("*") if path.is_file())
     texts = [path.read_bytes().decode("utf-8", "replace").replace("\0", " ") for path in files]
-    words_of = [re.findall(r"\w+", text) for text in texts]
+    known = {}
+    words_of = [[known.setdefault(word, word) for word in re.findall(r"\w+", text)] for text in texts]
     print(f"{len(texts)} documents, {sum(map(len, texts)) / 1e6:.0f} MB, {sum(map(len, words_of))} words\n")
     with tempfile.TemporaryDirectory() as temp:
         bench = Bench(pathlib.Path(temp), texts, words_of, arguments)

@@ -39,11 +39,13 @@ use crate::query::matching::word_set::WordSet;
 
 /// Number of words that the pass follows. Those behind them are compared by the walk.
 const MAX_WORDS: usize = 16;
-/// Elements for each occurrence that is walked to. A walk takes 50 to 150 ns an occurrence, the
-/// derived arrays 25 ns an element.
-const ELEMENTS_PER_WALK: usize = 8;
-/// Number of occurrences that are walked to in a small segment, too.
-const MIN_WALKS: u64 = 1 << 12;
+/// Steps of a walk for each element of the segment. A step takes 2 to 10 ns, the derived arrays take
+/// 25 ns an element.
+const STEPS_PER_ELEMENT: u64 = 2;
+/// Steps that are walked in a small segment, too.
+const MIN_STEPS: u64 = 1 << 17;
+/// Cost of reading the words beside a border, in steps.
+const STEPS_PER_OCCURRENCE: u64 = 16;
 
 /// Occurrences of an item of one segment, rule by rule.
 #[derive(Debug)]
@@ -53,6 +55,8 @@ pub(in crate::query) struct Sweep<'a> {
     marks: Marks,
     /// Documents with occurrences, ascending, and the number of them.
     counts: Vec<(DocId, u64)>,
+    /// Elements that a walk of these documents takes.
+    num_steps: u64,
 }
 
 /// What an expansion does to a phrase that is being matched. Bit j of a number stands for the first j
@@ -180,9 +184,8 @@ impl Marks {
         elements.iter().map(|&element| self.of(element)).fold(Ends::WORDLESS, Ends::then)
     }
 
-    /// Returns the number of occurrences in `elements`. `num_inside` has the number in each rule; the
-    /// elements from `num_terminals` on are rules.
-    fn count(&self, elements: &[u32], num_terminals: u32, num_inside: &[u64]) -> u64 {
+    /// Returns the number of occurrences in `elements`. The elements from `num_terminals` on are rules.
+    fn count(&self, elements: &[u32], num_terminals: u32, inside: &Inside) -> u64 {
         let (mut begun, mut count) = (0, 0u64);
         for &element in elements {
             match self.marks[element as usize] {
@@ -193,7 +196,7 @@ impl Marks {
                     count += u64::from((begun & next.finished).count_ones());
                     if next.is_holding {
                         let rule_idx = element.checked_sub(num_terminals);
-                        count += rule_idx.map_or(1, |idx| num_inside[idx as usize]);
+                        count += rule_idx.map_or(1, |idx| inside.counts[idx as usize]);
                     }
                     begun = next.begun | (begun & next.inside) << next.num_words;
                 }
@@ -201,6 +204,23 @@ impl Marks {
         }
         count
     }
+
+    /// Returns the number of elements that a walk of `elements` takes, with those of rules that it enters.
+    fn num_steps(&self, elements: &[u32], num_terminals: u32, inside: &Inside) -> u64 {
+        let holding = elements.iter().filter(|&&element| self.of(element).is_holding);
+        let entered = holding.filter_map(|element| element.checked_sub(num_terminals));
+        entered.fold(elements.len() as u64, |num_steps, rule_idx| {
+            num_steps.saturating_add(inside.num_steps[rule_idx as usize])
+        })
+    }
+}
+
+/// Numbers of each rule that holds an occurrence, by index; 0 for the others.
+struct Inside {
+    /// Occurrences in it.
+    counts: Vec<u64>,
+    /// Elements that a walk of it takes.
+    num_steps: Vec<u64>,
 }
 
 impl<'a> Sweep<'a> {
@@ -214,8 +234,8 @@ impl<'a> Sweep<'a> {
         let grammar = segment.dag.grammar();
         let num_terminals = grammar.num_terminals;
         let mut marks = Marks::of_terminals(segment, words)?;
-        // Number of occurrences in each rule, by index.
-        let mut num_inside = vec![0; grammar.num_rules()];
+        let zeros = vec![0; grammar.num_rules()];
+        let mut inside = Inside { counts: zeros.clone(), num_steps: zeros };
         for rule_id in grammar.rule_ids().skip(1).rev() {
             let elements = grammar.rule(rule_id);
             let mark = match marks.plain(elements) {
@@ -223,8 +243,10 @@ impl<'a> Sweep<'a> {
                 None => {
                     let ends = marks.combined(elements);
                     if ends.is_holding {
-                        let count = marks.count(elements, num_terminals, &num_inside);
-                        num_inside[rule_id.index()] = count;
+                        let count = marks.count(elements, num_terminals, &inside);
+                        let num_steps = marks.num_steps(elements, num_terminals, &inside);
+                        inside.counts[rule_id.index()] = count;
+                        inside.num_steps[rule_id.index()] = num_steps;
                     }
                     marks.index(ends)?
                 }
@@ -232,12 +254,17 @@ impl<'a> Sweep<'a> {
             marks.marks[grammar.element_of(rule_id) as usize] = mark;
         }
         let docs = grammar.docs().filter(|&doc| filter.is_none_or(|docs| docs.contains(doc)));
-        let count = |doc| {
+        let (mut counts, mut num_steps) = (Vec::new(), 0u64);
+        for doc in docs {
             let elements = &grammar.symbols[segment.dag.doc_range(doc)];
-            marks.count(elements, num_terminals, &num_inside)
-        };
-        let counts = docs.map(|doc| (doc, count(doc))).filter(|&(_, count)| count > 0).collect();
-        Some(Self { segment, words, marks, counts })
+            let count = marks.count(elements, num_terminals, &inside);
+            if count > 0 {
+                counts.push((doc, count));
+                let more = marks.num_steps(elements, num_terminals, &inside);
+                num_steps = num_steps.saturating_add(more);
+            }
+        }
+        Some(Self { segment, words, marks, counts, num_steps })
     }
 
     /// Returns the documents with occurrences, ascending, and the number of occurrences in each. Returns
@@ -246,12 +273,13 @@ impl<'a> Sweep<'a> {
         (self.words.len() <= MAX_WORDS).then_some(&self.counts)
     }
 
-    /// Returns true if there are few occurrences for the size of the segment.
+    /// Returns true if a walk to all occurrences takes few steps for the size of the segment.
     pub fn is_walk_short(&self) -> bool {
-        let max_walks = (self.segment.dag.grammar().symbols.len() / ELEMENTS_PER_WALK) as u64;
-        let mut counts = self.counts.iter();
-        let left = counts.try_fold(max_walks.max(MIN_WALKS), |left, &(_, n)| left.checked_sub(n));
-        left.is_some()
+        let num_elements = self.segment.dag.grammar().symbols.len() as u64;
+        let max_steps = MIN_STEPS.max(STEPS_PER_ELEMENT * num_elements);
+        let beside = |&(_, count): &(DocId, u64)| count.saturating_mul(STEPS_PER_OCCURRENCE);
+        let num_steps = self.counts.iter().map(beside).fold(self.num_steps, u64::saturating_add);
+        num_steps <= max_steps
     }
 
     /// Calls `found` with each occurrence, by document and offset.
@@ -484,5 +512,29 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_rule_that_is_long_and_often_used_is_not_walked() {
+        // No rule inside the document that recurs.
+        let words =
+            |letter: char| -> String { (0..2_000).map(|n| format!("{letter}{n} ")).collect() };
+        let text = format!("{}needle {}", words('a'), words('b'));
+        let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
+        (0..400).for_each(|_| builder.push_document("d", text.as_bytes()).unwrap());
+        let (file, _) = builder.finish(None).unwrap();
+        let (_, corpus) = Corpus::from_bytes("f", &file, &OpenLimits::default()).unwrap();
+        let segment = &corpus.segments()[0];
+        assert!(segment.dag.grammar().symbols.len() < 10_000);
+        let needle = segment.dictionary.word_id(b"needle").unwrap();
+        let words = [WordSet::from_ids(&[needle.into()])];
+        let of_all = Sweep::new(segment, &words, None).unwrap();
+        assert_eq!(of_all.counts().unwrap().len(), 400);
+        assert!(!of_all.is_walk_short());
+        let mut one = DocSet::none(400);
+        one.extend([DocId::from(7)]);
+        let of_one = Sweep::new(segment, &words, Some(&one)).unwrap();
+        assert_eq!(of_one.counts().unwrap(), [(DocId::from(7), 1)]);
+        assert!(of_one.is_walk_short());
     }
 }

@@ -63,11 +63,11 @@ pub fn segments_for_query(query: &Query, segments: &[SegmentWords<'_>]) -> Vec<b
     is_needed
 }
 
-/// Returns true if a document of a corpus, of which no segment continues another one, can match `query` where
-/// it has no word that `is_there` returns `false` for. `None` says that this is not known.
+/// Returns true if a document of a segment without parts of cut documents can match `query`. `is_there`
+/// returns true if the segment has a word, and `None` if that is not known.
 ///
 /// # Errors
-/// Those of `is_there`.
+/// The errors of `is_there`.
 pub fn may_match(
     query: &Query,
     mut is_there: impl FnMut(&str) -> Result<Option<bool>>,

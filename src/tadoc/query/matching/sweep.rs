@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! item      power loss
-//! ends      what an expansion does to a phrase that is being matched: how much of it the last words
+//! ends      effect of an expansion on a phrase that is being matched: how much of it the last words
 //!           begin, how much of it the first words finish, which part of it is the whole expansion
 //!
 //! rule 9    power loss     one occurrence between its elements
@@ -12,17 +12,17 @@
 //! ```
 //!
 //! A phrase of w words is a Shift-And automaton (Baeza-Yates and Gonnet, 1992), whose states are the bits of a
-//! number. What an expansion does to them is three such numbers and a length, which those of its elements
-//! yield. So one pass from the last rule to the first counts the occurrences in each rule, and those in
+//! number. The effect of an expansion is three such numbers and a length, which follow from the effects of its
+//! elements. So one pass from the last rule to the first counts the occurrences in each rule, and those in
 //! each document. Nearly all elements hold no word of the item. They have the same ends, so the pass loads
 //! one byte for each, the index of its ends.
 //!
 //! A walk finds the places. It enters only rules that hold an occurrence, adds up the lengths of everything
-//! else, and reads the words beside a border that an occurrence crosses. So its time is proportional to
-//! the result, with the elements of these documents in the root.
+//! else, and reads the words beside a border that an occurrence crosses. A rule is walked once for each use
+//! in the text, so the pass adds up these steps, too.
 //!
 //! The inverse grammar, the weights, the first and last words and the prefix sums cost ten times as much as
-//! the pass, and pay when several questions follow. An item with many occurrences is left to them.
+//! the pass, and pay when several questions follow. The places of an item with a long walk are left to them.
 
 use std::ops::Range;
 
@@ -59,7 +59,7 @@ pub(in crate::query) struct Sweep<'a> {
     num_steps: u64,
 }
 
-/// What an expansion does to a phrase that is being matched. Bit j of a number stands for the first j
+/// Effect of an expansion on a phrase that is being matched. Bit j of a number stands for the first j
 /// words of the phrase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Ends {

@@ -6,8 +6,8 @@ use std::ops::{ControlFlow, Range};
 
 use proptest::prelude::*;
 use tadoc::query::{
-    Hit, Query, QueryLimits, RankOptions, Ranker, SearchOptions, SegmentWords, count,
-    count_by_document, search, search_with, segments_for_query, text_hits,
+    DocumentCount, Hit, LeafLists, Query, QueryLimits, RankOptions, Ranker, SearchOptions,
+    SegmentWords, count, count_by_document, search, search_with, segments_for_query, text_hits,
 };
 use tadoc::text::TokenizerProfile;
 use testkit::naive;
@@ -350,10 +350,22 @@ fn leaves(node: &Node, visit: &mut dyn FnMut(&Node)) {
     }
 }
 
+/// Returns the counts of `query` in all documents, with `lists`.
+fn counts_by_lists(case: &Case, lists: &LeafLists, query: &Query) -> Vec<DocumentCount> {
+    let mut found = Vec::new();
+    let mut visit = |counts: &[DocumentCount]| {
+        found.extend_from_slice(counts);
+        ControlFlow::Continue(())
+    };
+    lists.term_count(&case.corpus, query, &SearchOptions::default(), &mut visit).unwrap();
+    found
+}
+
 fn check_ranks(case: &Case, ranker: &Ranker, node: &Node, top: usize, k1: f64, b: f64) {
     let query = Query::parse(case.plain.profile, &text_of(node, 0)).unwrap();
     let (options, search) = (RankOptions { top, k1, b }, SearchOptions::default());
-    let found = ranker.rank(&case.corpus, &query, &options, &search).unwrap();
+    let found =
+        ranker.rank(&case.corpus, &LeafLists::default(), &query, &options, &search).unwrap();
     let expected = expected_ranks(&case.plain, node, k1, b);
     assert_eq!(found.len(), expected.len().min(top), "{query}");
     for (found, expected) in found.iter().zip(&expected) {
@@ -421,6 +433,25 @@ proptest! {
             check_ranks(&case, &ranker, node, top, k1, b);
         }
         prop_assert!(ranker.memory_bytes() >= 8 * case.plain.docs.len());
+    }
+
+    #[test]
+    fn lists_of_documents_count_what_the_grammar_counts(
+        recipe in recipes(),
+        nodes in prop::collection::vec(nodes(), 1..6),
+    ) {
+        let case = recipe.cook();
+        let lists = LeafLists::default();
+        for node in nodes.iter().chain(&nodes) {
+            let query = Query::parse(case.plain.profile, &text_of(node, 0)).unwrap();
+            let slow = count_by_document(&case.corpus, &query, &SearchOptions::default()).unwrap();
+            for _ in 0..2 {
+                prop_assert_eq!(&counts_by_lists(&case, &lists, &query), &slow, "{}", query);
+            }
+        }
+        prop_assert!(lists.memory_bytes() > 0);
+        lists.clear();
+        prop_assert_eq!(lists.memory_bytes(), 0);
     }
 
     #[test]

@@ -125,9 +125,9 @@ impl Rank {
         let of_files = run.scan.living().is_none().then(|| run.scan.num_word_tokens());
         let top = run.scan.limit.unwrap_or(usize::MAX).min(self.options.top);
         let options = RankOptions { top, ..self.options };
-        let ranked = loaded.with_ranker(run.scan.num_docs(), of_files, |ranker| {
-            ranker.rank(&loaded.corpus, &query, &options, &search)
-        });
+        let ranker = loaded.ranker(run.scan.num_docs(), of_files)?;
+        let ranked = loaded
+            .with_leaf_lists(|lists| ranker.rank(&loaded.corpus, lists, &query, &options, &search));
         let ranked = match ranked {
             Err(tadoc::Error::Cancelled) => return Ok(()),
             other => other.map_err(datafusion_error)?,

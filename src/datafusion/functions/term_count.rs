@@ -1,7 +1,8 @@
 //! The function `term_count(corpus, query [, fold] [, exact])`: the number of hits of a query in each
 //! document.
 //!
-//! Hits are counted by rule and passed up to the documents; they are not listed. Filters on
+//! Hits are counted by rule and passed up to the documents; they are not listed. Words that are
+//! asked for again are counted in lists of documents that stay with the loaded corpus. Filters on
 //! `doc_id` choose the documents before.
 
 use std::ops::ControlFlow;
@@ -19,8 +20,7 @@ use crate::scan::function::{Definition, Merge, TableFunction};
 use crate::scan::signature::{self, ColumnKind, Signature};
 use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
-use tadoc::query;
-use tadoc::query::SearchOptions;
+use tadoc::query::{DocumentCount, SearchOptions};
 
 /// The function `term_count` in SQL.
 pub(super) static DEFINITION: Definition = Definition {
@@ -99,7 +99,7 @@ impl TermCount {
             is_cancelled: &is_cancelled,
         };
         let mut outcome = Ok(true);
-        let counted = query::term_count(&loaded.corpus, &query, &options, &mut |counts| {
+        let mut send = |counts: &[DocumentCount]| {
             outcome = run.send(counts.len(), |column| match column {
                 0 => int64(counts.iter().map(|count| count.doc_id)),
                 1 => {
@@ -112,7 +112,9 @@ impl TermCount {
                 Ok(true) => ControlFlow::Continue(()),
                 _ => ControlFlow::Break(()),
             }
-        });
+        };
+        let counted = loaded
+            .with_leaf_lists(|lists| lists.term_count(&loaded.corpus, &query, &options, &mut send));
         finished(outcome.map(drop), counted)
     }
 }

@@ -19,7 +19,7 @@ use crate::placement::{DeviceSession, KnownTasks};
 use crate::source::memory::{self, Uses};
 use tadoc::analytics::{Fold, TermVectors, Vocabulary, document_counts};
 use tadoc::format::StoredDictionary;
-use tadoc::query::Ranker;
+use tadoc::query::{LeafLists, Ranker};
 use tadoc::segment::{Corpus, DocumentFacts, Segment};
 use tadoc::text::{Dictionary, TokenizerProfile};
 
@@ -139,8 +139,12 @@ pub(crate) struct LoadedCorpus {
     pub(crate) corpus: Corpus,
     /// Words by fold, the fold that was used last at the end.
     folds: Mutex<Vec<(Fold, Arc<FoldedWords>)>>,
-    /// Lengths of documents and counts of words, with their memory.
+    /// Lengths of documents, with their memory.
     ranker: OnceLock<(Ranker, MemoryReservation)>,
+    /// Documents of the leaves of queries.
+    leaf_lists: LeafLists,
+    /// Memory of `leaf_lists`.
+    lists_held: MemoryReservation,
     /// Rows and times of completed tasks.
     pub(crate) tasks: KnownTasks,
     pub(super) reservation: MemoryReservation,
@@ -156,12 +160,15 @@ impl LoadedCorpus {
         files: Vec<Arc<LoadedFile>>,
     ) -> Self {
         let segments = files.iter().flat_map(|file| file.segments.iter().cloned()).collect();
+        let reservation = MemoryConsumer::new(memory::VOCABULARY).register(context.pool());
         Self {
             corpus: Corpus::new(profile, segments),
             folds: Mutex::default(),
             ranker: OnceLock::new(),
+            leaf_lists: LeafLists::default(),
+            lists_held: reservation.new_empty(),
             tasks: KnownTasks::default(),
-            reservation: MemoryConsumer::new(memory::VOCABULARY).register(context.pool()),
+            reservation,
             _files: files,
         }
     }
@@ -210,27 +217,29 @@ impl LoadedCorpus {
         Ok(Arc::clone(kept.doc_counts.get_or_init(|| counts.into())))
     }
 
-    /// Returns the answer of `ask` to the ranker of the corpus, which has `num_docs` documents and
-    /// `num_words` words (`None` for the words of its segments, if all are open).
+    /// Returns the ranker of the corpus, which has `num_docs` documents and `num_words` words
+    /// (`None` for the words of its segments, if all are open). It is made on first use.
     ///
     /// # Errors
-    /// The errors of `ask` and of [`Ranker::new`].
-    pub(crate) fn with_ranker<T>(
-        &self,
-        num_docs: u64,
-        num_words: Option<u64>,
-        ask: impl FnOnce(&Ranker) -> tadoc::Result<T>,
-    ) -> tadoc::Result<T> {
-        if self.ranker.get().is_none() {
-            let ranker = Ranker::new(&self.corpus, Some(num_docs), num_words)?;
-            self.ranker.get_or_init(|| (ranker, self.reservation.new_empty()));
+    /// The errors of [`Ranker::new`], and an error if the memory pool refuses its memory.
+    pub(crate) fn ranker(&self, num_docs: u64, num_words: Option<u64>) -> Result<&Ranker> {
+        if let Some((ranker, _)) = self.ranker.get() {
+            return Ok(ranker);
         }
-        let Some((ranker, held)) = self.ranker.get() else {
-            return ask(&Ranker::new(&self.corpus, Some(num_docs), num_words)?);
-        };
-        let answer = ask(ranker);
-        if held.try_resize(ranker.memory_bytes()).is_err() {
-            ranker.clear();
+        let ranker = Ranker::new(&self.corpus, Some(num_docs), num_words);
+        let ranker = ranker.map_err(datafusion_error)?;
+        let held = self.reservation.new_empty();
+        held.try_grow(ranker.memory_bytes())?;
+        Ok(&self.ranker.get_or_init(|| (ranker, held)).0)
+    }
+
+    /// Returns the answer of `ask` to the lists of documents by leaf. The lists are dropped if the
+    /// memory pool has no room for them.
+    pub(crate) fn with_leaf_lists<T>(&self, ask: impl FnOnce(&LeafLists) -> T) -> T {
+        let answer = ask(&self.leaf_lists);
+        if self.lists_held.try_resize(self.leaf_lists.memory_bytes()).is_err() {
+            self.leaf_lists.clear();
+            self.lists_held.free();
         }
         answer
     }

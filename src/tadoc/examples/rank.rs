@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tadoc::Corpus;
 use tadoc::format::OpenLimits;
-use tadoc::query::{Query, RankOptions, Ranker, SearchOptions};
+use tadoc::query::{LeafLists, Query, RankOptions, Ranker, SearchOptions};
 
 /// Number of calls of which the shortest counts.
 const NUM_CALLS: usize = 20;
@@ -16,11 +16,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().ok_or("expected CORPUS.tadoc and queries")?;
     let (_footer, corpus) = Corpus::open(Path::new(&path), &OpenLimits::default())?;
-    let ranker = Ranker::new(&corpus, None, None)?;
+    let (ranker, lists) = (Ranker::new(&corpus, None, None)?, LeafLists::default());
+    let (options, search) = (RankOptions::default(), SearchOptions::default());
     for text in arguments {
         let query = Query::parse(corpus.profile(), &text)?;
-        let rank =
-            || ranker.rank(&corpus, &query, &RankOptions::default(), &SearchOptions::default());
+        let rank = || ranker.rank(&corpus, &lists, &query, &options, &search);
         let start = Instant::now();
         let best = rank()?;
         let first = start.elapsed();

@@ -6,6 +6,7 @@
 //! condition  documents that meet AND, OR, NOT       hits   occurrences of each leaf, merged
 //! search     hits            term_count   counts by document        kwic   hits with their context
 //! lines      line and column of a hit                  rank      the best documents by BM25
+//! leaf_lists  documents with a leaf, kept for leaves that are asked for again
 //! batch      words in documents, many at once
 //! text_hits  hits in a text that is in no corpus       snippet   its best part, hits marked
 //! grep       lines of text that match a regular expression
@@ -37,8 +38,8 @@
 //! ```
 //!
 //! Reading order: `language`, `matching`, `options`, `hit`, `counts`, `windows` (NEAR), `hits`,
-//! `condition`, `search`, `term_count`, `kwic`, `collocates`, `lines`, `rank`, `batch`, `grep`,
-//! `text_hits`, `snippet`.
+//! `condition`, `search`, `term_count`, `leaf_lists`, `kwic`, `collocates`, `lines`, `rank`, `batch`,
+//! `grep`, `text_hits`, `snippet`.
 //!
 //! A document that was cut at a block border is searched as one document: offsets and word numbers
 //! count from its start, and phrases match across the cut. All code is iterative, so a hostile
@@ -54,6 +55,7 @@ mod hit;
 mod hits;
 mod kwic;
 mod language;
+mod leaf_lists;
 mod lines;
 mod matching;
 mod options;
@@ -74,6 +76,7 @@ pub use kwic::{
     kwic_segments,
 };
 pub use language::{Expression, Leaf, Query, QueryLimits, WordPattern};
+pub use leaf_lists::LeafLists;
 pub use lines::{LineCounter, LinePlace};
 pub use matching::{
     DocSet, SegmentWords, TextPattern, candidate_docs, candidate_documents, documents_for_demands,

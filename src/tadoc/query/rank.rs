@@ -10,28 +10,23 @@
 //! document: words, phrases, wildcards, NEAR lists. `tf` is the number of these hits, `df` the
 //! number of documents of the corpus with hits of the leaf alone, `N` the number of documents.
 //!
-//! A [`Ranker`] keeps the counts of the leaves that were asked for last, so a word costs a pass
+//! [`LeafLists`] keep the documents of the leaves that were asked for last, so a word costs a pass
 //! over the grammar once. After that a word costs O(documents with it), words joined by AND cost
 //! O(documents with the rarest * log of the others), and words joined by OR leave out documents that
 //! bounds on scores exclude. A heap keeps the best documents.
 
 use std::cmp::Ordering;
-use std::collections::{BinaryHeap, HashMap};
-use std::ops::ControlFlow;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::BinaryHeap;
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::segment::Corpus;
 
-use crate::query::condition::meet_condition;
 use crate::query::counts::DocumentCount;
 use crate::query::language::{Expression, Query};
-use crate::query::matching::resolved::ResolvedQuery;
+use crate::query::leaf_lists::{LeafList, LeafLists, skip_to};
 use crate::query::options::SearchOptions;
-
-/// Default memory of the counts that a [`Ranker`] keeps: 32 MiB, two million documents.
-const MAX_KEPT_BYTES: usize = 32 << 20;
 
 /// Parameters of a ranking.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -91,22 +86,13 @@ impl Ord for RankedDocument {
     }
 }
 
-/// Documents with hits of a leaf.
-#[derive(Debug)]
-struct LeafCounts {
-    /// Ascending.
-    docs: Vec<DocumentCount>,
-    /// Largest number of hits in a document.
-    max_count: u64,
-}
-
-/// Ranks the documents of one corpus, and keeps counts between queries.
+/// Ranks the documents of one corpus.
 ///
 /// ```
 /// use tadoc::Corpus;
 /// use tadoc::build::{CorpusBuilder, IngestOptions};
 /// use tadoc::format::OpenLimits;
-/// use tadoc::query::{Query, RankOptions, Ranker, SearchOptions};
+/// use tadoc::query::{LeafLists, Query, RankOptions, Ranker, SearchOptions};
 ///
 /// # fn main() -> tadoc::Result<()> {
 /// let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default())?;
@@ -115,9 +101,10 @@ struct LeafCounts {
 /// let (file, _report) = builder.finish(None)?;
 /// let (_footer, corpus) = Corpus::from_bytes("c.tadoc", &file, &OpenLimits::default())?;
 ///
-/// let ranker = Ranker::new(&corpus, None, None)?;
+/// let (ranker, lists) = (Ranker::new(&corpus, None, None)?, LeafLists::default());
 /// let query = Query::parse(corpus.profile(), "storm OR night")?;
-/// let best = ranker.rank(&corpus, &query, &RankOptions::default(), &SearchOptions::default())?;
+/// let (options, search) = (RankOptions::default(), SearchOptions::default());
+/// let best = ranker.rank(&corpus, &lists, &query, &options, &search)?;
 /// assert_eq!(best.iter().map(|row| row.doc_id).collect::<Vec<_>>(), [1, 0]);
 /// # Ok(())
 /// # }
@@ -128,14 +115,6 @@ pub struct Ranker {
     num_words: u64,
     /// Words of each document; 0 for documents of segments that are not opened.
     doc_lens: Vec<u64>,
-    kept: Mutex<Kept>,
-}
-
-/// Counts by their leaf.
-#[derive(Debug, Default)]
-struct Kept {
-    counts: HashMap<Query, Arc<LeafCounts>>,
-    num_bytes: usize,
 }
 
 impl Ranker {
@@ -157,22 +136,17 @@ impl Ranker {
         let sum = sum.ok_or_else(too_many_words)?;
         let num_docs = num_docs.unwrap_or_else(|| corpus.num_docs());
         let num_words = num_words.unwrap_or(sum);
-        Ok(Self { num_docs, num_words, doc_lens, kept: Mutex::default() })
+        Ok(Self { num_docs, num_words, doc_lens })
     }
 
     /// Returns the bytes of memory held.
     pub fn memory_bytes(&self) -> usize {
-        8 * self.doc_lens.len() + self.kept().num_bytes
-    }
-
-    /// Drops the counts that are kept.
-    pub fn clear(&self) {
-        *self.kept() = Kept::default();
+        size_of_val(&self.doc_lens[..])
     }
 
     /// Returns the best documents for `query`, best first; of equal scores that with the lower id
-    /// comes first. `corpus` is the one that the ranker was made for. Only `search.is_cancelled` is
-    /// used.
+    /// comes first. `corpus` is the one that the ranker and `lists` were made for. Only
+    /// `search.is_cancelled` is used.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for parameters out of range; those of
@@ -180,13 +154,14 @@ impl Ranker {
     pub fn rank(
         &self,
         corpus: &Corpus,
+        lists: &LeafLists,
         query: &Query,
         options: &RankOptions,
         search: &SearchOptions<'_>,
     ) -> Result<Vec<RankedDocument>> {
         options.check()?;
-        let counts = (0..query.leaves().len()).map(|leaf| self.counts(corpus, query, leaf, search));
-        let counts: Vec<Arc<LeafCounts>> = counts.collect::<Result<_>>()?;
+        let counts = (0..query.leaves().len()).map(|leaf| lists.list(corpus, query, leaf, search));
+        let counts: Vec<Arc<LeafList>> = counts.collect::<Result<_>>()?;
         let weights: Vec<f64> = counts.iter().map(|counts| self.idf(counts.docs.len())).collect();
         let lists: Vec<&[DocumentCount]> = counts.iter().map(|counts| &counts.docs[..]).collect();
         let scorer = Scorer { weights: &weights, norms: self.norms(options), k1: options.k1 };
@@ -227,48 +202,6 @@ impl Ranker {
             let len = self.doc_lens.get(doc_id as usize).copied().unwrap_or(0) as f64;
             k1 * (fixed + per_word * len)
         }
-    }
-
-    /// Returns the counts of leaf `leaf` in all documents.
-    fn counts(
-        &self,
-        corpus: &Corpus,
-        query: &Query,
-        leaf: usize,
-        search: &SearchOptions<'_>,
-    ) -> Result<Arc<LeafCounts>> {
-        let alone = query.leaf_alone(leaf);
-        if let Some(counts) = self.kept().counts.get(&alone) {
-            return Ok(Arc::clone(counts));
-        }
-        let mut found = Vec::new();
-        let resolved = ResolvedQuery::new(corpus, &alone, search.canceller());
-        meet_condition(&resolved, None, &mut |met| {
-            found.extend_from_slice(&met.counts);
-            match (search.is_cancelled)() {
-                true => Err(Error::Cancelled),
-                false => Ok(ControlFlow::Continue(())),
-            }
-        })?;
-        let num_bytes = alone.memory_bytes() + size_of_val(&found[..]);
-        let max_count = found.iter().map(|count| count.count).max().unwrap_or(0);
-        let counts = Arc::new(LeafCounts { docs: found, max_count });
-        if num_bytes <= MAX_KEPT_BYTES {
-            let mut kept = self.kept();
-            if kept.num_bytes + num_bytes > MAX_KEPT_BYTES {
-                // Words that are asked again come back soon.
-                *kept = Kept::default();
-            }
-            if kept.counts.insert(alone, Arc::clone(&counts)).is_none() {
-                kept.num_bytes += num_bytes;
-            }
-        }
-        Ok(counts)
-    }
-
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        // The map is whole whenever the lock is free.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -316,18 +249,6 @@ fn take(list: &mut &[DocumentCount], doc_id: u64) -> Option<DocumentCount> {
     let (count, rest) = list.split_first().filter(|(count, _)| count.doc_id == doc_id)?;
     *list = rest;
     Some(*count)
-}
-
-/// Moves `list` to its first document from `doc_id` on, by steps that double. Returns its count of
-/// `doc_id`.
-fn skip_to(list: &mut &[DocumentCount], doc_id: u64) -> Option<DocumentCount> {
-    let mut step = 1;
-    while step < list.len() && list[step].doc_id < doc_id {
-        step *= 2;
-    }
-    let reach = &list[..list.len().min(step + 1)];
-    *list = &list[reach.partition_point(|count| count.doc_id < doc_id)..];
-    list.first().filter(|count| count.doc_id == doc_id).copied()
 }
 
 /// Scores the documents of all `leaves`: those of the shortest list, looked up in the others.

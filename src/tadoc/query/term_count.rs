@@ -31,15 +31,22 @@ pub fn term_count(
 ) -> Result<()> {
     let docs = options.selected(corpus)?;
     let resolved = ResolvedQuery::new(corpus, query, options.canceller());
-    meet_condition(&resolved, docs.as_deref(), &mut |met| {
-        for batch in met.counts.chunks(BATCH_ROWS) {
-            if (options.is_cancelled)() {
-                return Err(Error::Cancelled);
-            }
-            if visit(batch).is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
+    meet_condition(&resolved, docs.as_deref(), &mut |met| send_counts(&met.counts, options, visit))
+}
+
+/// Calls `visit` with `counts` in batches, until it breaks.
+pub(in crate::query) fn send_counts(
+    counts: &[DocumentCount],
+    options: &SearchOptions<'_>,
+    visit: &mut dyn FnMut(&[DocumentCount]) -> ControlFlow<()>,
+) -> Result<ControlFlow<()>> {
+    for batch in counts.chunks(BATCH_ROWS) {
+        if (options.is_cancelled)() {
+            return Err(Error::Cancelled);
         }
-        Ok(ControlFlow::Continue(()))
-    })
+        if visit(batch).is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+    }
+    Ok(ControlFlow::Continue(()))
 }

@@ -157,14 +157,23 @@ impl All {
                 out.write_all(self.end_of(corpus, *doc_id))?;
                 continue;
             }
-            for tasks in tasks.chunks(num_at_once()) {
-                let texts = tasks.par_iter().map(|task| self.task(corpus, task.docs));
-                for text in texts.collect::<Vec<Outcome<Vec<u8>>>>() {
-                    out.write_all(&text?)?;
-                }
+            // Texts are decoded while those before them are written.
+            let mut written = Vec::new();
+            for tasks in tasks.chunks(num_at_once()).chain([&[][..]]) {
+                let mut decoded = Vec::new();
+                rayon::in_place_scope(|scope| {
+                    scope.spawn(|_| decoded = self.tasks(corpus, tasks));
+                    write_texts(std::mem::take(&mut written), out)
+                })?;
+                written = decoded;
             }
         }
         Ok(())
+    }
+
+    /// Returns the texts of each of `tasks`, in their order.
+    fn tasks(&self, corpus: &Corpus, tasks: &[Task<'_>]) -> Vec<Outcome<Vec<u8>>> {
+        tasks.par_iter().map(|task| self.task(corpus, task.docs)).collect()
     }
 
     /// Returns the texts of `doc_ids`, end to end.
@@ -191,6 +200,13 @@ impl All {
     fn end_of(&self, corpus: &Corpus, doc_id: u64) -> &'static [u8] {
         if self.shared.contains(path_of(corpus, doc_id)) { b"\n" } else { b"" }
     }
+}
+
+fn write_texts(texts: Vec<Outcome<Vec<u8>>>, out: &mut impl Write) -> Outcome {
+    for text in texts {
+        out.write_all(&text?)?;
+    }
+    Ok(())
 }
 
 fn write_document(corpus: &LivingCorpus, doc_id: u64, out: &mut impl Write) -> Outcome {

@@ -25,7 +25,8 @@ use crate::resolver::CorpusFile;
 
 /// Calls `visit` with each chain of `file` that may have a document whose text matches, for each
 /// entry of `demands`, one of its patterns, in order, until `visit` breaks. If `docs` is given, a chain
-/// has at least one of these documents, whose ids ascend.
+/// has at least one of these documents, whose ids ascend. Without both, all documents are expected to
+/// be decoded.
 ///
 /// # Errors
 /// The file cannot be read or is damaged, and the errors of `visit`.
@@ -51,6 +52,9 @@ pub fn for_each_chain(
         let mut is_needed = segments_for_texts(demands, file.footer.profile, &words).into_iter();
         let needed = read.into_iter().filter(|_| is_needed.next().unwrap_or_default());
         let segments = read_rest(file, needed.collect())?;
+        if demands.is_empty() && docs.is_none() {
+            segments.par_iter().for_each(|segment| segment.prepare_to_decode_all());
+        }
         for chain in segments.chunk_by(|_, next| next.continues) {
             let corpus = Corpus::new(file.footer.profile, chain.to_vec());
             if visit(&corpus)?.is_break() {

@@ -396,3 +396,40 @@ fn every_command_takes_a_url() {
     let all = ["sql", "-q", "--format", "csv", "-c", &create, "-c", insert, "-c", &count];
     assert!(tadoc(&all).ends_with("n\n2\n"));
 }
+
+#[test]
+fn four_machines_ingest_into_one_corpus() {
+    const NUM_MACHINES: usize = 4;
+    const NUM_INGESTS: usize = 3;
+    let Some(server) = server() else { return };
+    let url = "s3://corpora/machines/logs";
+    let machine = |machine: usize| {
+        let folder = new_folder();
+        for ingest in 0..NUM_INGESTS {
+            let lines =
+                (0..50).map(|line| format!("machine {machine} ingest {ingest} line {line}\n"));
+            folder.write(&format!("in/{machine}-{ingest}.log"), &lines.collect::<String>());
+            let input = format!("in/{machine}-{ingest}.log");
+            let ingest = ["ingest", &input, "-o", url, "--append", "--documents", "lines"];
+            tadoc(server.address, &folder, &ingest).ok();
+        }
+    };
+    std::thread::scope(|scope| {
+        (0..NUM_MACHINES).for_each(|idx| drop(scope.spawn(move || machine(idx))));
+    });
+    let folder = new_folder();
+    let texts = format!("SELECT text FROM documents('{url}/') ORDER BY text");
+    let found = sql(server.address, &folder, &texts).ok();
+    let mut expected: Vec<String> = Vec::new();
+    for machine in 0..NUM_MACHINES {
+        for ingest in 0..NUM_INGESTS {
+            let line = |line| format!("machine {machine} ingest {ingest} line {line}");
+            expected.extend((0..50).map(line));
+        }
+    }
+    expected.sort();
+    assert_eq!(found.lines().skip(1).collect::<Vec<_>>(), expected);
+    // Below the header, each ingest is one version, beside the one that creates the corpus.
+    let history = tadoc(server.address, &folder, &["history", url]).ok();
+    assert_eq!(history.lines().count(), 2 + NUM_MACHINES * NUM_INGESTS, "{history}");
+}

@@ -63,8 +63,15 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
-    fn documents_decode_to_their_bytes(recipe in recipes(), order in prop::collection::vec(any::<prop::sample::Index>(), 0..12)) {
+    fn documents_decode_to_their_bytes(
+        recipe in recipes(),
+        keeps_copies in any::<bool>(),
+        order in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
+    ) {
         let case = recipe.cook();
+        if !keeps_copies {
+            case.corpus.segments().iter().for_each(|segment| segment.keep_no_copies());
+        }
         prop_assert_eq!(case.corpus.num_docs(), case.plain.docs.len() as u64);
         let mut decoder = DocumentDecoder::new(case.corpus.clone(), NO_LIMIT);
         let mut expected = Vec::new();

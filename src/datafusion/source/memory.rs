@@ -166,14 +166,15 @@ pub(crate) fn all_memory(segments: &[Arc<Segment>]) -> usize {
     text_memory(segments) + positions_memory(segments)
 }
 
-/// Returns the bytes of `segments` without [`positions_memory`]. Text runs and words of documents
-/// are included, unless a segment [keeps none](tadoc::segment::Segment::keep_no_copies).
+/// Returns the bytes of `segments` without [`positions_memory`]. Text runs, texts of elements and
+/// words of documents are included, unless a segment [keeps none](tadoc::segment::Segment::keep_no_copies).
 pub(crate) fn text_memory(segments: &[Arc<Segment>]) -> usize {
     let of_segment = |segment: &Arc<Segment>| {
         let dag = &segment.dag;
         let decoded = segment.dictionary.memory_bytes() + dag.memory_bytes() + segment.kept_bytes();
         let sums = sums_bytes(dag.grammar().symbols.len() as u64, dag.num_elements() as u64);
-        let copies = segment.max_text_runs_bytes() + segment.max_doc_words_bytes();
+        let texts = segment.max_text_runs_bytes() + segment.max_element_texts_bytes();
+        let copies = texts + segment.max_doc_words_bytes();
         decoded + segment.paths.memory_bytes() + sums as usize + copies
     };
     segments.iter().map(of_segment).sum()

@@ -9,6 +9,10 @@
 //! memo[r]   ^ start, length                       ^ rule r again: one copy
 //! ```
 //!
+//! After a part of a segment was decoded, texts of its short elements are built
+//! ([`ElementTexts`]), which all decoders share. Documents are then copied from them, element by
+//! element: O(elements entered + output).
+//!
 //! The memo (8 bytes a rule) stays valid as long as the output stays in the decoder, so batches of
 //! small documents profit from each other. It is created when it begins to pay; a single small
 //! document is expanded without it. Lengths are known before the first byte is written, so a limit
@@ -16,12 +20,15 @@
 
 use crate::error::{Error, Result};
 use crate::ids::{DocId, RuleId};
-use crate::segment::{Corpus, Segment};
+use crate::segment::{Corpus, ELEMENT_TEXT_SLACK, ElementTexts, Place, Segment};
 
 use crate::read::output::{check_output_len, reserve};
 
 /// Number of rules of a grammar for each expansion that is made before a memo is created.
 const RULES_PER_EXPANSION: usize = 16;
+
+/// Number of elements whose texts are loaded before they are copied.
+const GROUP_LEN: usize = 16;
 
 /// Number of bytes that one copy of a short token or rule moves, whatever its length.
 pub(crate) const SHORT_COPY: usize = 16;
@@ -106,14 +113,20 @@ impl DocumentDecoder {
     pub fn append_document(&mut self, doc_id: u64) -> Result<()> {
         let added = document_len_bytes(&self.corpus, doc_id)?;
         let len = check_output_len(self.len as u64, added, self.max_output_bytes)?;
-        reserve(&mut self.output, len + SHORT_COPY)?;
-        self.output.resize(len + SHORT_COPY, 0);
+        reserve(&mut self.output, len + ELEMENT_TEXT_SLACK)?;
+        self.output.resize(len + ELEMENT_TEXT_SLACK, 0);
         self.memo.make_room(len);
         let Self { corpus, output, memo, stack, len: at, .. } = self;
         for (segment_idx, doc) in corpus.doc_parts(doc_id) {
             let segment = &corpus.segments()[segment_idx];
-            memo.select_segment(segment_idx, segment.dag.grammar().num_rules(), *at);
-            *at = decode_part(segment, doc, output, *at, memo, stack);
+            let num_elements = segment.dag.doc_range(doc).len();
+            *at = match segment.element_texts_or_derive_if_worth(num_elements) {
+                Some(texts) => copy_part(segment, texts, doc, output, *at, stack),
+                None => {
+                    memo.select_segment(segment_idx, segment.dag.grammar().num_rules(), *at);
+                    decode_part(segment, doc, output, *at, memo, stack)
+                }
+            };
         }
         debug_assert_eq!(*at, len);
         Ok(())
@@ -223,6 +236,72 @@ impl Memo {
         {
             self.entries[rule_id.index()] = MemoEntry { start, len };
         }
+    }
+}
+
+/// Writes document `doc` of `segment` to `output[at..]` from the `texts` of its elements. Returns the
+/// end of its bytes. [`decode_part`] writes the same.
+fn copy_part(
+    segment: &Segment,
+    texts: &ElementTexts,
+    doc: DocId,
+    output: &mut [u8],
+    mut at: usize,
+    stack: &mut Vec<Frame>,
+) -> usize {
+    let dag = &segment.dag;
+    let symbols = dag.grammar().symbols.as_slice();
+    let range = dag.doc_range(doc);
+    let mut frame = Frame { next: range.start as u32, end: range.end as u32 };
+    let mut before = Place::before_first();
+    loop {
+        let end = frame.end.min(frame.next + GROUP_LEN as u32);
+        let group = &symbols[frame.next as usize..end as usize];
+        let places = texts.places_ahead::<GROUP_LEN>(group);
+        let mut entered = None;
+        for (&element, place) in group.iter().zip(places) {
+            frame.next += 1;
+            output[at] = b' ';
+            at += usize::from(place.has_blank_after(before));
+            before = place;
+            if let Some(len) = place.len_bytes() {
+                copy_text(&mut output[at..], texts.bytes_from(place), len);
+                at += len;
+            } else if let Some(rule_id) = dag.rule_of(element) {
+                entered = Some(rule_id);
+                break;
+            } else {
+                let len = dag.len_bytes(element) as usize;
+                output[at..at + len].copy_from_slice(&texts.bytes_from(place)[..len]);
+                at += len;
+            }
+        }
+        if let Some(rule_id) = entered {
+            if frame.next < frame.end {
+                stack.push(frame);
+            }
+            let range = dag.rule_range(rule_id);
+            frame = Frame { next: range.start as u32, end: range.end as u32 };
+            before = Place::before_first();
+        } else if frame.next == frame.end {
+            let Some(parent) = stack.pop() else { return at };
+            frame = parent;
+            before = texts.place(symbols[frame.next as usize - 1]);
+        }
+    }
+}
+
+/// Copies a text of `len` bytes. Up to [`ELEMENT_TEXT_SLACK`] bytes are written.
+#[inline]
+fn copy_text(output: &mut [u8], source: &[u8], len: usize) {
+    const HALF: usize = ELEMENT_TEXT_SLACK / 2;
+    let source_chunk = source.first_chunk::<ELEMENT_TEXT_SLACK>();
+    match (output.first_chunk_mut::<ELEMENT_TEXT_SLACK>(), source_chunk) {
+        (Some(output), Some(source)) if len <= HALF => {
+            output[..HALF].copy_from_slice(&source[..HALF]);
+        }
+        (Some(output), Some(source)) => *output = *source,
+        _ => output[..len].copy_from_slice(&source[..len]),
     }
 }
 

@@ -10,6 +10,8 @@
 //!                up before
 //! edge words     on first use, O(G)                           from then on
 //! text runs      after many passages were read without them   unless they are too large
+//! element texts  after a part of the text was decoded          unless they are too large
+//!                without them
 //! doc words      after many words were read without them      unless they are too many
 //! ```
 //!
@@ -22,7 +24,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::ids::DocId;
-use crate::segment::dag::{DocWords, EdgeWords, Inverse, PrefixSums, TextRuns};
+use crate::segment::dag::{DocWords, EdgeWords, ElementTexts, Inverse, PrefixSums, TextRuns};
 use crate::segment::{DocumentLength, Segment};
 
 /// Number of elements for each passage that is read before text runs are built. Building them takes
@@ -34,6 +36,9 @@ const MAX_SWEEPS: u64 = 8;
 /// Prefix sums are derived after this part of the elements was added up without them. Adding up takes
 /// as long as deriving.
 const PART_ADDED: u64 = 4;
+/// Texts of elements are built after this part of the root was decoded without them. Decoding an
+/// element takes about four times as long then.
+const PART_DECODED: u64 = 16;
 /// Words of documents are built after this part of the text's words was read without them. Reading
 /// a word takes as long as building its entry, and such callers usually continue.
 const PART_READ: u64 = 4;
@@ -49,6 +54,10 @@ pub(super) struct SegmentCache {
     text_runs: OnceLock<Option<TextRuns>>,
     /// Number of passages that were read without text runs.
     num_passages: AtomicU64,
+    /// `None` inside if the texts of elements must not be built.
+    element_texts: OnceLock<Option<ElementTexts>>,
+    /// Number of elements of the root that were decoded without texts of elements.
+    num_decoded: AtomicU64,
     /// `None` inside if the words of documents must not be built.
     doc_words: OnceLock<Option<DocWords>>,
     /// Number of questions that were answered by sweeps.
@@ -68,12 +77,14 @@ impl SegmentCache {
     /// Returns the number of bytes of main memory in use.
     fn memory_bytes(&self) -> usize {
         let text_runs = self.text_runs.get().and_then(Option::as_ref);
+        let element_texts = self.element_texts.get().and_then(Option::as_ref);
         let doc_words = self.doc_words.get().and_then(Option::as_ref);
         self.weights.get().map_or(0, |weights| 8 * weights.len())
             + self.inverse.get().map_or(0, Inverse::memory_bytes)
             + self.prefix_sums.get().map_or(0, PrefixSums::memory_bytes)
             + self.edge_words.get().map_or(0, EdgeWords::memory_bytes)
             + text_runs.map_or(0, TextRuns::memory_bytes)
+            + element_texts.map_or(0, ElementTexts::memory_bytes)
             + doc_words.map_or(0, DocWords::memory_bytes)
     }
 }
@@ -161,6 +172,32 @@ impl Segment {
         self.cache.text_runs.get_or_init(derive).as_ref()
     }
 
+    /// Returns the texts of elements if a part of the segment was decoded, which pays for building
+    /// them. This call is about `num_added` elements of the root. Returns `None` if the texts would
+    /// be too large.
+    #[inline]
+    pub fn element_texts_or_derive_if_worth(&self, num_added: usize) -> Option<&ElementTexts> {
+        if let Some(texts) = self.cache.element_texts.get() {
+            return texts.as_ref();
+        }
+        let before = self.cache.num_decoded.fetch_add(num_added as u64, Ordering::Relaxed);
+        let root_len = self.dag.grammar().root().len() as u64;
+        let is_worth = before + num_added as u64 > root_len / PART_DECODED;
+        is_worth.then(|| self.element_texts_or_derive()).flatten()
+    }
+
+    fn element_texts_or_derive(&self) -> Option<&ElementTexts> {
+        let (arena, offsets) = (&self.dictionary.bytes()[..], self.dictionary.offsets());
+        let derive = || ElementTexts::new(&self.dag, arena, offsets);
+        self.cache.element_texts.get_or_init(derive).as_ref()
+    }
+
+    /// Derives the arrays that decoding all documents uses.
+    pub fn prepare_to_decode_all(&self) {
+        self.prefix_sums_or_derive();
+        self.element_texts_or_derive();
+    }
+
     /// Returns the words of each document if it pays to build them. This is so after a quarter of
     /// the text's words was read without them ([`note_words_read`](Self::note_words_read)).
     #[inline]
@@ -207,10 +244,11 @@ impl Segment {
         self.cache.memory_bytes()
     }
 
-    /// Prevents that text runs and words of documents are built later. Those that exist are kept.
+    /// Prevents that text runs, texts of elements and words of documents are built later. Those that exist are kept.
     /// Without them all questions are answered from the rules.
     pub fn keep_no_copies(&self) {
         self.cache.text_runs.get_or_init(|| None);
+        self.cache.element_texts.get_or_init(|| None);
         self.cache.doc_words.get_or_init(|| None);
     }
 
@@ -219,6 +257,14 @@ impl Segment {
         match self.cache.doc_words.get() {
             Some(None) => 0,
             _ => DocWords::max_memory_bytes(&self.dag),
+        }
+    }
+
+    /// Returns the greatest number of bytes of memory that texts of elements can take.
+    pub fn max_element_texts_bytes(&self) -> usize {
+        match self.cache.element_texts.get() {
+            Some(None) => 0,
+            _ => ElementTexts::max_memory_bytes(&self.dag, self.dictionary.bytes().len()),
         }
     }
 

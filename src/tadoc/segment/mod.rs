@@ -30,8 +30,8 @@ mod facts;
 
 pub(crate) use dag::Len;
 pub use dag::{
-    Cursor, Dag, DocWords, EdgeWords, Inverse, Measure, Next, Occurrence, PrefixSums, TEXT_SLACK,
-    TextRuns,
+    Cursor, Dag, DocWords, ELEMENT_TEXT_SLACK, EdgeWords, ElementTexts, Inverse, Measure, Next,
+    Occurrence, Place, PrefixSums, TEXT_SLACK, TextRuns,
 };
 pub use facts::{DocumentFacts, DocumentLength, SegmentFacts};
 

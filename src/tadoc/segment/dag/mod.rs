@@ -15,13 +15,14 @@
 //! begins with a word, the expansion has a blank between them. So the length and the edge class of
 //! each rule are stored.
 //!
-//! [`Inverse`], [`PrefixSums`], [`EdgeWords`], [`TextRuns`] and [`DocWords`] are derived from it when
-//! they are needed. The segment keeps them ([`Segment`](crate::segment::Segment)), not the graph,
+//! [`Inverse`], [`PrefixSums`], [`EdgeWords`], [`TextRuns`], [`ElementTexts`] and [`DocWords`] are
+//! derived from it when they are needed. The segment keeps them ([`Segment`](crate::segment::Segment)), not the graph,
 //! which is immutable. Expansions are limited to 2^64 - 1 bytes and 2^62 - 1 words, and larger ones are
 //! refused at open.
 
 mod doc_words;
 mod edge_words;
+mod element_texts;
 mod expansion;
 mod inverse;
 mod lens;
@@ -32,6 +33,7 @@ mod threads;
 
 pub use doc_words::DocWords;
 pub use edge_words::EdgeWords;
+pub use element_texts::{ELEMENT_TEXT_SLACK, ElementTexts, Place};
 pub(crate) use expansion::{Expansion, MAX_WORDS, RuleTexts, num_words_at};
 pub use inverse::{Inverse, Occurrence};
 pub(crate) use lens::Len;

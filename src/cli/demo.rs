@@ -78,7 +78,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
 fn job() -> Job {
     Job {
         options: IngestOptions::default(),
-        documents: Documents::Files,
+        division: Documents::Files.into(),
         read: ReadOptions::default(),
         archives: ArchiveOptions::default(),
         machine: Machine::default(),

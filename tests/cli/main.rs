@@ -1,7 +1,7 @@
 //! Tests of the command line as a user meets it: the binary runs on files in temporary folders.
 //!
 //! - Inputs: `ingest` (every kind of input, byte for byte), `archives`, `odd_inputs` (names, links, devices),
-//!   `long` (inputs of any length, in bounded memory), `rows` (documents with columns), `damaged`
+//!   `long` (inputs of any length, in bounded memory), `rows` (documents with columns), `timestamps`, `damaged`
 //!   (Parquet).
 //! - Locations: `remote` (corpora behind HTTP and S3), `locations` (each command at each kind of
 //!   location).
@@ -43,3 +43,4 @@ mod safe;
 mod secrets;
 mod server;
 mod sql;
+mod timestamps;

@@ -19,7 +19,7 @@ use memchr::memchr2;
 
 use super::BATCH_BYTES;
 use super::open::Opened;
-use super::rows::{PATH_COLUMN, Rows};
+use super::rows::Rows;
 use crate::failure::{Failure, Outcome};
 
 /// Number of rows decoded at once. It is small because cells can be long texts.
@@ -36,13 +36,14 @@ pub fn read(column: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Ou
     let delimiter = delimiter(&rows.input.path);
     let schema = schema_of(&header, delimiter).map_err(|error| bad_csv(rows, &error))?;
     rows.check_text_column(column, &schema)?;
+    rows.check_time_column(&schema)?;
     let reader = ReaderBuilder::new(Arc::new(schema.clone()))
         .with_header(true)
         .with_delimiter(delimiter)
         .with_batch_size(BATCH_ROWS);
     let reader = match rows.options.keep_columns {
         true => reader,
-        false => reader.with_projection(indices(&schema, &[column, PATH_COLUMN])),
+        false => reader.with_projection(indices(&schema, |name| rows.needs(name, column))),
     };
     // The header is decoded too, so that line numbers in errors are right.
     let mut feeder = Feeder::new(reader.build_decoder(), header);
@@ -182,10 +183,9 @@ fn schema_of(header: &[u8], delimiter: u8) -> Result<Schema, ArrowError> {
     Ok(Schema::new(fields.collect::<Vec<_>>()))
 }
 
-fn indices(schema: &Schema, names: &[&str]) -> Vec<usize> {
+fn indices(schema: &Schema, wanted: impl Fn(&str) -> bool) -> Vec<usize> {
     let fields = schema.fields().iter().enumerate();
-    let wanted = fields.filter(|(_, field)| names.contains(&field.name().as_str()));
-    wanted.map(|(idx, _)| idx).collect()
+    fields.filter(|(_, field)| wanted(field.name())).map(|(idx, _)| idx).collect()
 }
 
 fn bad_csv(rows: &Rows<'_, '_>, error: &ArrowError) -> Failure {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Input ─open─▶ bytes ─decompress─▶ text ─┬─ files   one document per file
-//!            (members of archives)        ├─ lines   one document per line
+//!            (members of archives)        ├─ lines   one document per line, or record of lines
 //!                                         ├─ jsonl   one document per row: text column ─▶ Batch
 //!                                         ├─ csv                           path column ─▶ Batch
 //!                                         └─ parquet                       the others  ─▶ Columns
@@ -19,18 +19,25 @@ mod jsonl;
 mod open;
 mod packed;
 mod parquet;
+mod records;
 mod rows;
 mod text;
+mod timestamps;
 
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use regex::bytes::Regex;
+
 pub use self::archives::ArchiveOptions;
 use self::archives::Archives;
-use self::open::open;
 pub use self::open::{Counts, ExpansionLimits};
+use self::open::{Opened, open};
 use self::packed::Packed;
+use self::rows::Rows;
+use self::timestamps::Clock;
+pub use self::timestamps::Timestamps;
 use crate::columns::{Columns, StoredColumns};
 use crate::display::plural;
 use crate::failure::Outcome;
@@ -88,6 +95,23 @@ impl fmt::Display for Documents {
             Self::Csv(column) => write!(f, "csv:{column}"),
             Self::Parquet(column) => write!(f, "parquet:{column}"),
         }
+    }
+}
+
+/// The division of inputs into documents, and the place of their timestamps.
+#[derive(Debug, Clone)]
+pub struct Division {
+    /// The unit that becomes one document.
+    pub documents: Documents,
+    /// Matches the first line of a record, if a document is a record of several lines.
+    pub record_start: Option<Regex>,
+    /// Place of the timestamps, if there is to be a column of them.
+    pub timestamps: Option<Timestamps>,
+}
+
+impl From<Documents> for Division {
+    fn from(documents: Documents) -> Self {
+        Self { documents, record_start: None, timestamps: None }
     }
 }
 
@@ -180,39 +204,31 @@ pub struct Read {
 /// Reads all `inputs` in order, and the members of archives among them.
 ///
 /// # Errors
-/// A file cannot be read, or it does not fit `documents`. The text names the file, the line if
+/// A file cannot be read, or it does not fit `division`. The text names the file, the line if
 /// there are lines, and the remedy.
 pub fn read(
     inputs: &[Input],
-    documents: &Documents,
+    division: &Division,
     options: ReadOptions,
     archives: &ArchiveOptions,
     sink: &mut dyn Sink,
 ) -> Outcome<Read> {
-    let mut sink = Gather { batch: Batch::default(), packed: Packed::default(), sink };
-    let mut columns = match documents {
+    let mut sink = Gather::new(sink);
+    let mut columns = match division.documents {
         Documents::Csv(_) => Columns::from_texts(),
         _ => Columns::default(),
     };
+    let mut clock = division.timestamps.as_ref().map(Clock::new);
     let mut archives = Archives::new(archives);
     for input in inputs {
+        if let Some(clock) = &mut clock {
+            clock.enter(input);
+        }
         let opened = open(input, options.decompress, options.expansion)?;
         archives.visit(opened, input, &mut |opened, input, head| {
-            let (columns, sink) = (&mut columns, &mut sink);
-            let rows = &mut rows::Rows { input, options, columns, sink };
-            match documents {
-                Documents::Jsonl(field) => jsonl::read(field, opened, rows),
-                Documents::Csv(column) => csv::read(column, opened, rows),
-                Documents::Lines => {
-                    rows.sink.count_packed(input, options, head);
-                    text::read_lines(opened, input, rows.sink)
-                }
-                Documents::Parquet(column) => parquet::read(column, opened, rows),
-                Documents::Files => {
-                    rows.sink.count_packed(input, options, head);
-                    text::read_file(opened, input, rows.sink)
-                }
-            }
+            let (columns, clock, sink) = (&mut columns, clock.as_mut(), &mut sink);
+            let rows = &mut Rows { input, options, columns, clock, sink };
+            read_one(division, opened, head, rows)
         })?;
     }
     sink.flush()?;
@@ -221,7 +237,34 @@ pub fn read(
         let skipped = plural(archives.num_skipped, "link or special file");
         warnings.push(format!("{skipped} of archives left out"));
     }
+    warnings.extend(clock.and_then(|clock| clock.warning()));
     Ok(Read { columns: columns.into_parquet()?, warnings })
+}
+
+/// Reads one input, which begins with `head`.
+fn read_one(
+    division: &Division,
+    opened: Opened<'_>,
+    head: &[u8],
+    rows: &mut Rows<'_, '_>,
+) -> Outcome {
+    let (input, options) = (rows.input, rows.options);
+    match &division.documents {
+        Documents::Jsonl(field) => jsonl::read(field, opened, rows),
+        Documents::Csv(column) => csv::read(column, opened, rows),
+        Documents::Parquet(column) => parquet::read(column, opened, rows),
+        Documents::Lines => {
+            rows.sink.count_packed(input, options, head);
+            match &division.record_start {
+                None if rows.clock.is_none() => text::read_lines(opened, input, rows.sink),
+                start => records::read(opened, start.as_ref(), rows),
+            }
+        }
+        Documents::Files => {
+            rows.sink.count_packed(input, options, head);
+            text::read_file(opened, input, rows.sink)
+        }
+    }
 }
 
 /// Joins small documents into batches, and divides long ones.
@@ -231,7 +274,11 @@ pub struct Gather<'a> {
     sink: &'a mut dyn Sink,
 }
 
-impl Gather<'_> {
+impl<'a> Gather<'a> {
+    fn new(sink: &'a mut dyn Sink) -> Self {
+        Self { batch: Batch::default(), packed: Packed::default(), sink }
+    }
+
     /// Adds one document.
     fn push(&mut self, path: &Arc<str>, text: &[u8]) -> Outcome {
         self.append(path, text)?;
@@ -347,8 +394,7 @@ mod tests {
             .map(|(idx, &len)| vec![idx as u8; len])
             .collect();
         let mut joined = Joined::default();
-        let mut gather =
-            Gather { batch: Batch::default(), packed: Packed::default(), sink: &mut joined };
+        let mut gather = Gather::new(&mut joined);
         docs.iter().for_each(|doc| gather.push(&"p".into(), doc).unwrap());
         gather.flush().unwrap();
         assert!(joined.docs == docs && !joined.is_open && joined.num_batches >= 9);

@@ -84,6 +84,7 @@ fn job() -> Job {
         machine: Machine::default(),
         allow_empty: false,
         quiet: false,
+        heeds_interrupts: true,
         notes: Vec::new(),
     }
 }

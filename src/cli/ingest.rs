@@ -8,6 +8,7 @@
 //! ```
 
 mod append;
+mod follow;
 mod job;
 
 use std::path::{Path, PathBuf};
@@ -20,18 +21,19 @@ use tadoc::text::TokenizerProfile;
 use tadoc_store::RECOMPRESS_RATIO;
 
 use self::append::append;
+use self::follow::{Follow, follow};
 pub use self::job::Job;
-use crate::display;
 use crate::documents::{
     ArchiveOptions, Division, Documents, ExpansionLimits, ReadOptions, Timestamps,
 };
 use crate::failure::{Failure, Outcome};
-use crate::inputs::{self, Filter};
-use crate::living::parse_share;
+use crate::inputs::{self, Filter, Found};
+use crate::living::{Living, parse_share};
 use crate::location::{check_living_location, is_living_folder, local_path};
 use crate::machine::Machine;
 use crate::output::{Output, note};
 use crate::pattern::Pattern;
+use crate::{display, interrupt};
 
 /// Compress text into a corpus
 ///
@@ -62,6 +64,14 @@ pub struct Arguments {
     #[arg(long, requires = "append", default_value_t = RECOMPRESS_RATIO, value_name = "SHARE",
           value_parser = parse_share)]
     recompress_ratio: f64,
+
+    #[command(flatten)]
+    follow: Follow,
+
+    /// Path of the documents of standard input, or of the only file; with --follow also the name under which
+    /// the place in the file is stored
+    #[arg(long, value_name = "NAME")]
+    path: Option<String>,
 
     /// From folders and archives, take only files that match this glob (may be given several times)
     ///
@@ -215,6 +225,7 @@ Examples:
   tadoc ingest s3://bucket/mail --glob '*.eml' -o s3://bucket/mail.tadoc
   tadoc ingest mail.parquet --documents parquet:text -o mail.tadoc --force
   journalctl | tadoc ingest - --documents lines -o journal.tadoc
+  tadoc ingest app.log -o logs/ --append --documents lines --follow     goes on as the file grows
   tadoc ingest today/ -o notes/ --append      adds to the living corpus in the folder notes
 
 The output appears under its name when it is complete and on disk; on an error or Ctrl-C nothing is
@@ -231,21 +242,21 @@ pub fn run(arguments: &Arguments) -> Outcome {
     }
     let mut job = arguments.job()?;
     let filter = arguments.filter();
-    let summary = match arguments.append {
-        true => {
-            check_living_location(&arguments.output)?;
-            let found = inputs::collect(&arguments.paths, &filter)?;
-            job.notes = found.skipped.notes();
-            return append(job, found.inputs, arguments);
+    if arguments.append {
+        check_living_location(&arguments.output)?;
+        if arguments.follow.is_asked() {
+            return arguments.follow(job);
         }
-        false => {
-            refuse_folder(&arguments.output, &arguments.paths)?;
-            let output = Output::create(&arguments.output, arguments.force)?;
-            let found = inputs::collect(&arguments.paths, &filter)?;
-            job.notes = found.skipped.notes();
-            job.run(&found.inputs, output, &arguments.output)?
-        }
-    };
+        let found = arguments.named(inputs::collect(&arguments.paths, &filter)?)?;
+        job.notes = found.skipped.notes();
+        interrupt::ask_first();
+        return append(job, &arguments.living()?, found.inputs, arguments.recompress_ratio);
+    }
+    refuse_folder(&arguments.output, &arguments.paths)?;
+    let output = Output::create(&arguments.output, arguments.force)?;
+    let found = arguments.named(inputs::collect(&arguments.paths, &filter)?)?;
+    job.notes = found.skipped.notes();
+    let summary = job.run(&found.inputs, output, &arguments.output)?;
     if !arguments.quiet {
         note(summary);
     }
@@ -313,8 +324,40 @@ impl Arguments {
             machine: self.machine.clone(),
             allow_empty: self.allow_empty || self.paths.iter().any(|path| is_stdin(path)),
             quiet: self.quiet,
+            heeds_interrupts: true,
             notes: Vec::new(),
         })
+    }
+
+    fn living(&self) -> Outcome<Living> {
+        Living::open_or_create(&self.output, self.tokenizer)
+    }
+
+    fn follow(&self, job: Job) -> Outcome {
+        let [path] = self.paths.as_slice() else {
+            return Err(Failure::usage("--follow takes one file, or - for standard input"));
+        };
+        let Some(path) = local_path(path)? else {
+            let shown = display::path(path);
+            return Err(Failure::usage(format!(
+                "{shown}: --follow takes a file of this machine, or - for standard input"
+            )));
+        };
+        interrupt::ask_twice();
+        let (name, ratio) = (self.path.as_deref(), self.recompress_ratio);
+        follow(job, &self.living()?, &path, name, &self.follow, ratio)
+    }
+
+    /// Gives the only input the path of `--path`.
+    fn named(&self, mut found: Found) -> Outcome<Found> {
+        let Some(name) = &self.path else { return Ok(found) };
+        match (self.paths.as_slice(), found.inputs.as_mut_slice()) {
+            ([path], [input]) if !path.is_dir() => {
+                input.path.clone_from(name);
+                Ok(found)
+            }
+            _ => Err(Failure::usage("--path names the documents of standard input or of one file")),
+        }
     }
 
     fn division(&self) -> Outcome<Division> {

@@ -6,7 +6,7 @@
 //! - Locations: `remote` (corpora behind HTTP and S3), `locations` (each command at each kind of
 //!   location).
 //! - Living corpora: `living` (corpora that change), `living_s3` (faults of S3), `killed` and
-//!   `leftovers` (`kill -9`), `full_disk` (no free space).
+//!   `leftovers` (`kill -9`), `follow` (sources that grow), `full_disk` (no free space).
 //! - Other commands: `sql`, `reading`, `restore`, `grep`, `plot`, `memory` (statements with a memory limit), `deep`
 //!   (statements that are long chains).
 //! - Output: `failures` (exit statuses, pinned error texts, files left behind), `pipes` (readers
@@ -19,6 +19,8 @@ mod archives;
 mod damaged;
 mod deep;
 mod failures;
+#[cfg(unix)]
+mod follow;
 mod full_disk;
 mod grep;
 mod harness;

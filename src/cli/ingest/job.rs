@@ -29,6 +29,7 @@ const WAITING_BATCHES: usize = 4;
 const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// One ingest, from any subcommand.
+#[derive(Clone)]
 pub struct Job {
     /// Options of the library.
     pub options: IngestOptions,
@@ -44,6 +45,8 @@ pub struct Job {
     pub allow_empty: bool,
     /// If true, nothing is printed.
     pub quiet: bool,
+    /// If true, Ctrl-C ends the ingest.
+    pub heeds_interrupts: bool,
     /// Notes that the summary repeats.
     pub notes: Vec<String>,
 }
@@ -75,7 +78,7 @@ impl Job {
             documents::read(&inputs, &division, read, &archives, &mut Sender(sender))
         });
         let at_output = |failure: Failure| failure.within(name);
-        let built = build(builder, receiver, progress).map_err(at_output)?;
+        let built = build(builder, receiver, progress, self.heeds_interrupts).map_err(at_output)?;
         let read = reader.join().map_err(|_| Failure::new("the reader thread broke down"))??;
         if built.num_docs == 0 && !self.allow_empty {
             return Err(Failure::new(
@@ -110,6 +113,7 @@ fn build<W: Write>(
     mut builder: CorpusBuilder<W>,
     batches: Receiver<Batch>,
     mut progress: Progress,
+    heeds_interrupts: bool,
 ) -> Outcome<Built<W>> {
     let mut num_docs = 0;
     let mut read = Counts::default();
@@ -118,7 +122,7 @@ fn build<W: Write>(
         let asked = Instant::now();
         let batch = batches.recv_timeout(LOOK_UP);
         waited += asked.elapsed();
-        if interrupt::is_asked() {
+        if heeds_interrupts && interrupt::is_asked() {
             return Err(Failure::interrupted());
         }
         let batch = match batch {
@@ -157,10 +161,18 @@ pub struct Done {
 }
 
 impl Done {
-    /// Formats the result in two lines: the sizes of the corpus `name`, then the times.
+    /// Formats the result: notes, the sizes of the corpus `name`, then the times.
+    pub fn summary(&self, name: &str) -> String {
+        let mut lines = self.notes.clone();
+        lines.push(self.sizes(name));
+        lines.push(self.times());
+        lines.join("\n")
+    }
+
+    /// Formats the sizes of the corpus `name`.
     ///
     /// Ratio and rate refer to all bytes read. For rows, these are more than the bytes of the text.
-    pub fn summary(&self, name: &str) -> String {
+    pub fn sizes(&self, name: &str) -> String {
         let footer = &self.report.footer;
         let (text_bytes, file_bytes) = (footer.len_bytes(), self.report.file_len_bytes);
         let read = match self.read_bytes == text_bytes {
@@ -171,16 +183,13 @@ impl Done {
             0 => String::new(),
             tokens => format!(", G/N {:.3}", footer.num_elements() as f64 / tokens as f64),
         };
-        let mut lines = self.notes.clone();
-        lines.push(format!(
+        format!(
             "{name}: {}, {} of text{read} in {} ({}){reuse}",
             display::plural(footer.num_docs(), "document"),
             display::bytes(text_bytes),
             display::bytes(file_bytes),
             display::percent(file_bytes, self.read_bytes),
-        ));
-        lines.push(self.times());
-        lines.join("\n")
+        )
     }
 
     /// Formats the times.

@@ -24,7 +24,7 @@ use self::append::append;
 use self::follow::{Follow, follow};
 pub use self::job::Job;
 use crate::documents::{
-    ArchiveOptions, Division, Documents, ExpansionLimits, ReadOptions, Timestamps,
+    ArchiveOptions, Dialect, Division, Documents, ExpansionLimits, ReadOptions, Timestamps,
 };
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, Filter, Found};
@@ -81,13 +81,14 @@ pub struct Arguments {
     #[arg(long, value_name = "PATTERN", value_parser = Pattern::new)]
     glob: Vec<Pattern>,
 
-    /// The unit that becomes one document: files, lines, jsonl:FIELD, csv:COLUMN or parquet:COLUMN
+    /// The unit that becomes one document: files, lines, jsonl:FIELD, csv:COLUMN, tsv:COLUMN or parquet:COLUMN
     ///
     /// files: a whole file; its path is relative to the given folder. If several paths are given,
     /// the folder's name stands in front.
     /// lines: a line without its line end (\n is not part of the document, \r is); its path is the
     /// path of the file.
-    /// jsonl, csv, parquet: a row; for jsonl also an element of an array. The column named after the
+    /// jsonl, csv, tsv, parquet: a row; for jsonl also an element of an array, for csv and tsv also a line of a
+    /// log of Zeek. The column named after the
     /// colon is the text, a column called `path` is the path, all others become columns of the table
     /// (CREATE EXTERNAL TABLE t STORED AS TADOC LOCATION 'FILE').
     #[arg(long, default_value = "files", value_name = "KIND", verbatim_doc_comment)]
@@ -115,6 +116,18 @@ pub struct Arguments {
     #[arg(long, requires = "timestamp", value_name = "YEAR", verbatim_doc_comment,
           value_parser = clap::value_parser!(i32).range(1..=9999))]
     year: Option<i32>,
+
+    /// With csv and tsv: character between cells, or \t [default: a comma; a tab with tsv and for .tsv files]
+    #[arg(long, value_name = "CHARACTER", value_parser = parse_character, verbatim_doc_comment)]
+    delimiter: Option<u8>,
+
+    /// With csv and tsv: the first row is no header; columns are named column_1, column_2 and so on
+    #[arg(long)]
+    no_header: bool,
+
+    /// With csv and tsv: leave out lines that begin with this character
+    #[arg(long, value_name = "CHARACTER", value_parser = parse_character)]
+    comment: Option<u8>,
 
     /// With --documents lines: a document is a line that this regular expression matches, together with
     /// the lines behind it that it does not match
@@ -364,6 +377,13 @@ impl Arguments {
         if self.record_start.is_some() && self.documents != Documents::Lines {
             return Err(Failure::usage("--record-start goes with --documents lines"));
         }
+        let is_csv = matches!(self.documents, Documents::Csv(_) | Documents::Tsv(_));
+        if !is_csv && (self.delimiter.is_some() || self.no_header || self.comment.is_some()) {
+            let options = "--delimiter, --no-header and --comment";
+            return Err(Failure::usage(format!(
+                "{options} go with --documents csv:COLUMN and tsv:COLUMN"
+            )));
+        }
         let timestamps = self
             .timestamp
             .as_ref()
@@ -371,6 +391,11 @@ impl Arguments {
         Ok(Division {
             timestamps: timestamps.transpose()?,
             record_start: self.record_start.clone(),
+            dialect: Dialect {
+                delimiter: self.delimiter,
+                has_header: !self.no_header,
+                comment: self.comment,
+            },
             ..Division::from(self.documents.clone())
         })
     }
@@ -395,6 +420,15 @@ impl Arguments {
             block_bytes: usize::try_from(self.block_size).unwrap_or(usize::MAX),
             ..IngestOptions::default()
         }
+    }
+}
+
+/// Parses one character of ASCII, or `\t`.
+fn parse_character(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        [byte] if byte.is_ascii() && !matches!(byte, b'\n' | b'\r' | b'"') => Ok(*byte),
+        _ => Err("expected one ASCII character, such as ; or |, or \\t for a tab".to_owned()),
     }
 }
 

@@ -23,6 +23,7 @@ mod records;
 mod rows;
 mod text;
 mod timestamps;
+mod zeek;
 
 use std::fmt;
 use std::str::FromStr;
@@ -32,6 +33,7 @@ use regex::bytes::Regex;
 
 pub use self::archives::ArchiveOptions;
 use self::archives::Archives;
+pub use self::csv::Dialect;
 pub use self::open::{Counts, ExpansionLimits};
 use self::open::{Opened, open};
 use self::packed::Packed;
@@ -58,8 +60,10 @@ pub enum Documents {
     Lines,
     /// A row of JSON lines; the text is in this field.
     Jsonl(String),
-    /// A row of CSV with a header; the text is in this column.
+    /// A row of CSV, or of a log of Zeek; the text is in this column.
     Csv(String),
+    /// A row of CSV with tabs between the cells; the text is in this column.
+    Tsv(String),
     /// A row of Parquet; the text is in this column.
     Parquet(String),
 }
@@ -77,11 +81,15 @@ impl FromStr for Documents {
             ("lines", None) => Ok(Self::Lines),
             ("jsonl" | "ndjson", Some(field)) => Ok(Self::Jsonl(field)),
             ("csv", Some(column)) => Ok(Self::Csv(column)),
+            ("tsv", Some(column)) => Ok(Self::Tsv(column)),
             ("parquet", Some(column)) => Ok(Self::Parquet(column)),
-            ("jsonl" | "ndjson" | "csv" | "parquet", None) => {
+            ("jsonl" | "ndjson" | "csv" | "tsv" | "parquet", None) => {
                 Err(format!("say which column holds the text, such as {kind}:text"))
             }
-            _ => Err("expected files, lines, jsonl:FIELD, csv:COLUMN or parquet:COLUMN".to_owned()),
+            _ => {
+                Err("expected files, lines, jsonl:FIELD, csv:COLUMN, tsv:COLUMN or parquet:COLUMN"
+                    .to_owned())
+            }
         }
     }
 }
@@ -93,6 +101,7 @@ impl fmt::Display for Documents {
             Self::Lines => write!(f, "lines"),
             Self::Jsonl(field) => write!(f, "jsonl:{field}"),
             Self::Csv(column) => write!(f, "csv:{column}"),
+            Self::Tsv(column) => write!(f, "tsv:{column}"),
             Self::Parquet(column) => write!(f, "parquet:{column}"),
         }
     }
@@ -107,11 +116,13 @@ pub struct Division {
     pub record_start: Option<Regex>,
     /// Place of the timestamps, if there is to be a column of them.
     pub timestamps: Option<Timestamps>,
+    /// Form of the rows of CSV.
+    pub dialect: Dialect,
 }
 
 impl From<Documents> for Division {
     fn from(documents: Documents) -> Self {
-        Self { documents, record_start: None, timestamps: None }
+        Self { documents, record_start: None, timestamps: None, dialect: Dialect::default() }
     }
 }
 
@@ -215,7 +226,7 @@ pub fn read(
 ) -> Outcome<Read> {
     let mut sink = Gather::new(sink);
     let mut columns = match division.documents {
-        Documents::Csv(_) => Columns::from_texts(),
+        Documents::Csv(_) | Documents::Tsv(_) => Columns::from_texts(),
         _ => Columns::default(),
     };
     let mut clock = division.timestamps.as_ref().map(Clock::new);
@@ -251,7 +262,14 @@ fn read_one(
     let (input, options) = (rows.input, rows.options);
     match &division.documents {
         Documents::Jsonl(field) => jsonl::read(field, opened, rows),
-        Documents::Csv(column) => csv::read(column, opened, rows),
+        Documents::Csv(column) | Documents::Tsv(column) if zeek::is_log(head) => {
+            zeek::read(column, opened, rows)
+        }
+        Documents::Csv(column) => csv::read(column, division.dialect, opened, rows),
+        Documents::Tsv(column) => {
+            let delimiter = division.dialect.delimiter.or(Some(b'\t'));
+            csv::read(column, Dialect { delimiter, ..division.dialect }, opened, rows)
+        }
         Documents::Parquet(column) => parquet::read(column, opened, rows),
         Documents::Lines => {
             rows.sink.count_packed(input, options, head);
@@ -338,10 +356,10 @@ mod tests {
 
     #[test]
     fn kinds_are_read_and_written() {
-        for kind in ["files", "lines", "jsonl:text", "csv:a b", "parquet:x:y"] {
+        for kind in ["files", "lines", "jsonl:text", "csv:a b", "tsv:a", "parquet:x:y"] {
             assert_eq!(kind.parse::<Documents>().unwrap().to_string(), kind);
         }
-        for bad in ["", "file", "jsonl", "csv:", "files:x"] {
+        for bad in ["", "file", "jsonl", "csv:", "tsv", "files:x"] {
             assert!(bad.parse::<Documents>().is_err(), "{bad}");
         }
     }

@@ -197,7 +197,7 @@ impl Clock {
             Float16 | Float32 | Float64 => {
                 let numbers = cast(column, &Float64)?;
                 let numbers = numbers.as_primitive::<Float64Type>();
-                Ok(array(numbers.iter().map(|number| of_float(number?))))
+                Ok(array(numbers.iter().map(|number| of_seconds(number?))))
             }
             integer if integer.is_integer() => {
                 let numbers = cast(column, &DataType::Int64)?;
@@ -218,7 +218,7 @@ impl Clock {
             serde_json::Value::String(text) => self.of_text(text),
             serde_json::Value::Number(number) => match number.as_i64() {
                 Some(integer) => of_integer(integer),
-                None => of_float(number.as_f64()?),
+                None => of_seconds(number.as_f64()?),
             },
             _ => None,
         }
@@ -229,7 +229,7 @@ impl Clock {
         let text = text.trim();
         match (text.parse(), text.parse()) {
             (Ok(integer), _) => of_integer(integer),
-            (_, Ok(float)) => of_float(float),
+            (_, Ok(float)) => of_seconds(float),
             _ => self.micros(forms::find(text.as_bytes())?),
         }
     }
@@ -318,7 +318,7 @@ fn of_integer(number: i64) -> Option<i64> {
 
 /// Returns the microseconds of a number of seconds with a fraction, or of a larger number in a smaller
 /// unit.
-fn of_float(number: f64) -> Option<i64> {
+pub fn of_seconds(number: f64) -> Option<i64> {
     let is_in_range = number.is_finite() && number.abs() < 1e17;
     let seconds = is_in_range && number.abs() < 1e11;
     match () {

@@ -81,7 +81,8 @@ pub struct Arguments {
     #[arg(long, value_name = "PATTERN", value_parser = Pattern::new)]
     glob: Vec<Pattern>,
 
-    /// The unit that becomes one document: files, lines, jsonl:FIELD, csv:COLUMN, tsv:COLUMN or parquet:COLUMN
+    /// The unit that becomes one document: files, lines, jsonl:FIELD, csv:COLUMN, tsv:COLUMN,
+    /// parquet:COLUMN, warc or mbox
     ///
     /// files: a whole file; its path is relative to the given folder. If several paths are given,
     /// the folder's name stands in front.
@@ -91,6 +92,9 @@ pub struct Arguments {
     /// log of Zeek. The column named after the
     /// colon is the text, a column called `path` is the path, all others become columns of the table
     /// (CREATE EXTERNAL TABLE t STORED AS TADOC LOCATION 'FILE').
+    /// warc: a response, resource or conversion of a crawl; its path is the URL, and type, content_type and date
+    /// become columns.
+    /// mbox: a message of a mailbox; from, to, subject and date become columns.
     #[arg(long, default_value = "files", value_name = "KIND", verbatim_doc_comment)]
     documents: Documents,
 

@@ -1,7 +1,8 @@
 //! Tests of the command line as a user meets it: the binary runs on files in temporary folders.
 //!
 //! - Inputs: `ingest` (every kind of input, byte for byte), `archives`, `odd_inputs` (names, links, devices),
-//!   `long` (inputs of any length, in bounded memory), `rows` (documents with columns), `timestamps`, `damaged`
+//!   `long` (inputs of any length, in bounded memory), `rows` (documents with columns), `timestamps`,
+//!   `web_and_mail` (WARC and mbox), `damaged`
 //!   (Parquet).
 //! - Locations: `remote` (corpora behind HTTP and S3), `locations` (each command at each kind of
 //!   location).
@@ -46,3 +47,4 @@ mod secrets;
 mod server;
 mod sql;
 mod timestamps;
+mod web_and_mail;

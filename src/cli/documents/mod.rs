@@ -14,18 +14,23 @@
 
 mod archives;
 mod csv;
+mod headers;
 mod json_array;
 mod jsonl;
+mod mbox;
 mod open;
 mod packed;
 mod parquet;
+mod record_columns;
 mod records;
 mod rows;
 mod text;
 mod timestamps;
+mod warc;
 mod zeek;
 
 use std::fmt;
+use std::io::{self, BufRead, ErrorKind};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -42,7 +47,7 @@ use self::timestamps::Clock;
 pub use self::timestamps::Timestamps;
 use crate::columns::{Columns, StoredColumns};
 use crate::display::plural;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::inputs::Input;
 
 /// Maximum bytes of text in a batch.
@@ -66,6 +71,10 @@ pub enum Documents {
     Tsv(String),
     /// A row of Parquet; the text is in this column.
     Parquet(String),
+    /// A response, resource or conversion of WARC.
+    Warc,
+    /// A message of a mailbox.
+    Mbox,
 }
 
 impl FromStr for Documents {
@@ -79,6 +88,8 @@ impl FromStr for Documents {
         match (kind, column.map(str::to_owned)) {
             ("files", None) => Ok(Self::Files),
             ("lines", None) => Ok(Self::Lines),
+            ("warc", None) => Ok(Self::Warc),
+            ("mbox", None) => Ok(Self::Mbox),
             ("jsonl" | "ndjson", Some(field)) => Ok(Self::Jsonl(field)),
             ("csv", Some(column)) => Ok(Self::Csv(column)),
             ("tsv", Some(column)) => Ok(Self::Tsv(column)),
@@ -87,8 +98,8 @@ impl FromStr for Documents {
                 Err(format!("say which column holds the text, such as {kind}:text"))
             }
             _ => {
-                Err("expected files, lines, jsonl:FIELD, csv:COLUMN, tsv:COLUMN or parquet:COLUMN"
-                    .to_owned())
+                let tables = "jsonl:FIELD, csv:COLUMN, tsv:COLUMN, parquet:COLUMN";
+                Err(format!("expected files, lines, {tables}, warc or mbox"))
             }
         }
     }
@@ -99,6 +110,8 @@ impl fmt::Display for Documents {
         match self {
             Self::Files => write!(f, "files"),
             Self::Lines => write!(f, "lines"),
+            Self::Warc => write!(f, "warc"),
+            Self::Mbox => write!(f, "mbox"),
             Self::Jsonl(field) => write!(f, "jsonl:{field}"),
             Self::Csv(column) => write!(f, "csv:{column}"),
             Self::Tsv(column) => write!(f, "tsv:{column}"),
@@ -271,6 +284,8 @@ fn read_one(
             csv::read(column, Dialect { delimiter, ..division.dialect }, opened, rows)
         }
         Documents::Parquet(column) => parquet::read(column, opened, rows),
+        Documents::Warc => warc::read(opened, rows),
+        Documents::Mbox => mbox::read(opened, rows),
         Documents::Lines => {
             rows.sink.count_packed(input, options, head);
             match &division.record_start {
@@ -319,6 +334,28 @@ impl<'a> Gather<'a> {
         Ok(())
     }
 
+    /// Appends all bytes of `reader` to the open document.
+    fn append_from(
+        &mut self,
+        path: &Arc<str>,
+        reader: &mut dyn BufRead,
+        failed: &dyn Fn(io::Error) -> Failure,
+    ) -> Outcome {
+        loop {
+            let text = match reader.fill_buf() {
+                Ok(text) => text,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(failed(error)),
+            };
+            let len = text.len();
+            if len == 0 {
+                return Ok(());
+            }
+            self.append(path, text)?;
+            reader.consume(len);
+        }
+    }
+
     /// Ends the open document.
     fn end_document(&mut self, path: &Arc<str>) -> Outcome {
         self.batch.end_document(path);
@@ -356,10 +393,12 @@ mod tests {
 
     #[test]
     fn kinds_are_read_and_written() {
-        for kind in ["files", "lines", "jsonl:text", "csv:a b", "tsv:a", "parquet:x:y"] {
+        for kind in
+            ["files", "lines", "jsonl:text", "csv:a b", "tsv:a", "parquet:x:y", "warc", "mbox"]
+        {
             assert_eq!(kind.parse::<Documents>().unwrap().to_string(), kind);
         }
-        for bad in ["", "file", "jsonl", "csv:", "tsv", "files:x"] {
+        for bad in ["", "file", "jsonl", "csv:", "tsv", "warc:x", "files:x"] {
             assert!(bad.parse::<Documents>().is_err(), "{bad}");
         }
     }

@@ -64,6 +64,20 @@ impl Rows<'_, '_> {
             true => other_columns(text_column, batch)?,
             false => batch.project(&[])?,
         };
+        self.push_kept(kept, batch)
+    }
+
+    /// Adds columns of documents that were passed on already.
+    pub fn push_columns(&mut self, batch: &RecordBatch) -> Outcome {
+        let kept = match self.options.keep_columns {
+            true => batch.clone(),
+            false => batch.project(&[])?,
+        };
+        self.push_kept(kept, batch)
+    }
+
+    /// Adds `kept`, columns of `batch`, and the timestamps.
+    fn push_kept(&mut self, kept: RecordBatch, batch: &RecordBatch) -> Outcome {
         match self.with_times(kept, batch)? {
             rows if rows.num_columns() == 0 && !self.options.keep_columns => Ok(()),
             rows => self.columns.push(&rows, &self.input.shown()),

@@ -16,7 +16,7 @@ mod pipe;
 mod waiting;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
 

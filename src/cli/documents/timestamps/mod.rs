@@ -256,6 +256,14 @@ impl Clock {
     }
 }
 
+/// Returns the microseconds since 1970 of a text that states its zone.
+pub fn instant(text: &str) -> Option<i64> {
+    match forms::find(text.as_bytes())? {
+        Moment::Instant(micros) => Some(micros),
+        Moment::Local(_) | Moment::Yearless { .. } => None,
+    }
+}
+
 /// Returns the type of the column with the timestamps.
 pub fn data_type() -> DataType {
     DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))

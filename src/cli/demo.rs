@@ -78,12 +78,13 @@ pub fn run(arguments: &Arguments) -> Outcome {
 fn job() -> Job {
     Job {
         options: IngestOptions::default(),
-        documents: Documents::Files,
+        division: Documents::Files.into(),
         read: ReadOptions::default(),
         archives: ArchiveOptions::default(),
         machine: Machine::default(),
         allow_empty: false,
         quiet: false,
+        heeds_interrupts: true,
         notes: Vec::new(),
     }
 }

@@ -7,38 +7,33 @@
 //!                                                                     a living corpus, one commit
 //! ```
 
-use std::io::{BufWriter, Write};
+mod append;
+mod follow;
+mod job;
+
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use clap::Args;
-use tadoc::Error;
-use tadoc::build::{BuilderKind, CorpusBuilder, IngestOptions, IngestReport};
+use regex::bytes::Regex;
+use tadoc::build::{BuilderKind, IngestOptions};
 use tadoc::format::SegmentLayout;
 use tadoc::text::TokenizerProfile;
-use tadoc_store::{Change, CommitKind, PartWriter, RECOMPRESS_RATIO};
+use tadoc_store::RECOMPRESS_RATIO;
 
-use crate::columns::StoredColumns;
+use self::append::append;
+use self::follow::{Follow, follow};
+pub use self::job::Job;
 use crate::documents::{
-    self, ArchiveOptions, Batch, Counts, Documents, ExpansionLimits, ReadOptions, Sink,
+    ArchiveOptions, Dialect, Division, Documents, ExpansionLimits, ReadOptions, Timestamps,
 };
 use crate::failure::{Failure, Outcome};
-use crate::inputs::{self, Filter, Input};
+use crate::inputs::{self, Filter, Found};
 use crate::living::{Living, parse_share};
 use crate::location::{check_living_location, is_living_folder, local_path};
 use crate::machine::Machine;
 use crate::output::{Output, note};
 use crate::pattern::Pattern;
-use crate::progress::Progress;
 use crate::{display, interrupt};
-
-/// Maximum number of batches that wait between reader and builder.
-const WAITING_BATCHES: usize = 4;
-/// Time after which a builder without input checks for an interrupt.
-const LOOK_UP: Duration = Duration::from_millis(100);
 
 /// Compress text into a corpus
 ///
@@ -70,6 +65,14 @@ pub struct Arguments {
           value_parser = parse_share)]
     recompress_ratio: f64,
 
+    #[command(flatten)]
+    follow: Follow,
+
+    /// Path of the documents of standard input, or of the only file; with --follow also the name under which
+    /// the place in the file is stored
+    #[arg(long, value_name = "NAME")]
+    path: Option<String>,
+
     /// From folders and archives, take only files that match this glob (may be given several times)
     ///
     /// A pattern without a slash is matched against file names. A pattern with a slash is matched
@@ -78,17 +81,65 @@ pub struct Arguments {
     #[arg(long, value_name = "PATTERN", value_parser = Pattern::new)]
     glob: Vec<Pattern>,
 
-    /// The unit that becomes one document: files, lines, jsonl:FIELD, csv:COLUMN or parquet:COLUMN
+    /// The unit that becomes one document: files, lines, jsonl:FIELD, csv:COLUMN, tsv:COLUMN,
+    /// parquet:COLUMN, warc or mbox
     ///
     /// files: a whole file; its path is relative to the given folder. If several paths are given,
     /// the folder's name stands in front.
     /// lines: a line without its line end (\n is not part of the document, \r is); its path is the
     /// path of the file.
-    /// jsonl, csv, parquet: a row; for jsonl also an element of an array. The column named after the
+    /// jsonl, csv, tsv, parquet: a row; for jsonl also an element of an array, for csv and tsv also a line of a
+    /// log of Zeek. The column named after the
     /// colon is the text, a column called `path` is the path, all others become columns of the table
     /// (CREATE EXTERNAL TABLE t STORED AS TADOC LOCATION 'FILE').
+    /// warc: a response, resource or conversion of a crawl; its path is the URL, and type, content_type and date
+    /// become columns.
+    /// mbox: a message of a mailbox; from, to, subject and date become columns.
     #[arg(long, default_value = "files", value_name = "KIND", verbatim_doc_comment)]
     documents: Documents,
+
+    /// Make a column `ts` of timestamps: auto, dmesg, FORMAT or jsonl:FIELD for lines, FIELD for rows
+    ///
+    /// auto: the line begins with a time of ISO 8601 or RFC 3339 (2024-05-06T07:08:09Z), of syslog (May  6
+    /// 07:08:09), in seconds or milliseconds since 1970 (1714979289), or has one of the common log format
+    /// ([06/May/2024:07:08:09 +0200]).
+    /// dmesg: the line begins with seconds since the start of the machine ([   12.345678]), counted from 1970.
+    /// FORMAT: the line begins with a time in this form of strftime, such as '%d.%m.%Y %H:%M:%S'.
+    /// jsonl:FIELD: the line is a JSON object that stays as it is, with the time in FIELD.
+    /// FIELD: the column of rows, with texts as for auto, dates and times, or numbers that count seconds, ms,
+    /// µs or ns since 1970, by their size.
+    /// A document without a timestamp has NULL. Times are stored in UTC, in microseconds.
+    #[arg(long, value_name = "HOW", verbatim_doc_comment)]
+    timestamp: Option<String>,
+
+    /// Time zone of timestamps that state none: an offset such as +02:00, or a name such as Europe/Berlin
+    #[arg(long, requires = "timestamp", default_value = "UTC", value_name = "ZONE")]
+    timezone: String,
+
+    /// Year of timestamps that state none [default: the latest one at which the file had been changed]
+    #[arg(long, requires = "timestamp", value_name = "YEAR", verbatim_doc_comment,
+          value_parser = clap::value_parser!(i32).range(1..=9999))]
+    year: Option<i32>,
+
+    /// With csv and tsv: character between cells, or \t [default: a comma; a tab with tsv and for .tsv files]
+    #[arg(long, value_name = "CHARACTER", value_parser = parse_character, verbatim_doc_comment)]
+    delimiter: Option<u8>,
+
+    /// With csv and tsv: the first row is no header; columns are named column_1, column_2 and so on
+    #[arg(long)]
+    no_header: bool,
+
+    /// With csv and tsv: leave out lines that begin with this character
+    #[arg(long, value_name = "CHARACTER", value_parser = parse_character)]
+    comment: Option<u8>,
+
+    /// With --documents lines: a document is a line that this regular expression matches, together with
+    /// the lines behind it that it does not match
+    ///
+    /// The first 4 KiB of a line are looked at. The expression is searched for in them; `^` is the start
+    /// of the line.
+    #[arg(long, value_name = "REGEX", value_parser = Regex::new)]
+    record_start: Option<Regex>,
 
     /// Tokenizer that finds words: word (runs of letters, digits and _), uax29 or whitespace
     /// [default: word, or that of the living corpus]
@@ -185,11 +236,13 @@ Examples:
   tadoc ingest notes/ -o notes.tadoc
   tadoc ingest src docs --glob '*.rs' --glob '*.md' -o source.tadoc
   tadoc ingest 'logs/**/*.log.gz' --documents lines -o logs.tadoc
+  tadoc ingest app.log --documents lines --timestamp auto --record-start '^[0-9]{4}-' -o app.tadoc
   tadoc ingest linux-6.1.tar.xz --glob '*.[ch]' -o linux.tadoc     members become documents
   tadoc ingest tickets.jsonl --documents jsonl:body -o tickets.tadoc
   tadoc ingest s3://bucket/mail --glob '*.eml' -o s3://bucket/mail.tadoc
   tadoc ingest mail.parquet --documents parquet:text -o mail.tadoc --force
   journalctl | tadoc ingest - --documents lines -o journal.tadoc
+  tadoc ingest app.log -o logs/ --append --documents lines --follow     goes on as the file grows
   tadoc ingest today/ -o notes/ --append      adds to the living corpus in the folder notes
 
 The output appears under its name when it is complete and on disk; on an error or Ctrl-C nothing is
@@ -204,23 +257,23 @@ pub fn run(arguments: &Arguments) -> Outcome {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(num_threads.into()).build_global();
         pool.map_err(|error| Failure::with_cause("starting threads", &error))?;
     }
-    let mut job = arguments.job();
+    let mut job = arguments.job()?;
     let filter = arguments.filter();
-    let summary = match arguments.append {
-        true => {
-            check_living_location(&arguments.output)?;
-            let found = inputs::collect(&arguments.paths, &filter)?;
-            job.notes = found.skipped.notes();
-            return append(job, found.inputs, arguments);
+    if arguments.append {
+        check_living_location(&arguments.output)?;
+        if arguments.follow.is_asked() {
+            return arguments.follow(job);
         }
-        false => {
-            refuse_folder(&arguments.output, &arguments.paths)?;
-            let output = Output::create(&arguments.output, arguments.force)?;
-            let found = inputs::collect(&arguments.paths, &filter)?;
-            job.notes = found.skipped.notes();
-            job.run(&found.inputs, output, &arguments.output)?
-        }
-    };
+        let found = arguments.named(inputs::collect(&arguments.paths, &filter)?)?;
+        job.notes = found.skipped.notes();
+        interrupt::ask_first();
+        return append(job, &arguments.living()?, found.inputs, arguments.recompress_ratio);
+    }
+    refuse_folder(&arguments.output, &arguments.paths)?;
+    let output = Output::create(&arguments.output, arguments.force)?;
+    let found = arguments.named(inputs::collect(&arguments.paths, &filter)?)?;
+    job.notes = found.skipped.notes();
+    let summary = job.run(&found.inputs, output, &arguments.output)?;
     if !arguments.quiet {
         note(summary);
     }
@@ -264,10 +317,10 @@ fn corpus_name(inputs: &[PathBuf]) -> String {
 }
 
 impl Arguments {
-    fn job(&self) -> Job {
-        Job {
+    fn job(&self) -> Outcome<Job> {
+        Ok(Job {
             options: self.options(),
-            documents: self.documents.clone(),
+            division: self.division()?,
             read: ReadOptions {
                 decompress: !self.no_decompress,
                 expansion: ExpansionLimits {
@@ -288,8 +341,67 @@ impl Arguments {
             machine: self.machine.clone(),
             allow_empty: self.allow_empty || self.paths.iter().any(|path| is_stdin(path)),
             quiet: self.quiet,
+            heeds_interrupts: true,
             notes: Vec::new(),
+        })
+    }
+
+    fn living(&self) -> Outcome<Living> {
+        Living::open_or_create(&self.output, self.tokenizer)
+    }
+
+    fn follow(&self, job: Job) -> Outcome {
+        let [path] = self.paths.as_slice() else {
+            return Err(Failure::usage("--follow takes one file, or - for standard input"));
+        };
+        let Some(path) = local_path(path)? else {
+            let shown = display::path(path);
+            return Err(Failure::usage(format!(
+                "{shown}: --follow takes a file of this machine, or - for standard input"
+            )));
+        };
+        interrupt::ask_twice();
+        let (name, ratio) = (self.path.as_deref(), self.recompress_ratio);
+        follow(job, &self.living()?, &path, name, &self.follow, ratio)
+    }
+
+    /// Gives the only input the path of `--path`.
+    fn named(&self, mut found: Found) -> Outcome<Found> {
+        let Some(name) = &self.path else { return Ok(found) };
+        match (self.paths.as_slice(), found.inputs.as_mut_slice()) {
+            ([path], [input]) if !path.is_dir() => {
+                input.path.clone_from(name);
+                Ok(found)
+            }
+            _ => Err(Failure::usage("--path names the documents of standard input or of one file")),
         }
+    }
+
+    fn division(&self) -> Outcome<Division> {
+        if self.record_start.is_some() && self.documents != Documents::Lines {
+            return Err(Failure::usage("--record-start goes with --documents lines"));
+        }
+        let is_csv = matches!(self.documents, Documents::Csv(_) | Documents::Tsv(_));
+        if !is_csv && (self.delimiter.is_some() || self.no_header || self.comment.is_some()) {
+            let options = "--delimiter, --no-header and --comment";
+            return Err(Failure::usage(format!(
+                "{options} go with --documents csv:COLUMN and tsv:COLUMN"
+            )));
+        }
+        let timestamps = self
+            .timestamp
+            .as_ref()
+            .map(|place| Timestamps::new(place, &self.documents, &self.timezone, self.year));
+        Ok(Division {
+            timestamps: timestamps.transpose()?,
+            record_start: self.record_start.clone(),
+            dialect: Dialect {
+                delimiter: self.delimiter,
+                has_header: !self.no_header,
+                comment: self.comment,
+            },
+            ..Division::from(self.documents.clone())
+        })
     }
 
     fn filter(&self) -> Filter {
@@ -315,228 +427,15 @@ impl Arguments {
     }
 }
 
+/// Parses one character of ASCII, or `\t`.
+fn parse_character(text: &str) -> Result<u8, String> {
+    match text.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        [byte] if byte.is_ascii() && !matches!(byte, b'\n' | b'\r' | b'"') => Ok(*byte),
+        _ => Err("expected one ASCII character, such as ; or |, or \\t for a tab".to_owned()),
+    }
+}
+
 fn is_stdin(path: &Path) -> bool {
     path.as_os_str() == "-"
-}
-
-/// One ingest, from any subcommand.
-pub struct Job {
-    /// Options of the library.
-    pub options: IngestOptions,
-    /// The unit that becomes one document.
-    pub documents: Documents,
-    /// Options for reading inputs.
-    pub read: ReadOptions,
-    /// Options for archives among the inputs.
-    pub archives: ArchiveOptions,
-    /// Options for the machine.
-    pub machine: Machine,
-    /// If true, a corpus without documents is written.
-    pub allow_empty: bool,
-    /// If true, nothing is printed.
-    pub quiet: bool,
-    /// Notes that the summary repeats.
-    pub notes: Vec<String>,
-}
-
-impl Job {
-    /// Reads `inputs`, writes `output` and makes it visible. Returns a summary in words.
-    pub fn run(&self, inputs: &[Input], output: Output, path: &Path) -> Outcome<String> {
-        let (writer, done) = self.write(inputs, BufWriter::new(output), &display::path(path))?;
-        let output = writer.into_inner().map_err(|error| {
-            Failure::with_cause(format!("{}: cannot write", display::path(path)), error.error())
-        })?;
-        output.persist()?;
-        Ok(done.summary(&display::path(path)))
-    }
-
-    /// Reads `inputs` and writes a corpus file to `out`. Messages call it `name`.
-    fn write<W: Write>(&self, inputs: &[Input], out: W, name: &str) -> Outcome<(W, Done)> {
-        let start = Instant::now();
-        let total_bytes = inputs.iter().map(|input| input.len_bytes).sum();
-        let is_sized = inputs.iter().all(|input| input.len_bytes > 0);
-        let progress = Progress::new(if is_sized { total_bytes } else { 0 }, self.quiet);
-        let builder = self.machine.equip(CorpusBuilder::new(out, self.options)?)?;
-        let (sender, receiver) = sync_channel(WAITING_BATCHES);
-        let (inputs, documents, read) = (inputs.to_vec(), self.documents.clone(), self.read);
-        let archives = self.archives.clone();
-        // If the builder fails, the reader is not joined, as it may wait for input that never
-        // comes.
-        let reader = thread::spawn(move || {
-            documents::read(&inputs, &documents, read, &archives, &mut Sender(sender))
-        });
-        let at_output = |failure: Failure| failure.within(name);
-        let built = build(builder, receiver, progress).map_err(at_output)?;
-        let read = reader.join().map_err(|_| Failure::new("the reader thread broke down"))??;
-        if built.num_docs == 0 && !self.allow_empty {
-            return Err(Failure::new(
-                "the inputs hold no document; pass --allow-empty to write an empty corpus",
-            ));
-        }
-        let mut notes: Vec<String> =
-            self.notes.iter().map(|note| format!("note: {note}")).collect();
-        notes.extend(read.warnings.iter().map(|warning| format!("warning: {warning}")));
-        let parquet = read.columns.map(|StoredColumns { parquet, notes: of_columns }| {
-            notes.extend(of_columns.iter().map(|note| format!("note: {note}")));
-            parquet
-        });
-        let (out, report) =
-            built.builder.finish(parquet).map_err(|error| at_output(error.into()))?;
-        let (read_bytes, waited) = (built.read_bytes, built.waited);
-        Ok((out, Done { report, notes, start, read_bytes, waited }))
-    }
-}
-
-/// Adds the documents of `inputs` to the living corpus in one commit, and prints a summary.
-fn append(mut job: Job, inputs: Vec<Input>, arguments: &Arguments) -> Outcome {
-    interrupt::ask_first();
-    let living = Living::open_or_create(&arguments.output, arguments.tokenizer)?;
-    let say = |text: String| {
-        if !arguments.quiet {
-            note(text);
-        }
-    };
-    let name = living.store.location();
-    job.options.profile = living.store.profile();
-    let (base, ingest) = (living.version(None)?, job.options);
-    let outcome = Arc::new(Mutex::new(None));
-    let kept = Arc::clone(&outcome);
-    let file = name.clone();
-    let write = move |out: &mut PartWriter| {
-        let written = job.write(&inputs, out, &file).map(|(_, done)| done);
-        let footer = match &written {
-            Ok(done) if done.report.footer.num_docs() > 0 => Ok(done.report.footer.clone()),
-            // Any error ends the file. The real reason is in `kept`.
-            _ => Err(Error::Cancelled),
-        };
-        *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(written);
-        footer
-    };
-    let written = living.store.write_part(write);
-    let written = living.wait(async { Ok(written.await) })?;
-    let outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
-    let (part, done) = match (written, outcome) {
-        (Ok(part), Some(Ok(done))) => (part, done),
-        (Err(Error::Cancelled), Some(Ok(done))) => {
-            say(format!("{name}: nothing to add\n{}", done.times()));
-            return Ok(());
-        }
-        (Err(Error::Cancelled), Some(Err(failure))) => return Err(failure),
-        (Err(error), _) => return Err(error.into()),
-        (Ok(_), _) => return Err(Failure::new("the builder broke down")),
-    };
-    if interrupt::is_asked() {
-        return Err(Failure::interrupted());
-    }
-    let change = Change::append(CommitKind::Append, &[part]);
-    let version = living.wait(living.store.commit(&base, &change))?;
-    say(done.summary(&format!("{name}: version {}", version.number)));
-    if let Some(done) = living.recompress(&version, arguments.recompress_ratio, ingest) {
-        say(done);
-    }
-    Ok(())
-}
-
-/// A builder that has taken all documents.
-struct Built<W: Write> {
-    builder: CorpusBuilder<W>,
-    num_docs: u64,
-    /// Bytes of the inputs, after decompression.
-    read_bytes: u64,
-    /// Time that the builder spent waiting for input.
-    waited: Duration,
-}
-
-fn build<W: Write>(
-    mut builder: CorpusBuilder<W>,
-    batches: Receiver<Batch>,
-    mut progress: Progress,
-) -> Outcome<Built<W>> {
-    let mut num_docs = 0;
-    let mut read = Counts::default();
-    let mut waited = Duration::ZERO;
-    loop {
-        let asked = Instant::now();
-        let batch = batches.recv_timeout(LOOK_UP);
-        waited += asked.elapsed();
-        if interrupt::is_asked() {
-            return Err(Failure::interrupted());
-        }
-        let batch = match batch {
-            Ok(batch) => batch,
-            Err(RecvTimeoutError::Timeout) => continue,
-            Err(RecvTimeoutError::Disconnected) => break,
-        };
-        for part in batch.iter() {
-            builder.push_part(part.path, part.text, part.is_last)?;
-            num_docs += u64::from(part.is_last);
-        }
-        read += batch.read;
-        progress.advance(batch.read.disk_bytes, num_docs);
-    }
-    Ok(Built { builder, num_docs, read_bytes: read.text_bytes, waited })
-}
-
-struct Sender(SyncSender<Batch>);
-
-impl Sink for Sender {
-    fn take(&mut self, batch: Batch) -> Outcome {
-        self.0.send(batch).map_err(|_| Failure::new("the builder has stopped"))
-    }
-}
-
-/// A corpus file that was written.
-struct Done {
-    report: IngestReport,
-    notes: Vec<String>,
-    start: Instant,
-    /// Bytes of the inputs, after decompression.
-    read_bytes: u64,
-    /// Time that the builder spent waiting for input.
-    waited: Duration,
-}
-
-impl Done {
-    /// Formats the result in two lines: the sizes of the corpus `name`, then the times.
-    ///
-    /// Ratio and rate refer to all bytes read. For rows, these are more than the bytes of the text.
-    fn summary(&self, name: &str) -> String {
-        let footer = &self.report.footer;
-        let (text_bytes, file_bytes) = (footer.len_bytes(), self.report.file_len_bytes);
-        let read = match self.read_bytes == text_bytes {
-            true => String::new(),
-            false => format!(" from {} read,", display::bytes(self.read_bytes)),
-        };
-        let reuse = match footer.num_tokens() {
-            0 => String::new(),
-            tokens => format!(", G/N {:.3}", footer.num_elements() as f64 / tokens as f64),
-        };
-        let mut lines = self.notes.clone();
-        lines.push(format!(
-            "{name}: {}, {} of text{read} in {} ({}){reuse}",
-            display::plural(footer.num_docs(), "document"),
-            display::bytes(text_bytes),
-            display::bytes(file_bytes),
-            display::percent(file_bytes, self.read_bytes),
-        ));
-        lines.push(self.times());
-        lines.join("\n")
-    }
-
-    fn times(&self) -> String {
-        let elapsed = self.start.elapsed();
-        let bound = match self.waited * 2 > elapsed {
-            true => "reading",
-            false => "building",
-        };
-        format!(
-            "{}, {}, bound by {bound}: waiting for input {}, tokens {}, grammar {}, writing {}",
-            display::seconds(elapsed),
-            display::rate(self.read_bytes, elapsed),
-            display::seconds(self.waited),
-            display::seconds(self.report.tokenizing),
-            display::seconds(self.report.grammar),
-            display::seconds(self.report.writing),
-        )
-    }
 }

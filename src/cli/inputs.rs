@@ -11,6 +11,7 @@ use std::fs::{self, File, Metadata};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
 use tadoc::format::path_text;
 
 use crate::display;
@@ -18,6 +19,9 @@ use crate::failure::{Failure, Outcome};
 use crate::location::{local_path, url_of};
 use crate::pattern::{self, Pattern};
 use crate::resolver::{BlockingResolver, StoredFile};
+
+/// Path of documents of standard input.
+pub const STDIN_PATH: &str = "stdin";
 
 /// Source of the bytes of an [`Input`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +32,8 @@ pub enum Source {
     Stored(Box<StoredFile>),
     /// Standard input.
     Stdin,
+    /// Bytes in memory. Messages call them by the path of their documents.
+    Text(Bytes),
     /// A member of an archive, with its name for messages. Only its reader can open it.
     Member(String),
 }
@@ -38,7 +44,7 @@ impl Source {
         match self {
             Self::File(path) => path.clone(),
             Self::Stored(stored) => stored.file.name().into(),
-            Self::Stdin => "-".into(),
+            Self::Stdin | Self::Text(_) => "-".into(),
             Self::Member(shown) => shown.into(),
         }
     }
@@ -71,6 +77,7 @@ impl Input {
             Source::File(path) => display::path(path),
             Source::Stored(stored) => display::plain(stored.file.name()).into_owned(),
             Source::Stdin => "standard input".to_owned(),
+            Source::Text(_) => display::plain(&self.path).into_owned(),
             Source::Member(shown) => shown.clone(),
         }
     }
@@ -158,7 +165,7 @@ pub fn collect(arguments: &[PathBuf], filter: &Filter) -> Outcome<Found> {
     let folders = folder_names(arguments);
     for argument in arguments {
         if argument.as_os_str() == "-" {
-            let (path, members) = ("stdin".to_owned(), String::new());
+            let (path, members) = (STDIN_PATH.to_owned(), String::new());
             found.inputs.push(Input { source: Source::Stdin, path, members, len_bytes: 0 });
             continue;
         }
@@ -209,7 +216,7 @@ fn named_input(
         )));
     }
     let source = Source::File(argument.to_owned());
-    let path = clean(&text_of(argument));
+    let path = path_of(argument);
     let members = if several { format!("{path}/") } else { String::new() };
     Ok(Input { source, path, members, len_bytes: metadata.len() })
 }
@@ -259,6 +266,11 @@ fn name_of(folder: &Path) -> String {
     name_in(folder)
         .or_else(|| name_in(&fs::canonicalize(folder).ok()?))
         .unwrap_or_else(|| clean(&text_of(folder)))
+}
+
+/// Returns the path of documents of a file that is named on the command line.
+pub fn path_of(path: &Path) -> String {
+    clean(&text_of(path))
 }
 
 /// Returns a path as text, see [`path_text`].

@@ -3,6 +3,7 @@
 //! | change | can be made on a later version |
 //! | --- | --- |
 //! | adds documents (files, or edits that only add) | always: new ids follow the existing ones |
+//! | moves a bookmark | unless another commit has moved the same one |
 //! | edits existing documents | never: its author must read them again ([`LivingStore::update`]) |
 //! | optimizes | unless another optimization came first; later documents and edits stay |
 //!
@@ -12,7 +13,7 @@ use std::ops::Range;
 
 use super::names::CommitId;
 use super::part_file::WrittenPart;
-use super::version::{CommitCounts, CommitKind, Part, Version, WRITER};
+use super::version::{Bookmark, CommitCounts, CommitKind, Part, Version, WRITER};
 use tadoc::edits::{Edit, EditBatch, encode_batch};
 use tadoc::error::{Error, Result};
 
@@ -28,6 +29,15 @@ pub struct Change {
     edits_name_documents: bool,
     sets_columns: bool,
     replacement: Option<Replacement>,
+    moved: Option<MovedBookmark>,
+}
+
+/// A bookmark that a commit moves on.
+#[derive(Debug, Clone)]
+struct MovedBookmark {
+    /// Place that the author has seen.
+    before: Option<String>,
+    after: Bookmark,
 }
 
 /// Parts before and after an optimization.
@@ -90,6 +100,42 @@ impl Change {
         Self { replacement, ..Self::empty(CommitKind::Optimize) }
     }
 
+    /// Moves the bookmark of a source in the same commit, from the place `before` to `after`. `before` is
+    /// none for a source without a bookmark. If the bookmark is at another place, the change is refused.
+    /// So no part of a source is added twice.
+    ///
+    /// ```
+    /// use tadoc::text::TokenizerProfile;
+    /// use tadoc_store::{Bookmark, Change, CommitKind, LivingStore, LocalFolder, StoreOptions};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let root = dir.path().join("logs");
+    /// # futures::executor::block_on(async {
+    /// let (profile, options) = (TokenizerProfile::Word, StoreOptions::default());
+    /// let store = LivingStore::create(LocalFolder::new(root), profile, options).await?;
+    /// let up_to = |place: &str| Bookmark { source: "app.log".into(), place: place.into() };
+    /// let nothing = || Change::append(CommitKind::Append, &[]);
+    ///
+    /// let first = store.latest().await?;
+    /// let change = nothing().with_bookmark(None, up_to("byte 7"));
+    /// store.commit(&first, &change).await?;
+    /// // The bookmark stays in later versions.
+    /// let version = store.commit(&first, &nothing()).await?;
+    /// assert_eq!((version.number, version.bookmark("app.log")), (3, Some("byte 7")));
+    /// // A reader that has begun at the same place as the first one is refused.
+    /// assert!(store.commit(&version, &change).await.is_err());
+    /// let change = nothing().with_bookmark(Some("byte 7".into()), up_to("byte 9"));
+    /// let version = store.commit(&version, &change).await?;
+    /// assert_eq!(store.latest().await?.bookmark("app.log"), Some("byte 9"));
+    /// assert_eq!(version.bookmark("other.log"), None);
+    /// # Ok::<(), tadoc::Error>(())
+    /// # }).unwrap();
+    /// ```
+    pub fn with_bookmark(mut self, before: Option<String>, after: Bookmark) -> Self {
+        self.moved = Some(MovedBookmark { before, after });
+        self
+    }
+
     fn empty(kind: CommitKind) -> Self {
         Self {
             kind,
@@ -100,6 +146,7 @@ impl Change {
             edits_name_documents: false,
             sets_columns: false,
             replacement: None,
+            moved: None,
         }
     }
 
@@ -116,7 +163,8 @@ impl Change {
     /// Returns the version that the change makes of `base`.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if the parts that it replaces do not exist any more, and
+    /// [`Error::Conflict`] if the parts that it replaces do not exist any more, or another commit has moved
+    /// its bookmark, and
     /// [`Error::InvalidArgument`] if its parts do not cover the ids.
     pub(super) fn on(
         &self,
@@ -138,6 +186,9 @@ impl Change {
         if let Some(replacement) = &self.replacement {
             replacement.put_into(location, &mut next)?;
         }
+        if let Some(moved) = &self.moved {
+            moved.put_into(location, &mut next)?;
+        }
         next.sets_columns |= self.sets_columns;
         next.parts.extend(self.files.iter().cloned());
         if next.edits_since == next.number && self.edits.is_none() {
@@ -156,6 +207,18 @@ impl Change {
                 allowed: "parts that cover the ids of the version once".into(),
             }),
         }
+    }
+}
+
+impl MovedBookmark {
+    fn put_into(&self, location: &str, next: &mut Version) -> Result<()> {
+        let Self { before, after } = self;
+        if next.bookmark(&after.source) != before.as_deref() {
+            let what = format!("{location}: reading on in {}", after.source);
+            return Err(Error::Conflict { what, version: next.number - 1 });
+        }
+        next.set_bookmark(after.clone());
+        Ok(())
     }
 }
 

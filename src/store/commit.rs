@@ -79,6 +79,7 @@ impl LivingStore {
             dropped: Vec::new(),
             edits_since: 2,
             sets_columns: false,
+            bookmarks: Vec::new(),
         };
         match store.put_version(&first, None).await? {
             Put::Done => Ok(store),

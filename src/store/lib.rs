@@ -84,4 +84,4 @@ pub use recompress::RECOMPRESS_RATIO;
 pub use retry::RetryPolicy;
 pub use storage::{ByteStream, Hold, Storage, StorageError, StorageResult, StoredFile};
 pub use store::{LivingStore, StoreOptions, VersionEdits};
-pub use version::{CommitCounts, CommitKind, Part, Version};
+pub use version::{Bookmark, CommitCounts, CommitKind, Part, Version};

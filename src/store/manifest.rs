@@ -6,10 +6,12 @@
 //! | kind u8 | profile u8 | writer (length u8, bytes)
 //! | docs_added | docs_dropped | edits | text_bytes                            LEB128, from here on
 //! | num_parts | parts | num_dropped | dropped: (start - end before, length)
+//! | with feature bit 1: num_bookmarks | bookmarks: source, place (each a length and UTF-8)
 //! | edits: 0 | 1, bytes as they are up to the end | 2, pack (zstd)
 //! crc32c of all bytes before u32
 //!
 //! required features   bit 0: edits that are not in the parts set user columns
+//!                     bit 1: there are bookmarks, which the next version must carry on
 //!
 //! part   0 | id 16 | len_bytes | crc32c u32 | num_docs          a file
 //!        1 | version | num_docs                                 documents of edits
@@ -24,7 +26,7 @@
 use bytes::Bytes;
 
 use super::names::CommitId;
-use super::version::{CommitCounts, CommitKind, Part, Version};
+use super::version::{Bookmark, CommitCounts, CommitKind, Part, Version};
 use tadoc::error::{Error, Result};
 use tadoc::format::check_version;
 use tadoc::format::cursor::{Cursor, Origin, pack, push_varint};
@@ -35,8 +37,10 @@ const MAJOR: u16 = 1;
 const MINOR: u16 = 0;
 /// Required feature of versions whose edits set user columns.
 const SETS_COLUMNS: u64 = 1;
+/// Required feature of versions with bookmarks.
+const HAS_BOOKMARKS: u64 = 2;
 /// Required features that this build supports.
-const KNOWN_FEATURES: u64 = SETS_COLUMNS;
+const KNOWN_FEATURES: u64 = SETS_COLUMNS | HAS_BOOKMARKS;
 const HEADER_BYTES: usize = 24;
 const CRC_BYTES: usize = 4;
 /// Latest valid time: the year 10,000, in microseconds, which is inside the range of every clock.
@@ -63,7 +67,7 @@ pub fn encode_manifest(version: &Version, edits: Option<&[u8]>) -> Result<Vec<u8
     out.extend(MAJOR.to_le_bytes());
     out.extend(MINOR.to_le_bytes());
     out.extend([0; 4]);
-    out.extend(if version.sets_columns { SETS_COLUMNS } else { 0 }.to_le_bytes());
+    out.extend(features(version).to_le_bytes());
     out.extend(version.number.to_le_bytes());
     out.extend(version.commit_id.as_bytes());
     out.extend(version.parent_id.as_bytes());
@@ -86,9 +90,28 @@ pub fn encode_manifest(version: &Version, edits: Option<&[u8]>) -> Result<Vec<u8
         push_varint(&mut out, range.end - range.start);
         end = range.end;
     }
+    if !version.bookmarks.is_empty() {
+        push_varint(&mut out, version.bookmarks.len() as u64);
+        for Bookmark { source, place } in &version.bookmarks {
+            push_text(&mut out, source);
+            push_text(&mut out, place);
+        }
+    }
     push_edits(&mut out, edits)?;
     out.extend(crc32c::crc32c(&out).to_le_bytes());
     Ok(out)
+}
+
+/// Returns the required features of `version`.
+fn features(version: &Version) -> u64 {
+    let columns = if version.sets_columns { SETS_COLUMNS } else { 0 };
+    let bookmarks = if version.bookmarks.is_empty() { 0 } else { HAS_BOOKMARKS };
+    columns | bookmarks
+}
+
+fn push_text(out: &mut Vec<u8>, text: &str) {
+    push_varint(out, text.len() as u64);
+    out.extend(text.as_bytes());
 }
 
 fn push_part(out: &mut Vec<u8>, part: &Part) {
@@ -187,6 +210,12 @@ fn decode_head<'a>(file: &'a str, bytes: &'a [u8]) -> Result<(Version, Cursor<'a
         version.dropped.push(start..range_end);
         end = range_end;
     }
+    if features & HAS_BOOKMARKS != 0 {
+        for _ in 0..count(&mut cursor, 2, "bookmarks")? {
+            let (source, place) = (text(&mut cursor)?, text(&mut cursor)?);
+            version.bookmarks.push(Bookmark { source, place });
+        }
+    }
     if let Some(got) = version.contradiction() {
         return Err(cursor.fault(format!("expected a version that fits itself, got {got}")));
     }
@@ -225,6 +254,7 @@ fn head(cursor: &mut Cursor<'_>) -> Result<Version> {
         dropped,
         edits_since,
         sets_columns: false,
+        bookmarks: Vec::new(),
     })
 }
 
@@ -232,6 +262,12 @@ fn id(cursor: &mut Cursor<'_>) -> Result<CommitId> {
     let mut bytes = [0; 16];
     bytes.copy_from_slice(cursor.take(16)?);
     Ok(CommitId::from_bytes(bytes))
+}
+
+fn text(cursor: &mut Cursor<'_>) -> Result<String> {
+    let len = count(cursor, 1, "bytes of a text")? as usize;
+    let bytes = cursor.take(len)?.to_vec();
+    String::from_utf8(bytes).map_err(|_| cursor.fault("expected a bookmark in UTF-8"))
 }
 
 /// Reads a count of items that take at least `min_bytes` each.

@@ -145,6 +145,16 @@ impl Part {
     }
 }
 
+/// The place up to which a source was read into a corpus, such as a log that grows. Commits carry it on, so
+/// that a writer that was killed goes on where its last commit ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bookmark {
+    /// Name of the source, as its reader chose it.
+    pub source: String,
+    /// Place in the source, in the form of its reader.
+    pub place: String,
+}
+
 /// A state of a living corpus after one commit. It never changes and is cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
@@ -175,6 +185,8 @@ pub struct Version {
     pub edits_since: u64,
     /// True if edits that are not in the parts may set user columns.
     pub sets_columns: bool,
+    /// Bookmarks of all sources that were read up to a place, in ascending order of their names.
+    pub bookmarks: Vec<Bookmark>,
 }
 
 impl Version {
@@ -196,6 +208,24 @@ impl Version {
     /// parts.
     pub fn edit_versions(&self) -> RangeInclusive<u64> {
         self.edits_since..=self.number
+    }
+
+    /// Returns the place up to which `source` was read, if a commit has stored one.
+    pub fn bookmark(&self, source: &str) -> Option<&str> {
+        let idx = self.bookmark_idx(source).ok()?;
+        self.bookmarks.get(idx).map(|bookmark| bookmark.place.as_str())
+    }
+
+    /// Stores the place up to which a source was read.
+    pub(super) fn set_bookmark(&mut self, bookmark: Bookmark) {
+        match self.bookmark_idx(&bookmark.source) {
+            Ok(idx) => self.bookmarks[idx] = bookmark,
+            Err(idx) => self.bookmarks.insert(idx, bookmark),
+        }
+    }
+
+    fn bookmark_idx(&self, source: &str) -> std::result::Result<usize, usize> {
+        self.bookmarks.binary_search_by(|bookmark| bookmark.source.as_str().cmp(source))
     }
 
     /// Returns the time of the commit.
@@ -237,6 +267,9 @@ impl Version {
             }
             end = Some(range.end);
         }
-        None
+        let is_disordered = |pair: &[Bookmark]| pair[0].source >= pair[1].source;
+        let disordered = self.bookmarks.windows(2).find(|pair| is_disordered(pair));
+        disordered
+            .map(|pair| format!("bookmarks of {:?} before {:?}", pair[0].source, pair[1].source))
     }
 }

@@ -1,12 +1,13 @@
 //! Tests of the command line as a user meets it: the binary runs on files in temporary folders.
 //!
 //! - Inputs: `ingest` (every kind of input, byte for byte), `archives`, `odd_inputs` (names, links, devices),
-//!   `long` (inputs of any length, in bounded memory), `rows` (documents with columns), `damaged`
+//!   `long` (inputs of any length, in bounded memory), `rows` (documents with columns), `timestamps`,
+//!   `web_and_mail` (WARC and mbox), `damaged`
 //!   (Parquet).
 //! - Locations: `remote` (corpora behind HTTP and S3), `locations` (each command at each kind of
 //!   location).
 //! - Living corpora: `living` (corpora that change), `living_s3` (faults of S3), `killed` and
-//!   `leftovers` (`kill -9`), `full_disk` (no free space).
+//!   `leftovers` (`kill -9`), `follow` (sources that grow), `full_disk` (no free space).
 //! - Other commands: `sql`, `reading`, `restore`, `grep`, `plot`, `memory` (statements with a memory limit), `deep`
 //!   (statements that are long chains).
 //! - Output: `failures` (exit statuses, pinned error texts, files left behind), `pipes` (readers
@@ -19,6 +20,8 @@ mod archives;
 mod damaged;
 mod deep;
 mod failures;
+#[cfg(unix)]
+mod follow;
 mod full_disk;
 mod grep;
 mod harness;
@@ -43,3 +46,5 @@ mod safe;
 mod secrets;
 mod server;
 mod sql;
+mod timestamps;
+mod web_and_mail;

@@ -184,6 +184,79 @@ fn csv_that_does_not_fit_names_the_line() {
     assert_eq!(folder.names(), ["mail.csv", "ragged.csv"]);
 }
 
+#[test]
+fn csv_comes_in_dialects() {
+    let folder = new_folder();
+    let ingest = |name: &str, options: &[&str]| {
+        folder.ok(&[&["ingest", name, "-o", "c.tadoc", "--force"], options].concat());
+    };
+    folder.write("a.txt", "# made by \"x\nid;text\n# more\n7;\"a;b\"\n8;c\n");
+    ingest("a.txt", &["--documents", "csv:text", "--delimiter", ";", "--comment", "#"]);
+    let sql = "SELECT id, text FROM d ORDER BY id";
+    assert_eq!(folder.table_rows("c.tadoc", sql), ["7,a;b", "8,c"]);
+    ingest(
+        "a.txt",
+        &["--documents", "csv:text", "--delimiter", ";", "--comment", "#", "--no-columns"],
+    );
+    assert_eq!(folder.cat("c.tadoc", "a.txt"), b"a;b\nc\n");
+
+    folder.write("b.txt", "7\ta,b\n8\tc\n");
+    ingest("b.txt", &["--documents", "tsv:column_2", "--no-header"]);
+    let sql = "SELECT column_1 AS id, text FROM d ORDER BY id";
+    assert_eq!(folder.table_rows("c.tadoc", sql), ["7,\"a,b\"", "8,c"]);
+    ingest("b.txt", &["--documents", "csv:column_2", "--no-header", "--delimiter", "\\t"]);
+    assert_eq!(folder.table_rows("c.tadoc", sql), ["7,\"a,b\"", "8,c"]);
+    // SQL has the same options.
+    let table = "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'a.txt' OPTIONS \
+                 ('format.delimiter' ';', 'format.comment' '#', 'format.has_header' 'true')";
+    let sql = "SELECT id, text FROM t ORDER BY id";
+    let rows = folder.ok(&["sql", "--quiet", "--format", "csv", "-c", table, "-c", sql]);
+    assert_eq!(rows, "id,text\n7,a;b\n8,c\n");
+
+    folder.fails(
+        &["ingest", "b.txt", "-o", "d.tadoc", "--documents", "tsv:text"],
+        "b.txt: there is no column `text`; the columns are `7`, `a,b`",
+    );
+    let ran = folder.run(&["ingest", "b.txt", "-o", "d.tadoc", "--no-header"]);
+    let expected = "error: --delimiter, --no-header and --comment go with --documents csv:COLUMN and \
+                    tsv:COLUMN\n";
+    assert_eq!((ran.status, ran.stderr.as_str()), (2, expected));
+}
+
+const HTTP: &str = "#separator \\x09\n#set_separator\t,\n#empty_field\t(empty)\n\
+    #unset_field\t-\n#path\thttp\n#open\t2024-05-06-07-08-09\n\
+    #fields\tts\tuid\turi\tcode\tlong\tok\tnote\n\
+    #types\ttime\tstring\tstring\tcount\tinterval\tbool\tstring\n\
+    1714979289.096535\tC1\t/\"a\\x09\t200\t0.25\tT\t(empty)\n\
+    1714979290.000000\t007\t-\t-\t-\tF\t-\n\
+    #close\t2024-05-06-08-00-00\n";
+
+#[test]
+fn logs_of_zeek_have_names_and_types() {
+    let folder = new_folder();
+    folder.write("http.log", HTTP);
+    for kind in ["csv:uri", "tsv:uri"] {
+        folder.ok(&["ingest", "http.log", "--documents", kind, "-o", "c.tadoc", "--force"]);
+        let sql = "SELECT ts, uid, text, code + 1 AS code, long, ok, note IS NULL AS n FROM d ORDER BY ts";
+        assert_eq!(
+            folder.table_rows("c.tadoc", sql),
+            [
+                "2024-05-06T07:08:09.096535Z,C1,\"/\"\"a\\x09\",201,0.25,true,false",
+                "2024-05-06T07:08:10Z,007,,,,false,true",
+            ]
+        );
+    }
+    let times = ["--timestamp", "ts", "--no-columns", "--force"];
+    let command = ["ingest", "http.log", "--documents", "tsv:uri", "-o", "c.tadoc"];
+    folder.ok(&[command.as_slice(), &times].concat());
+    let sql = "SELECT count(ts) AS n FROM d WHERE ts > '2024-05-06T07:08:09.5Z'";
+    assert_eq!(folder.table_rows("c.tadoc", sql), ["1"]);
+    folder.write("bad.log", HTTP.replace("\t200\t", "\tmany\t"));
+    let ran = folder.run(&["ingest", "bad.log", "--documents", "csv:uri", "-o", "d.tadoc"]);
+    let start = "error: bad.log: no valid CSV: field `code` of type count: ";
+    assert!(ran.status == 1 && ran.stderr.starts_with(start), "{}", ran.stderr);
+}
+
 fn write_parquet(folder: &Folder, name: &str) {
     let texts: ArrayRef = Arc::new(StringViewArray::from(vec![Some("first text"), None]));
     let ids: ArrayRef = Arc::new(Int32Array::from(vec![7, 8]));

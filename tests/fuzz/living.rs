@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tadoc::edits::{Edit, EditBatch, EditMode, decode_batch, encode_batch};
 use tadoc::text::TokenizerProfile;
 use tadoc_store::{
-    CommitCounts, CommitId, CommitKind, Part, Version, decode_manifest, encode_manifest,
+    Bookmark, CommitCounts, CommitId, CommitKind, Part, Version, decode_manifest, encode_manifest,
 };
 use testkit::malformed::mutations::changed_bytes;
 use testkit::random::Random;
@@ -61,9 +61,14 @@ fn manifests() -> &'static [Vec<u8>] {
             dropped: Vec::new(),
             edits_since: 2,
             sets_columns: false,
+            bookmarks: Vec::new(),
         };
         let file =
             |byte, num_docs| Part::File { id: id(byte), len_bytes: 900, crc32c: 7, num_docs };
+        let bookmark = |source: &str, place: &str| Bookmark {
+            source: source.to_owned(),
+            place: place.to_owned(),
+        };
         let later = Version {
             number: 9,
             kind: CommitKind::Edit,
@@ -72,6 +77,7 @@ fn manifests() -> &'static [Vec<u8>] {
             dropped: vec![1..2, 5..300],
             edits_since: 8,
             sets_columns: true,
+            bookmarks: vec![bookmark("a.log", "1 2 3"), bookmark("b.log", "")],
             ..first.clone()
         };
         let of = |version, edits| {

@@ -17,8 +17,9 @@ impl Guesses {
     /// Tests all values of `batch`.
     pub fn observe(&mut self, batch: &RecordBatch) {
         for (field, column) in batch.schema().fields().iter().zip(batch.columns()) {
-            let guess = self.0.entry(field.name().clone()).or_default();
+            // A column of timestamps has its type already.
             let Some(values) = column.as_string_opt::<i32>() else { continue };
+            let guess = self.0.entry(field.name().clone()).or_default();
             values.iter().flatten().for_each(|value| guess.observe(value));
         }
     }

@@ -1,4 +1,9 @@
-//! CSV with a header line. `.tsv` files are split at tabs.
+//! CSV: rows of cells with a delimiter, with or without a header and comment lines.
+//!
+//! ```text
+//! header ─▶ names ─┐                        a log of Zeek: names, types, delimiter ◀─ comment lines
+//! rows ────────────┴─▶ Decoder ─▶ batches of texts ─▶ rows
+//! ```
 //!
 //! Every cell is first read as text. [`Columns`] gives a column a narrower type if all of its
 //! values fit. An empty cell of the text column is an empty document. Memory is a few times
@@ -19,44 +24,98 @@ use memchr::memchr2;
 
 use super::BATCH_BYTES;
 use super::open::Opened;
-use super::rows::{PATH_COLUMN, Rows};
+use super::rows::Rows;
 use crate::failure::{Failure, Outcome};
 
 /// Number of rows decoded at once. It is small because cells can be long texts.
 const BATCH_ROWS: usize = 256;
 
-/// Reads the rows of one input. `column` is the name of the text column.
-pub fn read(column: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
-    let max_bytes = rows.options.max_row_bytes;
-    let header = read_header(&mut *opened.reader, max_bytes);
-    let header = header.map_err(|error| opened.failed(rows.input, &error))?;
-    if header.len() as u64 > max_bytes {
-        return Err(rows.too_large("the header"));
+/// Form of the rows of CSV.
+#[derive(Debug, Clone, Copy)]
+pub struct Dialect {
+    /// Byte between cells. If there is none, it is a tab for names that end in `.tsv`, else a comma.
+    pub delimiter: Option<u8>,
+    /// True if the first row has the names of the columns.
+    pub has_header: bool,
+    /// First byte of lines that are left out.
+    pub comment: Option<u8>,
+}
+
+impl Default for Dialect {
+    fn default() -> Self {
+        Self { delimiter: None, has_header: true, comment: None }
     }
-    let delimiter = delimiter(&rows.input.path);
-    let schema = schema_of(&header, delimiter).map_err(|error| bad_csv(rows, &error))?;
-    rows.check_text_column(column, &schema)?;
+}
+
+/// Reads the rows of one input. `column` is the name of the text column.
+pub fn read(
+    column: &str,
+    dialect: Dialect,
+    mut opened: Opened<'_>,
+    rows: &mut Rows<'_, '_>,
+) -> Outcome {
+    let max_bytes = rows.options.max_row_bytes;
+    let first = read_first_row(&mut *opened.reader, dialect.comment, max_bytes);
+    let (first, row) = first.map_err(|error| opened.failed(rows.input, &error))?;
+    if first.len() as u64 > max_bytes {
+        let what = if dialect.has_header { "the header" } else { "row 1" };
+        return Err(rows.too_large(what));
+    }
+    let delimiter = dialect.delimiter.unwrap_or_else(|| delimiter(&rows.input.path));
+    let format = Format::default().with_header(dialect.has_header).with_delimiter(delimiter);
+    let schema = schema_of(&first[row..], &format).map_err(|error| bad_csv(rows, &error))?;
     let reader = ReaderBuilder::new(Arc::new(schema.clone()))
-        .with_header(true)
-        .with_delimiter(delimiter)
-        .with_batch_size(BATCH_ROWS);
-    let reader = match rows.options.keep_columns {
-        true => reader,
-        false => reader.with_projection(indices(&schema, &[column, PATH_COLUMN])),
+        .with_header(dialect.has_header)
+        .with_delimiter(delimiter);
+    let reader = match dialect.comment {
+        Some(comment) => reader.with_comment(comment),
+        None => reader,
     };
-    // The header is decoded too, so that line numbers in errors are right.
-    let mut feeder = Feeder::new(reader.build_decoder(), header);
-    let mut row_idx = 0;
-    loop {
-        let is_end = feeder.feed(&mut opened, rows, row_idx)?;
-        rows.sink.count_read(opened.take_counts());
-        let batch = feeder.decoder.flush().map_err(|error| bad_csv(rows, &error))?;
-        if let Some(batch) = &batch {
-            take(column, batch, rows, row_idx)?;
-            row_idx += batch.num_rows();
-        }
-        if is_end && batch.is_none() {
-            return Ok(());
+    // The first row is decoded too, so that line numbers in errors are right.
+    let table = Table { column, schema: &schema, reader, first, typed: &|batch| Ok(batch) };
+    table.read(opened, rows)
+}
+
+/// The rows behind the names of the columns.
+pub struct Table<'a> {
+    /// Name of the text column.
+    pub column: &'a str,
+    /// Names of the columns, all of which are texts.
+    pub schema: &'a Schema,
+    /// Form of the rows.
+    pub reader: ReaderBuilder,
+    /// Bytes before the reader of the input.
+    pub first: Vec<u8>,
+    /// Gives the cells their types.
+    pub typed: &'a dyn Fn(RecordBatch) -> Result<RecordBatch, ArrowError>,
+}
+
+impl Table<'_> {
+    /// Reads all rows.
+    pub fn read(self, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
+        let Self { column, schema, reader, first, typed } = self;
+        rows.check_text_column(column, schema)?;
+        rows.check_time_column(schema)?;
+        let reader = reader.with_batch_size(BATCH_ROWS);
+        let reader = match rows.options.keep_columns {
+            true => reader,
+            false => reader.with_projection(indices(schema, |name| rows.needs(name, column))),
+        };
+        let mut feeder = Feeder::new(reader.build_decoder(), first);
+        let mut row_idx = 0;
+        loop {
+            let is_end = feeder.feed(&mut opened, rows, row_idx)?;
+            rows.sink.count_read(opened.take_counts());
+            let batch = feeder.decoder.flush().map_err(|error| bad_csv(rows, &error))?;
+            let is_empty = batch.is_none();
+            if let Some(batch) = batch {
+                let batch = typed(batch).map_err(|error| bad_csv(rows, &error))?;
+                take(column, &batch, rows, row_idx)?;
+                row_idx += batch.num_rows();
+            }
+            if is_end && is_empty {
+                return Ok(());
+            }
         }
     }
 }
@@ -71,18 +130,18 @@ fn take(column: &str, batch: &RecordBatch, rows: &mut Rows<'_, '_>, row_idx: usi
     taken
 }
 
-/// Feeds a decoder with the header and then with the input.
+/// Feeds a decoder with the first bytes and then with the rest of the input.
 struct Feeder {
     decoder: Decoder,
-    header: Cursor<Vec<u8>>,
+    first: Cursor<Vec<u8>>,
     /// Bytes of the incomplete row. Those that were decoded together with the end of the previous
     /// row are not counted.
     row_bytes: u64,
 }
 
 impl Feeder {
-    fn new(decoder: Decoder, header: Vec<u8>) -> Self {
-        Self { decoder, header: Cursor::new(header), row_bytes: 0 }
+    fn new(decoder: Decoder, first: Vec<u8>) -> Self {
+        Self { decoder, first: Cursor::new(first), row_bytes: 0 }
     }
 
     /// Decodes until a batch is full or the input ends, and returns true at the end of the input.
@@ -95,9 +154,9 @@ impl Feeder {
     ) -> Outcome<bool> {
         let mut batch_bytes = 0;
         loop {
-            let from_header = self.header.position() < self.header.get_ref().len() as u64;
-            let bytes = match from_header {
-                true => self.header.fill_buf(),
+            let from_first = self.first.position() < self.first.get_ref().len() as u64;
+            let bytes = match from_first {
+                true => self.first.fill_buf(),
                 false => opened.reader.fill_buf(),
             };
             let bytes = match bytes {
@@ -110,8 +169,8 @@ impl Feeder {
             let bytes = if is_large { up_to_line_end(bytes) } else { bytes };
             let (len, num_rows) =
                 decode(&mut self.decoder, bytes).map_err(|e| bad_csv(rows, &e))?;
-            match from_header {
-                true => self.header.consume(len),
+            match from_first {
+                true => self.first.consume(len),
                 false => opened.reader.consume(len),
             }
             batch_bytes += len;
@@ -142,22 +201,30 @@ fn up_to_line_end(bytes: &[u8]) -> &[u8] {
     }
 }
 
-/// Reads the first record, which may span lines inside quotes. It is cut if it is longer than
-/// `max_bytes`.
-fn read_header(reader: &mut dyn BufRead, max_bytes: u64) -> io::Result<Vec<u8>> {
-    let mut header = Vec::new();
+/// Reads the first row, which may span lines inside quotes, and the comment lines before it. Returns
+/// their bytes and the place of the row. They are cut if they are longer than `max_bytes`.
+fn read_first_row(
+    reader: &mut dyn BufRead,
+    comment: Option<u8>,
+    max_bytes: u64,
+) -> io::Result<(Vec<u8>, usize)> {
+    let (mut first, mut row) = (Vec::new(), 0);
     let mut reader = reader.take(max_bytes.saturating_add(1));
     loop {
-        let len = reader.read_until(b'\n', &mut header)?;
-        let num_quotes = header.iter().filter(|&&byte| byte == b'"').count();
+        let len = reader.read_until(b'\n', &mut first)?;
+        if row == 0 && first.starts_with(b"\xef\xbb\xbf") {
+            first.drain(..3);
+        }
+        let is_comment = comment.is_some() && first.get(row) == comment.as_ref();
+        if is_comment && len > 0 {
+            row = first.len();
+            continue;
+        }
+        let num_quotes = first[row..].iter().filter(|&&byte| byte == b'"').count();
         if len == 0 || num_quotes % 2 == 0 {
-            break;
+            return Ok((first, row));
         }
     }
-    if header.starts_with(b"\xef\xbb\xbf") {
-        header.drain(..3);
-    }
-    Ok(header)
 }
 
 fn delimiter(path: &str) -> u8 {
@@ -165,13 +232,17 @@ fn delimiter(path: &str) -> u8 {
     if name.to_ascii_lowercase().ends_with(".tsv") { b'\t' } else { b',' }
 }
 
-/// Builds a schema with all columns as texts. Columns with an empty or repeated name get a new one.
-fn schema_of(header: &[u8], delimiter: u8) -> Result<Schema, ArrowError> {
-    let format = Format::default().with_header(true).with_delimiter(delimiter);
-    let (schema, _) = format.infer_schema(Cursor::new(header), Some(0))?;
+/// Builds a schema with all columns of `row` as texts.
+fn schema_of(row: &[u8], format: &Format) -> Result<Schema, ArrowError> {
+    let (schema, _) = format.infer_schema(Cursor::new(row), Some(0))?;
+    Ok(texts(schema.fields().iter().map(|field| field.name().as_str())))
+}
+
+/// Returns a schema with columns of texts. Those with an empty or repeated name get a new one.
+pub fn texts<'a>(names: impl Iterator<Item = &'a str>) -> Schema {
     let mut taken = HashSet::new();
-    let fields = schema.fields().iter().enumerate().map(|(idx, field)| {
-        let name = match field.name().as_str() {
+    let fields = names.enumerate().map(|(idx, name)| {
+        let name = match name {
             "" => format!("column_{}", idx + 1),
             name if taken.contains(name) => format!("{name}_{}", idx + 1),
             name => name.to_owned(),
@@ -179,13 +250,12 @@ fn schema_of(header: &[u8], delimiter: u8) -> Result<Schema, ArrowError> {
         taken.insert(name.clone());
         Field::new(name, DataType::Utf8, true)
     });
-    Ok(Schema::new(fields.collect::<Vec<_>>()))
+    Schema::new(fields.collect::<Vec<_>>())
 }
 
-fn indices(schema: &Schema, names: &[&str]) -> Vec<usize> {
+fn indices(schema: &Schema, wanted: impl Fn(&str) -> bool) -> Vec<usize> {
     let fields = schema.fields().iter().enumerate();
-    let wanted = fields.filter(|(_, field)| names.contains(&field.name().as_str()));
-    wanted.map(|(idx, _)| idx).collect()
+    fields.filter(|(_, field)| wanted(field.name())).map(|(idx, _)| idx).collect()
 }
 
 fn bad_csv(rows: &Rows<'_, '_>, error: &ArrowError) -> Failure {

@@ -19,7 +19,7 @@ use datafusion::arrow::json::reader::infer_json_schema;
 use super::BATCH_BYTES;
 use super::json_array::ArrayLines;
 use super::open::Opened;
-use super::rows::{self, PATH_COLUMN, Rows};
+use super::rows::{self, Rows};
 use crate::failure::{Failure, Outcome};
 
 /// Reads the rows of one input. `field` is the name of the text field.
@@ -115,7 +115,7 @@ fn take_chunk(field: &str, chunk: &Chunk, rows: &mut Rows<'_, '_>) -> Outcome {
     check_field(field, &format!("from {unit} {first_line}"), &schema, rows)?;
     let schema = match rows.options.keep_columns {
         true => schema,
-        false => only(&schema, &[field, PATH_COLUMN]),
+        false => only(&schema, |name| rows.needs(name, field)),
     };
     let batch = decode(Arc::new(schema), &chunk.lines, num_rows)
         .map_err(|error| bad_value(&file, chunk, &error))?;
@@ -134,8 +134,8 @@ fn check_field(field: &str, place: &str, schema: &Schema, rows: &Rows<'_, '_>) -
     }
 }
 
-fn only(schema: &Schema, names: &[&str]) -> Schema {
-    let fields = schema.fields().iter().filter(|field| names.contains(&field.name().as_str()));
+fn only(schema: &Schema, wanted: impl Fn(&str) -> bool) -> Schema {
+    let fields = schema.fields().iter().filter(|field| wanted(field.name()));
     Schema::new(fields.cloned().collect::<Vec<_>>())
 }
 

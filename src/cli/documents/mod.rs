@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Input ─open─▶ bytes ─decompress─▶ text ─┬─ files   one document per file
-//!            (members of archives)        ├─ lines   one document per line
+//!            (members of archives)        ├─ lines   one document per line, or record of lines
 //!                                         ├─ jsonl   one document per row: text column ─▶ Batch
 //!                                         ├─ csv                           path column ─▶ Batch
 //!                                         └─ parquet                       the others  ─▶ Columns
@@ -14,26 +14,40 @@
 
 mod archives;
 mod csv;
+mod headers;
 mod json_array;
 mod jsonl;
+mod mbox;
 mod open;
 mod packed;
 mod parquet;
+mod record_columns;
+mod records;
 mod rows;
 mod text;
+mod timestamps;
+mod warc;
+mod zeek;
 
 use std::fmt;
+use std::io::{self, BufRead, ErrorKind};
 use std::str::FromStr;
 use std::sync::Arc;
 
+use regex::bytes::Regex;
+
 pub use self::archives::ArchiveOptions;
 use self::archives::Archives;
-use self::open::open;
+pub use self::csv::Dialect;
 pub use self::open::{Counts, ExpansionLimits};
+use self::open::{Opened, open};
 use self::packed::Packed;
+use self::rows::Rows;
+use self::timestamps::Clock;
+pub use self::timestamps::Timestamps;
 use crate::columns::{Columns, StoredColumns};
 use crate::display::plural;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::inputs::Input;
 
 /// Maximum bytes of text in a batch.
@@ -51,10 +65,16 @@ pub enum Documents {
     Lines,
     /// A row of JSON lines; the text is in this field.
     Jsonl(String),
-    /// A row of CSV with a header; the text is in this column.
+    /// A row of CSV, or of a log of Zeek; the text is in this column.
     Csv(String),
+    /// A row of CSV with tabs between the cells; the text is in this column.
+    Tsv(String),
     /// A row of Parquet; the text is in this column.
     Parquet(String),
+    /// A response, resource or conversion of WARC.
+    Warc,
+    /// A message of a mailbox.
+    Mbox,
 }
 
 impl FromStr for Documents {
@@ -68,13 +88,19 @@ impl FromStr for Documents {
         match (kind, column.map(str::to_owned)) {
             ("files", None) => Ok(Self::Files),
             ("lines", None) => Ok(Self::Lines),
+            ("warc", None) => Ok(Self::Warc),
+            ("mbox", None) => Ok(Self::Mbox),
             ("jsonl" | "ndjson", Some(field)) => Ok(Self::Jsonl(field)),
             ("csv", Some(column)) => Ok(Self::Csv(column)),
+            ("tsv", Some(column)) => Ok(Self::Tsv(column)),
             ("parquet", Some(column)) => Ok(Self::Parquet(column)),
-            ("jsonl" | "ndjson" | "csv" | "parquet", None) => {
+            ("jsonl" | "ndjson" | "csv" | "tsv" | "parquet", None) => {
                 Err(format!("say which column holds the text, such as {kind}:text"))
             }
-            _ => Err("expected files, lines, jsonl:FIELD, csv:COLUMN or parquet:COLUMN".to_owned()),
+            _ => {
+                let tables = "jsonl:FIELD, csv:COLUMN, tsv:COLUMN, parquet:COLUMN";
+                Err(format!("expected files, lines, {tables}, warc or mbox"))
+            }
         }
     }
 }
@@ -84,10 +110,32 @@ impl fmt::Display for Documents {
         match self {
             Self::Files => write!(f, "files"),
             Self::Lines => write!(f, "lines"),
+            Self::Warc => write!(f, "warc"),
+            Self::Mbox => write!(f, "mbox"),
             Self::Jsonl(field) => write!(f, "jsonl:{field}"),
             Self::Csv(column) => write!(f, "csv:{column}"),
+            Self::Tsv(column) => write!(f, "tsv:{column}"),
             Self::Parquet(column) => write!(f, "parquet:{column}"),
         }
+    }
+}
+
+/// The division of inputs into documents, and the place of their timestamps.
+#[derive(Debug, Clone)]
+pub struct Division {
+    /// The unit that becomes one document.
+    pub documents: Documents,
+    /// Matches the first line of a record, if a document is a record of several lines.
+    pub record_start: Option<Regex>,
+    /// Place of the timestamps, if there is to be a column of them.
+    pub timestamps: Option<Timestamps>,
+    /// Form of the rows of CSV.
+    pub dialect: Dialect,
+}
+
+impl From<Documents> for Division {
+    fn from(documents: Documents) -> Self {
+        Self { documents, record_start: None, timestamps: None, dialect: Dialect::default() }
     }
 }
 
@@ -180,39 +228,31 @@ pub struct Read {
 /// Reads all `inputs` in order, and the members of archives among them.
 ///
 /// # Errors
-/// A file cannot be read, or it does not fit `documents`. The text names the file, the line if
+/// A file cannot be read, or it does not fit `division`. The text names the file, the line if
 /// there are lines, and the remedy.
 pub fn read(
     inputs: &[Input],
-    documents: &Documents,
+    division: &Division,
     options: ReadOptions,
     archives: &ArchiveOptions,
     sink: &mut dyn Sink,
 ) -> Outcome<Read> {
-    let mut sink = Gather { batch: Batch::default(), packed: Packed::default(), sink };
-    let mut columns = match documents {
-        Documents::Csv(_) => Columns::from_texts(),
+    let mut sink = Gather::new(sink);
+    let mut columns = match division.documents {
+        Documents::Csv(_) | Documents::Tsv(_) => Columns::from_texts(),
         _ => Columns::default(),
     };
+    let mut clock = division.timestamps.as_ref().map(Clock::new);
     let mut archives = Archives::new(archives);
     for input in inputs {
+        if let Some(clock) = &mut clock {
+            clock.enter(input);
+        }
         let opened = open(input, options.decompress, options.expansion)?;
         archives.visit(opened, input, &mut |opened, input, head| {
-            let (columns, sink) = (&mut columns, &mut sink);
-            let rows = &mut rows::Rows { input, options, columns, sink };
-            match documents {
-                Documents::Jsonl(field) => jsonl::read(field, opened, rows),
-                Documents::Csv(column) => csv::read(column, opened, rows),
-                Documents::Lines => {
-                    rows.sink.count_packed(input, options, head);
-                    text::read_lines(opened, input, rows.sink)
-                }
-                Documents::Parquet(column) => parquet::read(column, opened, rows),
-                Documents::Files => {
-                    rows.sink.count_packed(input, options, head);
-                    text::read_file(opened, input, rows.sink)
-                }
-            }
+            let (columns, clock, sink) = (&mut columns, clock.as_mut(), &mut sink);
+            let rows = &mut Rows { input, options, columns, clock, sink };
+            read_one(division, opened, head, rows)
         })?;
     }
     sink.flush()?;
@@ -221,7 +261,43 @@ pub fn read(
         let skipped = plural(archives.num_skipped, "link or special file");
         warnings.push(format!("{skipped} of archives left out"));
     }
+    warnings.extend(clock.and_then(|clock| clock.warning()));
     Ok(Read { columns: columns.into_parquet()?, warnings })
+}
+
+/// Reads one input, which begins with `head`.
+fn read_one(
+    division: &Division,
+    opened: Opened<'_>,
+    head: &[u8],
+    rows: &mut Rows<'_, '_>,
+) -> Outcome {
+    let (input, options) = (rows.input, rows.options);
+    match &division.documents {
+        Documents::Jsonl(field) => jsonl::read(field, opened, rows),
+        Documents::Csv(column) | Documents::Tsv(column) if zeek::is_log(head) => {
+            zeek::read(column, opened, rows)
+        }
+        Documents::Csv(column) => csv::read(column, division.dialect, opened, rows),
+        Documents::Tsv(column) => {
+            let delimiter = division.dialect.delimiter.or(Some(b'\t'));
+            csv::read(column, Dialect { delimiter, ..division.dialect }, opened, rows)
+        }
+        Documents::Parquet(column) => parquet::read(column, opened, rows),
+        Documents::Warc => warc::read(opened, rows),
+        Documents::Mbox => mbox::read(opened, rows),
+        Documents::Lines => {
+            rows.sink.count_packed(input, options, head);
+            match &division.record_start {
+                None if rows.clock.is_none() => text::read_lines(opened, input, rows.sink),
+                start => records::read(opened, start.as_ref(), rows),
+            }
+        }
+        Documents::Files => {
+            rows.sink.count_packed(input, options, head);
+            text::read_file(opened, input, rows.sink)
+        }
+    }
 }
 
 /// Joins small documents into batches, and divides long ones.
@@ -231,7 +307,11 @@ pub struct Gather<'a> {
     sink: &'a mut dyn Sink,
 }
 
-impl Gather<'_> {
+impl<'a> Gather<'a> {
+    fn new(sink: &'a mut dyn Sink) -> Self {
+        Self { batch: Batch::default(), packed: Packed::default(), sink }
+    }
+
     /// Adds one document.
     fn push(&mut self, path: &Arc<str>, text: &[u8]) -> Outcome {
         self.append(path, text)?;
@@ -252,6 +332,28 @@ impl Gather<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Appends all bytes of `reader` to the open document.
+    fn append_from(
+        &mut self,
+        path: &Arc<str>,
+        reader: &mut dyn BufRead,
+        failed: &dyn Fn(io::Error) -> Failure,
+    ) -> Outcome {
+        loop {
+            let text = match reader.fill_buf() {
+                Ok(text) => text,
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => return Err(failed(error)),
+            };
+            let len = text.len();
+            if len == 0 {
+                return Ok(());
+            }
+            self.append(path, text)?;
+            reader.consume(len);
+        }
     }
 
     /// Ends the open document.
@@ -291,10 +393,12 @@ mod tests {
 
     #[test]
     fn kinds_are_read_and_written() {
-        for kind in ["files", "lines", "jsonl:text", "csv:a b", "parquet:x:y"] {
+        for kind in
+            ["files", "lines", "jsonl:text", "csv:a b", "tsv:a", "parquet:x:y", "warc", "mbox"]
+        {
             assert_eq!(kind.parse::<Documents>().unwrap().to_string(), kind);
         }
-        for bad in ["", "file", "jsonl", "csv:", "files:x"] {
+        for bad in ["", "file", "jsonl", "csv:", "tsv", "warc:x", "files:x"] {
             assert!(bad.parse::<Documents>().is_err(), "{bad}");
         }
     }
@@ -347,8 +451,7 @@ mod tests {
             .map(|(idx, &len)| vec![idx as u8; len])
             .collect();
         let mut joined = Joined::default();
-        let mut gather =
-            Gather { batch: Batch::default(), packed: Packed::default(), sink: &mut joined };
+        let mut gather = Gather::new(&mut joined);
         docs.iter().for_each(|doc| gather.push(&"p".into(), doc).unwrap());
         gather.flush().unwrap();
         assert!(joined.docs == docs && !joined.is_open && joined.num_batches >= 9);

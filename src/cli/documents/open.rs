@@ -178,6 +178,7 @@ pub fn open(input: &Input, decompress: bool, limits: ExpansionLimits) -> Outcome
         Source::Stdin => Box::new(io::stdin()),
         Source::File(path) => Box::new(File::open(path).map_err(|error| failed(input, &error))?),
         Source::Stored(stored) => Box::new(stored.reader()),
+        Source::Text(bytes) => Box::new(Cursor::new(bytes.clone())),
         Source::Member(_) => Box::new(io::empty()),
     };
     let budget = Budget {

@@ -20,7 +20,7 @@ use datafusion_tadoc::contain_panics;
 use super::BATCH_BYTES;
 use super::archives::seekable;
 use super::open::{Counts, Opened};
-use super::rows::{PATH_COLUMN, Rows};
+use super::rows::Rows;
 use crate::failure::{Failure, Outcome};
 
 /// Maximum number of rows decoded at once.
@@ -38,11 +38,16 @@ pub fn read(column: &str, opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcom
     let metadata = contain_panics("footer", || metadata(column, &file)).map_err(contained)?;
     let metadata = metadata.map_err(|error| bad(&error))?;
     rows.check_text_column(column, metadata.schema())?;
+    rows.check_time_column(metadata.schema())?;
     let batch_rows = batch_rows(metadata.metadata());
     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
     let mask = match rows.options.keep_columns {
         true => ProjectionMask::all(),
-        false => ProjectionMask::columns(reader.parquet_schema(), [column, PATH_COLUMN]),
+        false => {
+            let names = reader.schema().fields().iter().map(|field| field.name().as_str());
+            let needed = names.filter(|name| rows.needs(name, column));
+            ProjectionMask::columns(reader.parquet_schema(), needed)
+        }
     };
     let num_rows = u64::try_from(reader.metadata().file_metadata().num_rows()).unwrap_or(0);
     let reader = reader.with_batch_size(batch_rows).with_projection(mask);

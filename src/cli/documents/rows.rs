@@ -1,12 +1,13 @@
 //! Turns rows into documents: one column is the text, `path` is the path, and the others are user
-//! columns.
+//! columns. A column of timestamps becomes the column `ts`.
 
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, new_null_array};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Schema};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
 
+use super::timestamps::{self, Clock};
 use super::{Gather, ReadOptions};
 use crate::columns::Columns;
 use crate::display;
@@ -24,6 +25,8 @@ pub struct Rows<'a, 'b> {
     pub options: ReadOptions,
     /// Receiver of user columns.
     pub columns: &'a mut Columns,
+    /// Reader of timestamps, if they are asked for.
+    pub clock: Option<&'a mut Clock>,
     /// Receiver of documents.
     pub sink: &'a mut Gather<'b>,
 }
@@ -57,10 +60,76 @@ impl Rows<'_, '_> {
                 None => self.sink.push(&file_path, text)?,
             }
         }
-        match self.options.keep_columns {
-            true => self.columns.push(&other_columns(text_column, batch)?, &self.input.shown()),
-            false => Ok(()),
+        let kept = match self.options.keep_columns {
+            true => other_columns(text_column, batch)?,
+            false => batch.project(&[])?,
+        };
+        self.push_kept(kept, batch)
+    }
+
+    /// Adds columns of documents that were passed on already.
+    pub fn push_columns(&mut self, batch: &RecordBatch) -> Outcome {
+        let kept = match self.options.keep_columns {
+            true => batch.clone(),
+            false => batch.project(&[])?,
+        };
+        self.push_kept(kept, batch)
+    }
+
+    /// Adds `kept`, columns of `batch`, and the timestamps.
+    fn push_kept(&mut self, kept: RecordBatch, batch: &RecordBatch) -> Outcome {
+        match self.with_times(kept, batch)? {
+            rows if rows.num_columns() == 0 && !self.options.keep_columns => Ok(()),
+            rows => self.columns.push(&rows, &self.input.shown()),
         }
+    }
+
+    /// Returns true if the column `name` is needed for documents whose text is in `text_column`.
+    pub fn needs(&self, name: &str, text_column: &str) -> bool {
+        let of_times = self.time_column() == Some(name);
+        self.options.keep_columns || of_times || [text_column, PATH_COLUMN].contains(&name)
+    }
+
+    /// Checks that `schema` has the column with the timestamps.
+    pub fn check_time_column(&self, schema: &Schema) -> Outcome {
+        match self.time_column() {
+            Some(name) if schema.field_with_name(name).is_err() => Err(Failure::new(format!(
+                "{}: --timestamp {name}: there is no such column; the columns are {}",
+                self.input.shown(),
+                names(schema, |_| true)
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn time_column(&self) -> Option<&str> {
+        self.clock.as_ref().and_then(|clock| clock.how().column())
+    }
+
+    /// Returns `kept` with the timestamps of the rows of `batch`.
+    fn with_times(&mut self, kept: RecordBatch, batch: &RecordBatch) -> Outcome<RecordBatch> {
+        let name = self.time_column().map(str::to_owned);
+        let (Some(name), Some(clock)) = (name, &mut self.clock) else { return Ok(kept) };
+        let missing = || new_null_array(&DataType::Null, batch.num_rows());
+        let times = batch.column_by_name(&name).cloned().unwrap_or_else(missing);
+        let times = clock.of_column(&times).map_err(|error| {
+            let column = format!("{}: --timestamp {name}", self.input.shown());
+            Failure::with_cause(column, &error)
+        })?;
+        let mut columns: Vec<(Arc<Field>, ArrayRef)> =
+            kept.schema().fields().iter().cloned().zip(kept.columns().iter().cloned()).collect();
+        if name != timestamps::COLUMN && kept.column_by_name(timestamps::COLUMN).is_some() {
+            return Err(Failure::new(format!(
+                "{}: --timestamp {name}: the rows have a column `{COLUMN}` of their own; pass --timestamp \
+                 {COLUMN} to read that one, or --no-columns",
+                self.input.shown(),
+                COLUMN = timestamps::COLUMN
+            )));
+        }
+        columns.retain(|(field, _)| field.name() != timestamps::COLUMN);
+        columns.push((Arc::new(timestamps::field()), times));
+        let (fields, columns): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
+        Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
     }
 
     /// Checks that `schema` has the text column and that the column holds text.

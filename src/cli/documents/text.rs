@@ -58,7 +58,7 @@ pub fn read_lines(mut opened: Opened<'_>, input: &Input, sink: &mut Gather<'_>) 
 }
 
 /// Returns the next bytes of the input, or none at its end.
-fn next_bytes<'a>(opened: &'a mut Opened<'_>, input: &Input) -> Outcome<&'a [u8]> {
+pub fn next_bytes<'a>(opened: &'a mut Opened<'_>, input: &Input) -> Outcome<&'a [u8]> {
     let is_end = loop {
         match opened.reader.fill_buf() {
             Ok(bytes) => break bytes.is_empty(),

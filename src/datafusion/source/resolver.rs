@@ -13,6 +13,7 @@
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use datafusion::common::plan_err;
@@ -178,6 +179,11 @@ impl FileAt {
     /// Returns the length of the file in bytes.
     pub fn len_bytes(&self) -> u64 {
         self.file.meta.size
+    }
+
+    /// Returns the time at which the file was last changed.
+    pub fn modified(&self) -> SystemTime {
+        self.file.meta.last_modified.into()
     }
 
     /// Reads a range of bytes.

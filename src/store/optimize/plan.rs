@@ -206,6 +206,7 @@ mod tests {
             dropped: Vec::new(),
             edits_since: 1,
             sets_columns: false,
+            bookmarks: Vec::new(),
         }
     }
 

@@ -1,0 +1,475 @@
+//! Timestamps of documents: the user column `ts`.
+//!
+//! ```text
+//! line ─▶ forms, or a form of strftime ─▶ Moment ─┐
+//!                                                 ├─▶ Clock ─▶ ts: microseconds, UTC
+//! field of a row ─▶ text, number, date or time ───┘
+//! ```
+//!
+//! A time without a zone is one of the clocks in `--timezone`. Of a time that occurs twice there, when
+//! clocks are set back, the first is meant. A time that does not occur has no timestamp. A time without a
+//! year lies in `--year`, or at most a day after the input was last changed.
+
+mod forms;
+
+use std::fs;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use chrono::format::{Item, Parsed, StrftimeItems, parse_and_remainder};
+use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Utc};
+use datafusion::arrow::array::timezone::Tz;
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, TimestampMicrosecondArray};
+use datafusion::arrow::compute::cast;
+use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Int64Type, TimeUnit};
+use datafusion::arrow::error::ArrowError;
+
+use self::forms::Moment;
+use super::Documents;
+use crate::failure::{Failure, Outcome};
+use crate::inputs::{Input, Source};
+
+/// Name of the column with the timestamps.
+pub const COLUMN: &str = "ts";
+
+/// Number of years before the last one in which a 29 February is looked for.
+const LEAP_YEARS: i32 = 8;
+
+/// Place and meaning of the timestamps of documents.
+#[derive(Debug, Clone)]
+pub struct Timestamps {
+    place: Place,
+    zone: Tz,
+    zone_name: Arc<str>,
+    year: Option<i32>,
+}
+
+/// Place of a timestamp.
+#[derive(Debug, Clone, PartialEq)]
+enum Place {
+    /// The start of a line, in one of many forms.
+    Line,
+    /// The start of a line of the kernel.
+    Kernel,
+    /// The start of a line, in a form of strftime.
+    Format(Vec<Item<'static>>),
+    /// A field of the JSON object that is the line.
+    LineField(String),
+    /// A column of the rows.
+    Column(String),
+}
+
+impl Timestamps {
+    /// Reads `place`, the argument of `--timestamp`, for inputs that become `documents`.
+    ///
+    /// # Errors
+    /// `place` does not fit `documents`, or there is no such zone. The text names the option.
+    pub fn new(place: &str, documents: &Documents, zone: &str, year: Option<i32>) -> Outcome<Self> {
+        let of_zone = |error: ArrowError| {
+            Failure::usage(format!(
+                "--timezone {zone}: expected an offset such as +02:00, or a name such as Europe/Berlin \
+                 ({error})"
+            ))
+        };
+        let zone_name = Arc::from(zone);
+        let zone = zone.parse().map_err(of_zone)?;
+        Ok(Self { place: Place::new(place, documents)?, zone, zone_name, year })
+    }
+
+    /// Returns the column of the rows that has the timestamps, if they are in rows.
+    pub fn column(&self) -> Option<&str> {
+        match &self.place {
+            Place::Column(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the whole line is needed to find its timestamp.
+    pub fn needs_whole_lines(&self) -> bool {
+        matches!(self.place, Place::LineField(_))
+    }
+}
+
+impl Place {
+    fn new(place: &str, documents: &Documents) -> Outcome<Self> {
+        let json_field = place.strip_prefix("jsonl:").filter(|field| !field.is_empty());
+        let refused = |expected: &str| {
+            Failure::usage(format!("--timestamp {place} with --documents {documents}: {expected}"))
+        };
+        match (documents, json_field) {
+            (Documents::Files, _) => Err(refused("files have no timestamps; lines and rows do")),
+            (Documents::Lines, Some(field)) => Ok(Self::LineField(field.to_owned())),
+            (Documents::Lines, None) => match place {
+                "auto" => Ok(Self::Line),
+                "dmesg" => Ok(Self::Kernel),
+                _ if place.contains('%') => {
+                    let items = StrftimeItems::new(place).parse_to_owned();
+                    items.map(Self::Format).map_err(|_| {
+                        refused("expected specifiers of strftime, such as '%d.%m.%Y %H:%M:%S'")
+                    })
+                }
+                _ => Err(refused(
+                    "expected auto, dmesg, jsonl:FIELD, or a format such as '%d.%m.%Y %H:%M:%S'",
+                )),
+            },
+            (Documents::Jsonl(_), Some(field)) => Ok(Self::Column(field.to_owned())),
+            _ => Ok(Self::Column(place.to_owned())),
+        }
+    }
+}
+
+/// Turns the timestamps of one input after the other into times.
+#[derive(Debug)]
+pub struct Clock {
+    how: Timestamps,
+    /// Last time that texts without a year can mean, by the clocks of the zone.
+    latest: NaiveDateTime,
+    num_docs: u64,
+    num_missing: u64,
+}
+
+impl Clock {
+    /// Creates a clock for timestamps at the places of `how`.
+    pub fn new(how: &Timestamps) -> Self {
+        Self { how: how.clone(), latest: NaiveDateTime::MAX, num_docs: 0, num_missing: 0 }
+    }
+
+    /// Prepares for the timestamps of `input`.
+    pub fn enter(&mut self, input: &Input) {
+        let local = DateTime::<Utc>::from(changed(input)).with_timezone(&self.how.zone);
+        let latest = local.naive_local();
+        self.latest = latest.checked_add_signed(TimeDelta::days(1)).unwrap_or(latest);
+    }
+
+    /// Returns the places of timestamps.
+    pub fn how(&self) -> &Timestamps {
+        &self.how
+    }
+
+    /// Returns the time of a line in microseconds since 1970, if it has one.
+    pub fn of_line(&mut self, line: &[u8]) -> Option<i64> {
+        let micros = match &self.how.place {
+            Place::Line => forms::find(line).and_then(|moment| self.micros(moment)),
+            Place::Kernel => forms::dmesg(line).and_then(|moment| self.micros(moment)),
+            Place::Format(items) => formatted(line, items).and_then(|moment| self.micros(moment)),
+            Place::LineField(field) => self.of_json(line, field),
+            Place::Column(_) => None,
+        };
+        self.count(1, u64::from(micros.is_none()));
+        micros
+    }
+
+    /// Returns the times of a column of rows. A row whose value is none has a null.
+    ///
+    /// # Errors
+    /// The column has a type that cannot hold times.
+    pub fn of_column(&mut self, column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+        let times = self.times(column)?;
+        self.count(times.len() as u64, times.null_count() as u64);
+        Ok(times)
+    }
+
+    /// Returns a message about documents without a timestamp, if there are any.
+    pub fn warning(&self) -> Option<String> {
+        let (num_missing, num_docs) = (self.num_missing, self.num_docs);
+        (num_missing > 0).then(|| {
+            format!(
+                "{num_missing} of {num_docs} documents have no timestamp; their {COLUMN} is NULL"
+            )
+        })
+    }
+
+    fn count(&mut self, num_docs: u64, num_missing: u64) {
+        self.num_docs += num_docs;
+        self.num_missing += num_missing;
+    }
+
+    fn times(&self, column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+        use DataType::{Date32, Date64, Float16, Float32, Float64, Null, Timestamp};
+        let in_zone = |zone: &Arc<str>| Timestamp(TimeUnit::Microsecond, Some(zone.clone()));
+        match column.data_type() {
+            Timestamp(_, Some(_)) | Null => cast(column, &data_type()),
+            Timestamp(_, None) => cast(&cast(column, &in_zone(&self.how.zone_name))?, &data_type()),
+            Date32 | Date64 => {
+                let midnights = cast(column, &Timestamp(TimeUnit::Microsecond, None))?;
+                self.times(&midnights)
+            }
+            Float16 | Float32 | Float64 => {
+                let numbers = cast(column, &Float64)?;
+                let numbers = numbers.as_primitive::<Float64Type>();
+                Ok(array(numbers.iter().map(|number| of_seconds(number?))))
+            }
+            integer if integer.is_integer() => {
+                let numbers = cast(column, &DataType::Int64)?;
+                let numbers = numbers.as_primitive::<Int64Type>();
+                Ok(array(numbers.iter().map(|number| of_integer(number?))))
+            }
+            _ => {
+                let texts = cast(column, &DataType::LargeUtf8)?;
+                let texts = texts.as_string::<i64>();
+                Ok(array(texts.iter().map(|text| self.of_text(text?))))
+            }
+        }
+    }
+
+    fn of_json(&self, line: &[u8], field: &str) -> Option<i64> {
+        let object: serde_json::Value = serde_json::from_slice(line).ok()?;
+        match object.get(field)? {
+            serde_json::Value::String(text) => self.of_text(text),
+            serde_json::Value::Number(number) => match number.as_i64() {
+                Some(integer) => of_integer(integer),
+                None => of_seconds(number.as_f64()?),
+            },
+            _ => None,
+        }
+    }
+
+    /// Returns the time of a value that is a number, or begins with a timestamp.
+    fn of_text(&self, text: &str) -> Option<i64> {
+        let text = text.trim();
+        match (text.parse(), text.parse()) {
+            (Ok(integer), _) => of_integer(integer),
+            (_, Ok(float)) => of_seconds(float),
+            _ => self.micros(forms::find(text.as_bytes())?),
+        }
+    }
+
+    fn micros(&self, moment: Moment) -> Option<i64> {
+        match moment {
+            Moment::Instant(micros) => Some(micros),
+            Moment::Local(time) => self.of_local(time),
+            Moment::Yearless { month, day, time } => {
+                let last = self.how.year.unwrap_or(self.latest.year());
+                let first = self.how.year.unwrap_or(last - LEAP_YEARS);
+                let dates = (first..=last).rev();
+                let dates = dates.filter_map(|year| NaiveDate::from_ymd_opt(year, month, day));
+                let is_possible =
+                    |time: &NaiveDateTime| self.how.year.is_some() || *time <= self.latest;
+                let local = dates.map(|date| date.and_time(time)).find(is_possible)?;
+                self.of_local(local)
+            }
+        }
+    }
+
+    fn of_local(&self, time: NaiveDateTime) -> Option<i64> {
+        Some(self.how.zone.from_local_datetime(&time).earliest()?.timestamp_micros())
+    }
+}
+
+/// Returns the microseconds since 1970 of a text that states its zone.
+pub fn instant(text: &str) -> Option<i64> {
+    match forms::find(text.as_bytes())? {
+        Moment::Instant(micros) => Some(micros),
+        Moment::Local(_) | Moment::Yearless { .. } => None,
+    }
+}
+
+/// Returns the type of the column with the timestamps.
+pub fn data_type() -> DataType {
+    DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
+}
+
+/// Returns the column with the timestamps.
+pub fn field() -> Field {
+    Field::new(COLUMN, data_type(), true)
+}
+
+/// Returns microseconds since 1970 as a column.
+pub fn array(times: impl Iterator<Item = Option<i64>>) -> ArrayRef {
+    let times: TimestampMicrosecondArray = times.collect();
+    Arc::new(times.with_timezone("UTC"))
+}
+
+/// Returns the time at which `input` was last changed, or the present if that is unknown.
+fn changed(input: &Input) -> SystemTime {
+    let changed = match &input.source {
+        Source::File(path) => fs::metadata(path).and_then(|metadata| metadata.modified()).ok(),
+        Source::Stored(stored) => Some(stored.file.modified()),
+        Source::Stdin | Source::Text(_) | Source::Member(_) => None,
+    };
+    changed.unwrap_or_else(SystemTime::now)
+}
+
+/// Returns the time at the start of `line` in a form of strftime.
+fn formatted(line: &[u8], items: &[Item<'static>]) -> Option<Moment> {
+    let text = match std::str::from_utf8(line) {
+        Ok(text) => text,
+        Err(error) => std::str::from_utf8(line.get(..error.valid_up_to())?).ok()?,
+    };
+    let mut parsed = Parsed::new();
+    parse_and_remainder(&mut parsed, text, items.iter()).ok()?;
+    let has_zone = parsed.offset().is_some() || parsed.timestamp().is_some();
+    if has_zone {
+        let offset = parsed.offset().unwrap_or(0);
+        let time = parsed.to_naive_datetime_with_offset(offset).ok()?;
+        let utc = time.checked_sub_signed(TimeDelta::seconds(offset.into()))?;
+        return Some(Moment::Instant(utc.and_utc().timestamp_micros()));
+    }
+    let time = parsed.to_naive_time().unwrap_or(NaiveTime::MIN);
+    match (parsed.to_naive_date(), parsed.month(), parsed.day()) {
+        (Ok(date), _, _) => Some(Moment::Local(date.and_time(time))),
+        (Err(_), Some(month), Some(day)) => Some(Moment::Yearless { month, day, time }),
+        _ => None,
+    }
+}
+
+/// Returns the microseconds of a number of seconds, milliseconds, microseconds or nanoseconds since
+/// 1970. The size of the number tells the unit: seconds up to the year 5138, and so on.
+fn of_integer(number: i64) -> Option<i64> {
+    match number.unsigned_abs() {
+        0..100_000_000_000 => number.checked_mul(1_000_000),
+        100_000_000_000..100_000_000_000_000 => number.checked_mul(1000),
+        100_000_000_000_000..100_000_000_000_000_000 => Some(number),
+        _ => Some(number.div_euclid(1000)),
+    }
+}
+
+/// Returns the microseconds of a number of seconds with a fraction, or of a larger number in a smaller
+/// unit.
+pub fn of_seconds(number: f64) -> Option<i64> {
+    let is_in_range = number.is_finite() && number.abs() < 1e17;
+    let seconds = is_in_range && number.abs() < 1e11;
+    match () {
+        () if seconds => Some((number * 1e6).round() as i64),
+        () if is_in_range => of_integer(number.round() as i64),
+        () => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::array::{Date32Array, Float64Array, Int64Array, StringArray};
+    use datafusion::arrow::datatypes::TimestampMicrosecondType;
+
+    use super::*;
+
+    fn clock(place: &str, zone: &str, year: Option<i32>) -> Clock {
+        let documents = Documents::Lines;
+        let mut clock = Clock::new(&Timestamps::new(place, &documents, zone, year).unwrap());
+        clock.latest = "2024-03-02T00:00:00".parse().unwrap();
+        clock
+    }
+
+    fn of_line(clock: &mut Clock, line: &str) -> Option<String> {
+        let time = DateTime::from_timestamp_micros(clock.of_line(line.as_bytes())?).unwrap();
+        Some(time.format("%Y-%m-%dT%H:%M:%S%.f").to_string())
+    }
+
+    #[test]
+    fn zones_are_offsets_and_names() {
+        let shown = |zone: &str, line: &str| of_line(&mut clock("auto", zone, None), line);
+        assert_eq!(shown("UTC", "2024-05-06 07:08:09").unwrap(), "2024-05-06T07:08:09");
+        assert_eq!(shown("+02:00", "2024-05-06 07:08:09").unwrap(), "2024-05-06T05:08:09");
+        assert_eq!(shown("Europe/Berlin", "2024-01-06 07:08:09").unwrap(), "2024-01-06T06:08:09");
+        assert_eq!(shown("Europe/Berlin", "2024-05-06T07:08:09Z").unwrap(), "2024-05-06T07:08:09");
+        // The first of two hours, and an hour that does not occur.
+        assert_eq!(shown("Europe/Berlin", "2024-10-27 02:30:00").unwrap(), "2024-10-27T00:30:00");
+        assert_eq!(shown("Europe/Berlin", "2024-03-31 02:30:00"), None);
+    }
+
+    #[test]
+    fn years_come_from_the_input_or_the_option() {
+        let mut auto = clock("auto", "UTC", None);
+        assert_eq!(of_line(&mut auto, "Mar  1 00:00:00 h").unwrap(), "2024-03-01T00:00:00");
+        assert_eq!(of_line(&mut auto, "Dec 31 23:00:00 h").unwrap(), "2023-12-31T23:00:00");
+        assert_eq!(of_line(&mut auto, "Feb 29 00:00:00 h").unwrap(), "2024-02-29T00:00:00");
+        auto.latest = "2024-02-02T00:00:00".parse().unwrap();
+        assert_eq!(of_line(&mut auto, "Feb 29 00:00:00 h").unwrap(), "2020-02-29T00:00:00");
+        let mut of_2001 = clock("auto", "UTC", Some(2001));
+        assert_eq!(of_line(&mut of_2001, "Dec 31 23:00:00 h").unwrap(), "2001-12-31T23:00:00");
+        assert_eq!(of_line(&mut of_2001, "Feb 29 00:00:00 h"), None);
+        assert_eq!(
+            of_2001.warning().unwrap(),
+            "1 of 2 documents have no timestamp; their ts is NULL"
+        );
+    }
+
+    #[test]
+    fn formats_are_those_of_strftime() {
+        for (format, line, expected) in [
+            ("%d.%m.%Y %H:%M", "06.05.2024 07:08 x", "2024-05-06T07:08:00"),
+            ("%d.%m.%Y", "06.05.2024 07:08 x", "2024-05-06T00:00:00"),
+            ("%b %d %H:%M:%S", "Dec 31 23:00:00 x", "2023-12-31T23:00:00"),
+            ("%Y-%m-%dT%H:%M:%S%z", "2024-05-06T07:08:09+0200 x", "2024-05-06T05:08:09"),
+            ("%s%.f", "1714979289.5 x", "2024-05-06T07:08:09.500"),
+            ("%y%m%d %H%M%S", "081109 203518 x", "2008-11-09T20:35:18"),
+        ] {
+            let shown = of_line(&mut clock(format, "UTC", None), line);
+            assert_eq!(shown.as_deref(), Some(expected), "{format}");
+            for other in ["", "x", "06.", "\u{fc}"] {
+                assert_eq!(
+                    of_line(&mut clock(format, "UTC", None), other),
+                    None,
+                    "{format} {other}"
+                );
+            }
+        }
+        assert_eq!(clock("%Y", "UTC", None).of_line(b"2024\xff"), None);
+    }
+
+    #[test]
+    fn fields_of_json_lines_are_texts_or_numbers() {
+        let mut clock = clock("jsonl:at", "UTC", None);
+        let expected = "2024-05-06T07:08:09";
+        for value in [
+            "1714979289",
+            "1714979289000",
+            "1714979289000000",
+            "1714979289000000000",
+            "1714979289.0",
+            "\"2024-05-06T07:08:09Z\"",
+            "\"1714979289\"",
+        ] {
+            let line = format!("{{\"x\": 1, \"at\": {value}}}");
+            assert_eq!(of_line(&mut clock, &line).as_deref(), Some(expected), "{value}");
+        }
+        for line in ["{\"at\": null}", "{\"at\": []}", "{}", "[]", "no JSON", "{\"at\": \"soon\"}"]
+        {
+            assert_eq!(of_line(&mut clock, line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn columns_of_every_type_become_times() {
+        let documents = Documents::Csv("text".to_owned());
+        let how = Timestamps::new("at", &documents, "+01:00", None).unwrap();
+        assert_eq!(how.column(), Some("at"));
+        let mut clock = Clock::new(&how);
+        let mut micros = |column: ArrayRef| -> Vec<Option<i64>> {
+            let times = clock.of_column(&column).unwrap();
+            assert_eq!(times.data_type(), &data_type());
+            times.as_primitive::<TimestampMicrosecondType>().iter().collect()
+        };
+        let hour = 3_600_000_000;
+        let texts =
+            vec![Some("1970-01-01T01:00:00"), Some("1970-01-01T00:00:01Z"), Some("x"), None];
+        let texts: ArrayRef = Arc::new(StringArray::from(texts));
+        assert_eq!(micros(texts), [Some(0), Some(1_000_000), None, None]);
+        assert_eq!(micros(Arc::new(Int64Array::from(vec![3]))), [Some(3_000_000)]);
+        assert_eq!(
+            micros(Arc::new(Float64Array::from(vec![0.5, f64::NAN]))),
+            [Some(500_000), None]
+        );
+        assert_eq!(micros(Arc::new(Date32Array::from(vec![1]))), [Some(23 * hour)]);
+        let local: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![hour]));
+        assert_eq!(micros(local), [Some(0)]);
+        let instant = TimestampMicrosecondArray::from(vec![hour]).with_timezone("+05:00");
+        assert_eq!(micros(Arc::new(instant)), [Some(hour)]);
+        assert_eq!(clock.num_missing, 3);
+    }
+
+    #[test]
+    fn places_that_do_not_fit_are_refused_by_the_option() {
+        let refused = |place, documents, zone| {
+            Timestamps::new(place, &documents, zone, None).unwrap_err().into_text()
+        };
+        let lines = "--timestamp soon with --documents lines: expected auto, dmesg, jsonl:FIELD, or a \
+                     format such as '%d.%m.%Y %H:%M:%S'";
+        assert_eq!(refused("soon", Documents::Lines, "UTC"), lines);
+        let format = "--timestamp %Q! with --documents lines: expected specifiers of strftime, such as \
+                      '%d.%m.%Y %H:%M:%S'";
+        assert_eq!(refused("%Q!", Documents::Lines, "UTC"), format);
+        assert!(refused("auto", Documents::Files, "UTC").starts_with("--timestamp auto with"));
+        assert!(refused("auto", Documents::Lines, "Berlin").starts_with("--timezone Berlin: "));
+    }
+}

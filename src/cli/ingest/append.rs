@@ -1,0 +1,99 @@
+//! Adds documents to a living corpus: a part, and one commit.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tadoc::Error;
+use tadoc_store::{Bookmark, Change, CommitKind, PartWriter, Version};
+
+use super::job::{Done, Job};
+use crate::failure::{Failure, Outcome};
+use crate::inputs::Input;
+use crate::interrupt;
+use crate::living::Living;
+use crate::output::note;
+
+/// The result of adding documents.
+pub enum Added {
+    /// The inputs have no documents.
+    Nothing(Done),
+    /// The version with the documents.
+    Version(Version, Done),
+}
+
+/// A bookmark that a commit moves.
+pub struct Moved {
+    /// Place of the bookmark before the commit, if it exists.
+    pub before: Option<String>,
+    /// Bookmark behind the inputs.
+    pub after: Bookmark,
+}
+
+/// Adds the documents of `inputs` to the living corpus in one commit, and prints a summary.
+pub fn append(mut job: Job, living: &Living, inputs: Vec<Input>, recompress_ratio: f64) -> Outcome {
+    let quiet = job.quiet;
+    let say = |text: String| {
+        if !quiet {
+            note(text);
+        }
+    };
+    let name = living.store.location();
+    job.options.profile = living.store.profile();
+    let (base, ingest) = (living.version(None)?, job.options);
+    match add(living, job, inputs, &base, None)? {
+        Added::Nothing(done) => say(format!("{name}: nothing to add\n{}", done.times())),
+        Added::Version(version, done) => {
+            say(done.summary(&format!("{name}: version {}", version.number)));
+            if let Some(done) = living.recompress(&version, recompress_ratio, ingest) {
+                say(done);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Adds the documents of `inputs` in one commit, which moves a bookmark, too.
+///
+/// # Errors
+/// An input cannot be read, the part cannot be written, or another commit has moved the bookmark.
+pub fn add(
+    living: &Living,
+    job: Job,
+    inputs: Vec<Input>,
+    base: &Version,
+    moved: Option<Moved>,
+) -> Outcome<Added> {
+    let outcome = Arc::new(Mutex::new(None));
+    let kept = Arc::clone(&outcome);
+    let file = living.store.location();
+    let heeds_interrupts = job.heeds_interrupts;
+    let write = move |out: &mut PartWriter| {
+        let written = job.write(&inputs, out, &file).map(|(_, done)| done);
+        let footer = match &written {
+            Ok(done) if done.report.footer.num_docs() > 0 => Ok(done.report.footer.clone()),
+            // Any error ends the file. The real reason is in `kept`.
+            _ => Err(Error::Cancelled),
+        };
+        *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(written);
+        footer
+    };
+    let written = living.store.write_part(write);
+    let written = living.wait(async { Ok(written.await) })?;
+    let outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let (part, done) = match (written, outcome) {
+        (Ok(part), Some(Ok(done))) => (part, done),
+        (Err(Error::Cancelled), Some(Ok(done))) => return Ok(Added::Nothing(done)),
+        (Err(Error::Cancelled), Some(Err(failure))) => return Err(failure),
+        (Err(error), _) => return Err(error.into()),
+        (Ok(_), _) => return Err(Failure::new("the builder broke down")),
+    };
+    if heeds_interrupts && interrupt::is_asked() {
+        return Err(Failure::interrupted());
+    }
+    let change = Change::append(CommitKind::Append, &[part]);
+    let change = match moved {
+        Some(Moved { before, after }) => change.with_bookmark(before, after),
+        None => change,
+    };
+    let version = living.wait(living.store.commit(base, &change))?;
+    Ok(Added::Version(version, done))
+}

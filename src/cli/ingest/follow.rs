@@ -1,0 +1,274 @@
+//! `tadoc ingest --follow`: appends a file that grows, or a pipe, in commits of some age or size.
+//!
+//! ```text
+//! file or pipe ─▶ waiting text ─▶ complete lines ─▶ part ─▶ commit with a bookmark
+//!      ▲                                                          │
+//!      └──────────────── after a restart: the place ◀─────────────┘
+//! ```
+//!
+//! A commit holds the place up to which the file was read, so each line is stored once, also after
+//! `kill -9`. Two processes that follow the same file cannot both commit: the bookmark of the second is not
+//! the one that it has seen. A pipe has no places: what was read and not committed is lost by `kill -9`.
+//! Memory is that of the waiting text and of one ingest.
+
+mod growing;
+mod pipe;
+mod waiting;
+
+use std::fs;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::Duration;
+
+use bytes::Bytes;
+use clap::Args;
+use tadoc_store::{Bookmark, Version};
+
+use self::growing::{GrowingFile, Place};
+use self::pipe::Pipe;
+use self::waiting::{Limits, Waiting};
+use super::append::{Added, Moved, add};
+use super::job::Job;
+use crate::documents::Documents;
+use crate::failure::{Failure, Outcome};
+use crate::inputs::{Input, STDIN_PATH, Source, path_of};
+use crate::living::Living;
+use crate::output::note;
+use crate::{display, interrupt};
+
+/// Time between two looks at a file that does not grow.
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Options for sources that grow.
+#[derive(Debug, Clone, Args)]
+pub struct Follow {
+    /// With --append: add what is written to FILE or the pipe from now on, too, until Ctrl-C or the end of
+    /// the pipe
+    ///
+    /// A file that is rotated or truncated is read to its end, then the new one from its start. A commit
+    /// stores the place up to which the file was read: the next --follow goes on there, and no line is
+    /// stored twice. A last line without a line end waits for it. The file is not decompressed.
+    #[arg(long, requires = "append")]
+    follow: bool,
+
+    /// With --follow: commit lines that are this old, such as 30s or 5m
+    #[arg(long, requires = "follow", default_value = "10s", value_name = "AGE",
+          value_parser = display::parse_age)]
+    commit_every: Duration,
+
+    /// With --follow: commit as soon as this much text waits; it is held in memory
+    #[arg(long, requires = "follow", default_value = "8MiB", value_name = "SIZE",
+          value_parser = display::parse_size)]
+    commit_bytes: u64,
+}
+
+impl Follow {
+    /// Returns true if the source is followed.
+    pub fn is_asked(&self) -> bool {
+        self.follow
+    }
+}
+
+/// What a look at a source has found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// Bytes.
+    Read,
+    /// Nothing now.
+    Quiet,
+    /// The end of a file that was rotated or truncated. Another file follows.
+    Ended,
+    /// The end of the pipe.
+    Closed,
+}
+
+/// A source that is followed.
+enum Grown {
+    /// A file, and the name of its bookmark.
+    File(Box<GrowingFile>, String),
+    Pipe(Pipe),
+}
+
+impl Grown {
+    /// Opens the file or pipe `path`, or standard input. `latest` has the bookmark of the file `named`.
+    fn open(path: &Path, named: Option<&str>, latest: &Version) -> Outcome<Self> {
+        if path.as_os_str() == "-" {
+            return Ok(Self::Pipe(Pipe::open(None, "standard input".to_owned())));
+        }
+        let shown = display::path(path);
+        let metadata = fs::metadata(path).map_err(|error| Failure::with_cause(&shown, &error))?;
+        match () {
+            () if metadata.is_file() => {}
+            () if metadata.is_dir() => {
+                return Err(Failure::usage(format!(
+                    "{shown} is a folder; --follow takes one file, or - for standard input"
+                )));
+            }
+            () => return Ok(Self::Pipe(Pipe::open(Some(path.to_owned()), shown))),
+        }
+        let source = match named {
+            Some(name) => name.to_owned(),
+            None => path_of(&std::path::absolute(path)?),
+        };
+        let place = latest.bookmark(&source).map(|place| {
+            place.parse::<Place>().map_err(|()| {
+                Failure::new(format!(
+                    "{source}: {place} is no place in a file; choose another --path"
+                ))
+            })
+        });
+        let (file, is_found) = GrowingFile::open(path, place.transpose()?)?;
+        if !is_found {
+            note(format!(
+                "note: {shown}: the file that was read up to now is gone; reading this one from its start"
+            ));
+        }
+        Ok(Self::File(Box::new(file), source))
+    }
+
+    fn read(&mut self, text: &mut Vec<u8>) -> Outcome<Step> {
+        match self {
+            Self::Pipe(pipe) => pipe.read(text, LOOK),
+            Self::File(file, _) => {
+                let step = file.read(text)?;
+                if step != Step::Read {
+                    sleep(LOOK);
+                }
+                Ok(step)
+            }
+        }
+    }
+
+    /// Returns the place of its bookmark in `latest`.
+    fn place(&self, latest: &Version) -> Option<String> {
+        match self {
+            Self::Pipe(_) => None,
+            Self::File(_, source) => latest.bookmark(source).map(str::to_owned),
+        }
+    }
+
+    /// Takes bytes that were read, and returns the bookmark behind them.
+    fn take(&mut self, bytes: &[u8]) -> Option<Bookmark> {
+        match self {
+            Self::Pipe(_) => None,
+            Self::File(file, source) => {
+                let place = file.take(bytes).to_string();
+                Some(Bookmark { source: source.clone(), place })
+            }
+        }
+    }
+}
+
+/// The corpus that takes what a source gives.
+struct Appender<'a> {
+    living: &'a Living,
+    job: Job,
+    /// Path of the documents.
+    path: String,
+    /// Version that the next commit is tried on.
+    latest: Version,
+    /// Place of the bookmark that the last commit has stored.
+    place: Option<String>,
+    recompress_ratio: f64,
+    quiet: bool,
+}
+
+impl Appender<'_> {
+    /// Commits the documents in `text`. `bookmark` is behind it.
+    fn commit(&mut self, text: Vec<u8>, bookmark: Option<Bookmark>) -> Outcome {
+        let len_bytes = text.len() as u64;
+        let input = Input::new(Source::Text(Bytes::from(text)), self.path.clone(), len_bytes);
+        let (living, job) = (self.living, self.job.clone());
+        let ingest = job.options;
+        let place = bookmark.as_ref().map(|bookmark| bookmark.place.clone());
+        let moved = bookmark.map(|after| Moved { before: self.place.clone(), after });
+        let (version, done) = match add(living, job, vec![input], &self.latest, moved)? {
+            Added::Nothing(_) => return Ok(()),
+            Added::Version(version, done) => (version, done),
+        };
+        self.place = place;
+        let name = living.store.location();
+        self.say(done.sizes(&format!("{name}: version {}", version.number)));
+        if let Some(done) = living.recompress(&version, self.recompress_ratio, ingest) {
+            self.say(done);
+        }
+        self.latest = living.version(None)?;
+        Ok(())
+    }
+
+    fn say(&self, text: String) {
+        if !self.quiet {
+            note(text);
+        }
+    }
+}
+
+/// Follows the source `path`. Its documents have the path `name`.
+pub fn follow(
+    mut job: Job,
+    living: &Living,
+    path: &Path,
+    name: Option<&str>,
+    options: &Follow,
+    recompress_ratio: f64,
+) -> Outcome {
+    if !matches!(job.division.documents, Documents::Lines | Documents::Jsonl(_)) {
+        return Err(Failure::usage(format!(
+            "--follow goes with --documents lines and jsonl:FIELD, not with {}",
+            job.division.documents
+        )));
+    }
+    let quiet = job.quiet;
+    (job.quiet, job.heeds_interrupts) = (true, false);
+    (job.read.decompress, job.archives.is_opened) = (false, false);
+    job.options.profile = living.store.profile();
+    let latest = living.version(None)?;
+    let mut source = Grown::open(path, name, &latest)?;
+    let mut waiting = Waiting::new(job.division.record_start.clone());
+    let limits = Limits {
+        len_bytes: usize::try_from(options.commit_bytes).unwrap_or(usize::MAX),
+        age: options.commit_every,
+    };
+    let max_bytes = job.read.max_row_bytes.saturating_add(options.commit_bytes);
+    let path = match (name, path.as_os_str() == "-") {
+        (Some(name), _) => name.to_owned(),
+        (None, true) => STDIN_PATH.to_owned(),
+        (None, false) => path_of(path),
+    };
+    let place = source.place(&latest);
+    let mut appender = Appender { living, job, path, latest, place, recompress_ratio, quiet };
+    loop {
+        let before = waiting.text.len();
+        let step = source.read(&mut waiting.text)?;
+        if step == Step::Read {
+            waiting.note_read(before);
+        }
+        let is_asked = interrupt::is_asked();
+        let is_file = matches!(source, Grown::File(..));
+        let text = match step {
+            Step::Ended | Step::Closed => waiting.take_all(),
+            // The rest of the last line of a file is read the next time, that of a pipe never.
+            _ if is_asked && is_file => waiting.take_lines(),
+            _ if is_asked => waiting.take_all(),
+            _ => waiting.take_due(limits),
+        };
+        if let Some(text) = text {
+            let bookmark = source.take(&text);
+            appender.commit(text, bookmark)?;
+        }
+        if is_asked || step == Step::Closed {
+            return Ok(());
+        }
+        if let (Grown::File(file, _), Step::Ended) = (&mut source, step) {
+            file.next()?;
+        }
+        if waiting.text.len() as u64 > max_bytes {
+            return Err(Failure::new(format!(
+                "{}: a line is larger than {}; a line that is followed is held in memory as a whole: pass a \
+                 larger --max-row-size",
+                appender.path,
+                display::bytes(max_bytes)
+            )));
+        }
+    }
+}

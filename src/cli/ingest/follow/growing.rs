@@ -1,0 +1,424 @@
+//! A file that grows, is rotated and is truncated, and the place up to which it was read.
+//!
+//! ```text
+//! app.log   ████████░░░░           ░ appended since: read on
+//!                   │
+//!                 Place: device, inode, offset, checksums of the first and last KiB before it
+//!                   │
+//! app.log   ██                     another file, or shorter: rotated or truncated
+//! app.log.1 ████████░░             the file with the place: read to its end, then app.log from its start
+//! ```
+//!
+//! A file has a place if the bytes at its start and before the offset are the same. Of several, the one
+//! with the inode is meant, then the file of the name, then its neighbours `NAME.*` and `NAME-*`: copies
+//! that were made before the file was truncated. A rotated file has ended when it did not grow for
+//! [`GRACE`]. Of files that were rotated twice between two looks, the one in the middle is not found.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use super::Step;
+use crate::display;
+use crate::failure::{Failure, Outcome};
+
+/// Time without new bytes after which a rotated file has ended.
+const GRACE: Duration = Duration::from_secs(1);
+/// Number of bytes at the start and before the offset that tell a file from others.
+const MARK_BYTES: usize = 1 << 10;
+/// Number of bytes that are read at once.
+const READ_BYTES: u64 = 256 << 10;
+
+/// A place in a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Place {
+    file: FileId,
+    offset: u64,
+    /// CRC32C of the first bytes of the file, and of the bytes before the offset.
+    head: u32,
+    tail: u32,
+}
+
+/// Device and inode of a file. Zeros on systems without them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl FileId {
+    #[cfg(unix)]
+    fn of(metadata: &fs::Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        Self { device: metadata.dev(), inode: metadata.ino() }
+    }
+
+    #[cfg(not(unix))]
+    fn of(_metadata: &fs::Metadata) -> Self {
+        Self::default()
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file: FileId { device, inode }, offset, head, tail } = self;
+        write!(f, "{offset} {device} {inode} {head} {tail}")
+    }
+}
+
+impl FromStr for Place {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let numbers: Result<Vec<u64>, _> = text.split(' ').map(str::parse).collect();
+        let Ok([offset, device, inode, head, tail]) = numbers.as_deref() else { return Err(()) };
+        let checksum = |number: u64| u32::try_from(number).map_err(|_| ());
+        let (head, tail) = (checksum(*head)?, checksum(*tail)?);
+        Ok(Self { file: FileId { device: *device, inode: *inode }, offset: *offset, head, tail })
+    }
+}
+
+/// The bytes before an offset that tell a file from others.
+#[derive(Debug, Clone, Default)]
+struct Mark {
+    offset: u64,
+    head: Vec<u8>,
+    tail: Vec<u8>,
+}
+
+impl Mark {
+    /// Returns the mark of `file` at `offset`, or none if the file is shorter.
+    fn of(mut file: &File, offset: u64) -> io::Result<Option<Self>> {
+        if file.metadata()?.len() < offset {
+            return Ok(None);
+        }
+        let len = offset.min(MARK_BYTES as u64);
+        let mut read = |from: u64| {
+            file.seek(SeekFrom::Start(from))?;
+            let mut bytes = Vec::new();
+            file.take(len).read_to_end(&mut bytes)?;
+            Ok::<_, io::Error>(bytes)
+        };
+        let (head, tail) = (read(0)?, read(offset - len)?);
+        let is_whole = head.len() as u64 == len && tail.len() as u64 == len;
+        Ok(is_whole.then_some(Self { offset, head, tail }))
+    }
+
+    /// Moves on by `bytes`.
+    fn advance(&mut self, bytes: &[u8]) {
+        let room = MARK_BYTES.saturating_sub(self.head.len());
+        self.head.extend_from_slice(&bytes[..room.min(bytes.len())]);
+        self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(MARK_BYTES)..]);
+        self.tail.drain(..self.tail.len().saturating_sub(MARK_BYTES));
+        self.offset += bytes.len() as u64;
+    }
+
+    fn place(&self, file: FileId) -> Place {
+        let (head, tail) = (crc32c::crc32c(&self.head), crc32c::crc32c(&self.tail));
+        Place { file, offset: self.offset, head, tail }
+    }
+}
+
+/// A file that grows.
+pub struct GrowingFile {
+    path: PathBuf,
+    file: File,
+    id: FileId,
+    /// Mark behind all bytes that were read.
+    read: Mark,
+    /// Mark behind all bytes that were [taken](Self::take).
+    taken: Mark,
+    /// Time since which another file has the name, and the open one did not grow.
+    ended: Option<Instant>,
+}
+
+impl GrowingFile {
+    /// Opens `path` behind `place`. Returns the file, and false if no file has this place any more.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn open(path: &Path, place: Option<Place>) -> Outcome<(Self, bool)> {
+        let found = match place {
+            Some(place) => find(path, &place).map_err(|error| failed(path, &error))?,
+            None => None,
+        };
+        let is_found = place.is_none() || found.is_some();
+        let opened = match found {
+            Some((file, mark)) => Self::new(path, file, mark),
+            None => File::open(path).and_then(|file| Self::new(path, file, Mark::default())),
+        };
+        Ok((opened.map_err(|error| failed(path, &error))?, is_found))
+    }
+
+    fn new(path: &Path, file: File, read: Mark) -> io::Result<Self> {
+        let id = FileId::of(&file.metadata()?);
+        Ok(Self { path: path.to_owned(), file, id, taken: read.clone(), read, ended: None })
+    }
+
+    /// Appends the next bytes to `text`.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn read(&mut self, text: &mut Vec<u8>) -> Outcome<Step> {
+        let step = self.try_read(text);
+        step.map_err(|error| failed(&self.path, &error))
+    }
+
+    fn try_read(&mut self, text: &mut Vec<u8>) -> io::Result<Step> {
+        let len_bytes = self.file.metadata()?.len();
+        if len_bytes == self.read.offset {
+            return self.look_at_name();
+        }
+        let place = self.read.place(self.id);
+        if !has_place(&self.file, &place)? {
+            // What was written before the file was truncated may be in a copy.
+            let Some((file, mark)) = find(&self.path, &place)? else { return Ok(Step::Ended) };
+            (self.id, self.file, self.read) = (FileId::of(&file.metadata()?), file, mark);
+        }
+        let before = text.len();
+        self.file.seek(SeekFrom::Start(self.read.offset))?;
+        (&self.file).take(READ_BYTES).read_to_end(text)?;
+        self.read.advance(text.get(before..).unwrap_or_default());
+        self.ended = None;
+        Ok(Step::Read)
+    }
+
+    /// Looks if another file has the name. The open one may still grow.
+    fn look_at_name(&mut self) -> io::Result<Step> {
+        let has_name = match fs::metadata(&self.path) {
+            Ok(metadata) => FileId::of(&metadata) == self.id,
+            // Between the two steps of a rotation no file has the name.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+            Err(error) => return Err(error),
+        };
+        if has_name {
+            self.ended = None;
+            return Ok(Step::Quiet);
+        }
+        let ended = *self.ended.get_or_insert_with(Instant::now);
+        Ok(if ended.elapsed() < GRACE { Step::Quiet } else { Step::Ended })
+    }
+
+    /// Opens the file that has the name now, at its start. Without such a file the open one stays.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn next(&mut self) -> Outcome {
+        let opened = File::open(&self.path);
+        match opened.and_then(|file| Self::new(&self.path, file, Mark::default())) {
+            Ok(next) => {
+                *self = next;
+                Ok(())
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(failed(&self.path, &error)),
+        }
+    }
+
+    /// Takes bytes that [`read`](Self::read) has returned, in order, and returns the place behind them.
+    pub fn take(&mut self, bytes: &[u8]) -> Place {
+        self.taken.advance(bytes);
+        self.taken.place(self.id)
+    }
+}
+
+/// Returns the file that has `place`, and the mark there.
+fn find(path: &Path, place: &Place) -> io::Result<Option<(File, Mark)>> {
+    let mut found: Vec<(bool, File)> = Vec::new();
+    for candidate in [path.to_owned()].into_iter().chain(neighbours(path)) {
+        // Neighbours may vanish or be unreadable. A pipe would have to be waited for.
+        let Some(metadata) = fs::metadata(&candidate).ok().filter(fs::Metadata::is_file) else {
+            continue;
+        };
+        let Ok(file) = File::open(&candidate) else { continue };
+        if has_place(&file, place)? {
+            found.push((FileId::of(&metadata) == place.file, file));
+        }
+    }
+    let with_id = found.iter().position(|(has_id, _)| *has_id);
+    let file = match found.is_empty() {
+        true => return Ok(None),
+        false => found.swap_remove(with_id.unwrap_or(0)).1,
+    };
+    Ok(Mark::of(&file, place.offset)?.map(|mark| (file, mark)))
+}
+
+fn has_place(file: &File, place: &Place) -> io::Result<bool> {
+    let mark = Mark::of(file, place.offset)?;
+    Ok(mark.is_some_and(|mark| mark.place(place.file) == *place))
+}
+
+/// Returns the files beside `path` whose names are its name and `.` or `-` and more, by name.
+fn neighbours(path: &Path) -> Vec<PathBuf> {
+    let Some(name) = path.file_name().map(|name| name.as_encoded_bytes()) else {
+        return Vec::new();
+    };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let Ok(entries) = fs::read_dir(folder.unwrap_or(Path::new("."))) else { return Vec::new() };
+    let paths = entries.flatten().filter(|entry| {
+        let other = entry.file_name();
+        let rest = other.as_encoded_bytes().strip_prefix(name);
+        rest.is_some_and(|rest| rest.starts_with(b".") || rest.starts_with(b"-"))
+    });
+    let mut paths: Vec<PathBuf> = paths.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+fn failed(path: &Path, error: &io::Error) -> Failure {
+    Failure::with_cause(format!("{}: cannot read", display::path(path)), error)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    struct Log(tempfile::TempDir);
+
+    impl Log {
+        fn new() -> Self {
+            Self(tempfile::tempdir().unwrap())
+        }
+
+        fn path(&self) -> PathBuf {
+            self.0.path().join("app.log")
+        }
+
+        fn write(&self, text: &str) {
+            let mut file = File::options().create(true).append(true).open(self.path()).unwrap();
+            file.write_all(text.as_bytes()).unwrap();
+        }
+
+        fn rotated(&self) -> PathBuf {
+            self.0.path().join("app.log.1")
+        }
+    }
+
+    /// Reads until the file is quiet or has ended.
+    fn rest(file: &mut GrowingFile) -> (String, Step) {
+        let mut text = Vec::new();
+        loop {
+            match file.read(&mut text).unwrap() {
+                Step::Read => {}
+                step => return (String::from_utf8(text).unwrap(), step),
+            }
+        }
+    }
+
+    fn text(file: &mut GrowingFile) -> String {
+        rest(file).0
+    }
+
+    #[test]
+    fn places_are_written_and_read() {
+        let file = FileId { device: 1, inode: 2 };
+        let place = Place { file, offset: u64::MAX, head: 3, tail: u32::MAX };
+        assert_eq!(place.to_string().parse(), Ok(place));
+        for bad in ["", "1 2 3 4", "1 2 3 4 5 6", "1 2 3 4 x", "1 2 3 4 4294967296"] {
+            assert_eq!(bad.parse::<Place>(), Err(()), "{bad}");
+        }
+    }
+
+    #[test]
+    fn marks_are_the_same_in_steps_and_at_once() {
+        let log = Log::new();
+        let bytes: Vec<u8> = (0..5 * MARK_BYTES).map(|n| (n % 251) as u8).collect();
+        fs::write(log.path(), &bytes).unwrap();
+        let file = File::open(log.path()).unwrap();
+        for step in [1, 7, MARK_BYTES - 1, MARK_BYTES, 3 * MARK_BYTES] {
+            let mut mark = Mark::default();
+            for part in bytes.chunks(step) {
+                mark.advance(part);
+                let at_once = Mark::of(&file, mark.offset).unwrap().unwrap();
+                assert_eq!((&mark.head, &mark.tail), (&at_once.head, &at_once.tail), "{step}");
+            }
+        }
+        assert!(Mark::of(&file, bytes.len() as u64 + 1).unwrap().is_none());
+    }
+
+    #[test]
+    fn a_file_is_read_on_from_its_place() {
+        let log = Log::new();
+        log.write("one\n");
+        let (mut file, is_found) = GrowingFile::open(&log.path(), None).unwrap();
+        assert!(is_found);
+        assert_eq!(text(&mut file), "one\n");
+        log.write("two\nthr");
+        assert_eq!(text(&mut file), "two\nthr");
+        let place = file.take(b"one\ntwo\n");
+        log.write("ee\n");
+        let (mut again, is_found) = GrowingFile::open(&log.path(), Some(place)).unwrap();
+        assert_eq!((text(&mut again).as_str(), is_found), ("three\n", true));
+    }
+
+    #[test]
+    fn a_rotated_file_is_read_to_its_end() {
+        let log = Log::new();
+        log.write("one\n");
+        let (mut file, _) = GrowingFile::open(&log.path(), None).unwrap();
+        assert_eq!(text(&mut file), "one\n");
+        let place = file.take(b"one\n");
+        fs::rename(log.path(), log.rotated()).unwrap();
+        assert!(matches!(file.read(&mut Vec::new()), Ok(Step::Quiet)), "no file has the name");
+        log.write("two\n");
+        let mut old = File::options().append(true).open(log.rotated()).unwrap();
+        assert_eq!(text(&mut file), "");
+        old.write_all(b"late\n").unwrap();
+        assert_eq!(text(&mut file), "late\n");
+        file.ended = Instant::now().checked_sub(GRACE);
+        assert!(matches!(rest(&mut file).1, Step::Ended));
+        file.next().unwrap();
+        assert_eq!(text(&mut file), "two\n");
+        // The same after a restart.
+        let (mut again, is_found) = GrowingFile::open(&log.path(), Some(place)).unwrap();
+        assert_eq!((text(&mut again).as_str(), is_found), ("late\n", true));
+        again.ended = Instant::now().checked_sub(GRACE);
+        assert!(matches!(rest(&mut again).1, Step::Ended));
+    }
+
+    #[test]
+    fn a_truncated_file_is_read_from_its_start_behind_its_copy() {
+        let log = Log::new();
+        log.write("one\ntwo\n");
+        let (mut file, _) = GrowingFile::open(&log.path(), None).unwrap();
+        assert_eq!(text(&mut file), "one\ntwo\n");
+        let place = file.take(b"one\ntwo\n");
+        log.write("three\n");
+        fs::copy(log.path(), log.rotated()).unwrap();
+        // Shorter, and as long but other text.
+        for new in ["new\n", "new text that is longer\n"] {
+            fs::write(log.path(), new).unwrap();
+            let (mut again, is_found) = GrowingFile::open(&log.path(), Some(place)).unwrap();
+            assert_eq!((text(&mut again).as_str(), is_found), ("three\n", true));
+            again.ended = Instant::now().checked_sub(GRACE);
+            assert!(matches!(rest(&mut again).1, Step::Ended));
+            again.next().unwrap();
+            assert_eq!(text(&mut again), new);
+        }
+        assert_eq!(text(&mut file), "three\n");
+        fs::remove_file(log.rotated()).unwrap();
+        let (mut again, is_found) = GrowingFile::open(&log.path(), Some(place)).unwrap();
+        assert_eq!((text(&mut again).as_str(), is_found), ("new text that is longer\n", false));
+        fs::write(log.path(), "").unwrap();
+        assert!(matches!(rest(&mut again).1, Step::Ended));
+    }
+
+    #[test]
+    fn a_file_with_the_same_start_is_another_one() {
+        let log = Log::new();
+        log.write("header\n");
+        let (mut file, _) = GrowingFile::open(&log.path(), None).unwrap();
+        assert_eq!(text(&mut file), "header\n");
+        let place = file.take(b"header\n");
+        log.write("old\n");
+        fs::rename(log.path(), log.rotated()).unwrap();
+        log.write("header\nnew\n");
+        let (mut again, _) = GrowingFile::open(&log.path(), Some(place)).unwrap();
+        assert_eq!(text(&mut again), "old\n");
+    }
+}

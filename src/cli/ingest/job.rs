@@ -1,0 +1,212 @@
+//! One ingest: a thread reads inputs, and a builder makes a corpus file of their documents.
+//!
+//! ```text
+//! reader thread: inputs ─▶ documents ─▶ batches ──bounded channel──▶ CorpusBuilder ─▶ bytes
+//!                                      (columns stay with the reader
+//!                                       and are stored last)
+//! ```
+
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tadoc::build::{CorpusBuilder, IngestOptions, IngestReport};
+
+use crate::columns::StoredColumns;
+use crate::documents::{self, ArchiveOptions, Batch, Counts, Division, ReadOptions, Sink};
+use crate::failure::{Failure, Outcome};
+use crate::inputs::Input;
+use crate::machine::Machine;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::{display, interrupt};
+
+/// Maximum number of batches that wait between reader and builder.
+const WAITING_BATCHES: usize = 4;
+/// Time after which a builder without input checks for an interrupt.
+const LOOK_UP: Duration = Duration::from_millis(100);
+
+/// One ingest, from any subcommand.
+#[derive(Clone)]
+pub struct Job {
+    /// Options of the library.
+    pub options: IngestOptions,
+    /// The division of inputs into documents.
+    pub division: Division,
+    /// Options for reading inputs.
+    pub read: ReadOptions,
+    /// Options for archives among the inputs.
+    pub archives: ArchiveOptions,
+    /// Options for the machine.
+    pub machine: Machine,
+    /// If true, a corpus without documents is written.
+    pub allow_empty: bool,
+    /// If true, nothing is printed.
+    pub quiet: bool,
+    /// If true, Ctrl-C ends the ingest.
+    pub heeds_interrupts: bool,
+    /// Notes that the summary repeats.
+    pub notes: Vec<String>,
+}
+
+impl Job {
+    /// Reads `inputs`, writes `output` and makes it visible. Returns a summary in words.
+    pub fn run(&self, inputs: &[Input], output: Output, path: &Path) -> Outcome<String> {
+        let (writer, done) = self.write(inputs, BufWriter::new(output), &display::path(path))?;
+        let output = writer.into_inner().map_err(|error| {
+            Failure::with_cause(format!("{}: cannot write", display::path(path)), error.error())
+        })?;
+        output.persist()?;
+        Ok(done.summary(&display::path(path)))
+    }
+
+    /// Reads `inputs` and writes a corpus file to `out`. Messages call it `name`.
+    pub fn write<W: Write>(&self, inputs: &[Input], out: W, name: &str) -> Outcome<(W, Done)> {
+        let start = Instant::now();
+        let total_bytes = inputs.iter().map(|input| input.len_bytes).sum();
+        let is_sized = inputs.iter().all(|input| input.len_bytes > 0);
+        let progress = Progress::new(if is_sized { total_bytes } else { 0 }, self.quiet);
+        let builder = self.machine.equip(CorpusBuilder::new(out, self.options)?)?;
+        let (sender, receiver) = sync_channel(WAITING_BATCHES);
+        let (inputs, division, read) = (inputs.to_vec(), self.division.clone(), self.read);
+        let archives = self.archives.clone();
+        // If the builder fails, the reader is not joined, as it may wait for input that never
+        // comes.
+        let reader = thread::spawn(move || {
+            documents::read(&inputs, &division, read, &archives, &mut Sender(sender))
+        });
+        let at_output = |failure: Failure| failure.within(name);
+        let built = build(builder, receiver, progress, self.heeds_interrupts).map_err(at_output)?;
+        let read = reader.join().map_err(|_| Failure::new("the reader thread broke down"))??;
+        if built.num_docs == 0 && !self.allow_empty {
+            return Err(Failure::new(
+                "the inputs hold no document; pass --allow-empty to write an empty corpus",
+            ));
+        }
+        let mut notes: Vec<String> =
+            self.notes.iter().map(|note| format!("note: {note}")).collect();
+        notes.extend(read.warnings.iter().map(|warning| format!("warning: {warning}")));
+        let parquet = read.columns.map(|StoredColumns { parquet, notes: of_columns }| {
+            notes.extend(of_columns.iter().map(|note| format!("note: {note}")));
+            parquet
+        });
+        let (out, report) =
+            built.builder.finish(parquet).map_err(|error| at_output(error.into()))?;
+        let (read_bytes, waited) = (built.read_bytes, built.waited);
+        Ok((out, Done { report, notes, start, read_bytes, waited }))
+    }
+}
+
+/// A builder that has taken all documents.
+struct Built<W: Write> {
+    builder: CorpusBuilder<W>,
+    num_docs: u64,
+    /// Bytes of the inputs, after decompression.
+    read_bytes: u64,
+    /// Time that the builder spent waiting for input.
+    waited: Duration,
+}
+
+fn build<W: Write>(
+    mut builder: CorpusBuilder<W>,
+    batches: Receiver<Batch>,
+    mut progress: Progress,
+    heeds_interrupts: bool,
+) -> Outcome<Built<W>> {
+    let mut num_docs = 0;
+    let mut read = Counts::default();
+    let mut waited = Duration::ZERO;
+    loop {
+        let asked = Instant::now();
+        let batch = batches.recv_timeout(LOOK_UP);
+        waited += asked.elapsed();
+        if heeds_interrupts && interrupt::is_asked() {
+            return Err(Failure::interrupted());
+        }
+        let batch = match batch {
+            Ok(batch) => batch,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
+        for part in batch.iter() {
+            builder.push_part(part.path, part.text, part.is_last)?;
+            num_docs += u64::from(part.is_last);
+        }
+        read += batch.read;
+        progress.advance(batch.read.disk_bytes, num_docs);
+    }
+    Ok(Built { builder, num_docs, read_bytes: read.text_bytes, waited })
+}
+
+struct Sender(SyncSender<Batch>);
+
+impl Sink for Sender {
+    fn take(&mut self, batch: Batch) -> Outcome {
+        self.0.send(batch).map_err(|_| Failure::new("the builder has stopped"))
+    }
+}
+
+/// A corpus file that was written.
+pub struct Done {
+    /// Sizes of the file, and times.
+    pub report: IngestReport,
+    notes: Vec<String>,
+    start: Instant,
+    /// Bytes of the inputs, after decompression.
+    read_bytes: u64,
+    /// Time that the builder spent waiting for input.
+    waited: Duration,
+}
+
+impl Done {
+    /// Formats the result: notes, the sizes of the corpus `name`, then the times.
+    pub fn summary(&self, name: &str) -> String {
+        let mut lines = self.notes.clone();
+        lines.push(self.sizes(name));
+        lines.push(self.times());
+        lines.join("\n")
+    }
+
+    /// Formats the sizes of the corpus `name`.
+    ///
+    /// Ratio and rate refer to all bytes read. For rows, these are more than the bytes of the text.
+    pub fn sizes(&self, name: &str) -> String {
+        let footer = &self.report.footer;
+        let (text_bytes, file_bytes) = (footer.len_bytes(), self.report.file_len_bytes);
+        let read = match self.read_bytes == text_bytes {
+            true => String::new(),
+            false => format!(" from {} read,", display::bytes(self.read_bytes)),
+        };
+        let reuse = match footer.num_tokens() {
+            0 => String::new(),
+            tokens => format!(", G/N {:.3}", footer.num_elements() as f64 / tokens as f64),
+        };
+        format!(
+            "{name}: {}, {} of text{read} in {} ({}){reuse}",
+            display::plural(footer.num_docs(), "document"),
+            display::bytes(text_bytes),
+            display::bytes(file_bytes),
+            display::percent(file_bytes, self.read_bytes),
+        )
+    }
+
+    /// Formats the times.
+    pub fn times(&self) -> String {
+        let elapsed = self.start.elapsed();
+        let bound = match self.waited * 2 > elapsed {
+            true => "reading",
+            false => "building",
+        };
+        format!(
+            "{}, {}, bound by {bound}: waiting for input {}, tokens {}, grammar {}, writing {}",
+            display::seconds(elapsed),
+            display::rate(self.read_bytes, elapsed),
+            display::seconds(self.waited),
+            display::seconds(self.report.tokenizing),
+            display::seconds(self.report.grammar),
+            display::seconds(self.report.writing),
+        )
+    }
+}

@@ -1,0 +1,136 @@
+//! Tests of timestamps of lines and rows, and of records of several lines.
+
+use std::fs::File;
+use std::time::{Duration, SystemTime};
+
+use crate::harness::{Folder, gzip, new_folder};
+
+const APP: &str = "started\n\
+    2024-05-06T07:08:09Z ERROR it failed\n  at main.rs:12\n  at lib.rs:7\n\
+    2024-05-06T07:08:10.5+02:00 INFO it works\n";
+
+/// Ingests `name` as lines with timestamps, and returns times and texts.
+fn times(folder: &Folder, name: &str, options: &[&str]) -> Vec<String> {
+    let command = ["ingest", name, "-o", "c.tadoc", "--force", "--documents", "lines"];
+    folder.ok(&[command.as_slice(), options].concat());
+    folder.table_rows("c.tadoc", "SELECT ts, text FROM d ORDER BY doc_id")
+}
+
+#[test]
+fn lines_have_the_times_they_begin_with() {
+    let folder = new_folder();
+    folder.write("app.log", APP);
+    let rows = times(&folder, "app.log", &["--timestamp", "auto"]);
+    let expected = [
+        ",started",
+        "2024-05-06T07:08:09Z,2024-05-06T07:08:09Z ERROR it failed",
+        ",  at main.rs:12",
+        ",  at lib.rs:7",
+        "2024-05-06T05:08:10.500Z,2024-05-06T07:08:10.5+02:00 INFO it works",
+    ];
+    assert_eq!(rows, expected);
+    let command = ["ingest", "app.log", "-o", "d.tadoc", "--documents", "lines"];
+    let ran = folder.run(&[command.as_slice(), &["--timestamp", "auto"]].concat());
+    let warning = "warning: 3 of 5 documents have no timestamp; their ts is NULL";
+    assert_eq!(ran.stderr.lines().next(), Some(warning));
+    let types = folder.table_rows("d.tadoc", "SELECT arrow_typeof(ts) AS t FROM d LIMIT 1");
+    assert_eq!(types, ["\"Timestamp(µs, \"\"UTC\"\")\""]);
+}
+
+#[test]
+fn records_take_the_lines_behind_them() {
+    let folder = new_folder();
+    folder.write("app.log.gz", gzip(APP.as_bytes()));
+    let options = ["--timestamp", "auto", "--record-start", "^[0-9]{4}-", "--quiet"];
+    let command = ["ingest", "app.log.gz", "-o", "c.tadoc", "--documents", "lines"];
+    folder.ok(&[command.as_slice(), &options].concat());
+    let sql = "SELECT doc_id, bytes, date_part('second', ts) AS second FROM d ORDER BY doc_id";
+    assert_eq!(folder.table_rows("c.tadoc", sql), ["0,7,", "1,66,9", "2,41,10"]);
+    let text = folder.ok(&["cat", "c.tadoc", "--doc-id", "1"]);
+    assert_eq!(text, "2024-05-06T07:08:09Z ERROR it failed\n  at main.rs:12\n  at lib.rs:7");
+    // Without timestamps, too.
+    let options = ["--record-start", "failed|works", "--force"];
+    folder.ok(&[command.as_slice(), &options].concat());
+    assert_eq!(folder.rows("SELECT count(*) AS n FROM documents('c.tadoc')"), ["3"]);
+    let ran = folder.run(&["ingest", "app.log.gz", "-o", "d.tadoc", "--record-start", "x"]);
+    assert_eq!(ran.stderr, "error: --record-start goes with --documents lines\n");
+    assert_eq!(ran.status, 2);
+}
+
+#[test]
+fn years_and_zones_are_added() {
+    let folder = new_folder();
+    folder.write("syslog", "Dec 31 23:59:00 h sshd: a\nJan  1 00:01:00 h sshd: b\n");
+    // 2 January 2023.
+    let changed = SystemTime::UNIX_EPOCH + Duration::from_secs(1_672_617_600);
+    let file = File::options().append(true).open(folder.join("syslog")).unwrap();
+    file.set_modified(changed).unwrap();
+    let hours = |options: &[&str]| {
+        let rows = times(&folder, "syslog", &[&["--timestamp", "auto"], options].concat());
+        let ts = rows.iter().map(|row| row.split(',').next().unwrap().to_owned());
+        ts.collect::<Vec<String>>()
+    };
+    assert_eq!(hours(&[]), ["2022-12-31T23:59:00Z", "2023-01-01T00:01:00Z"]);
+    let berlin = ["--timezone", "Europe/Berlin"];
+    assert_eq!(hours(&berlin), ["2022-12-31T22:59:00Z", "2022-12-31T23:01:00Z"]);
+    assert_eq!(hours(&["--year", "2019"]), ["2019-12-31T23:59:00Z", "2019-01-01T00:01:00Z"]);
+    folder.write("eu.log", "31.12.2021 23:00 x\n");
+    let eu = ["--timestamp", "%d.%m.%Y %H:%M", "--timezone=-01:00"];
+    assert_eq!(times(&folder, "eu.log", &eu), ["2022-01-01T00:00:00Z,31.12.2021 23:00 x"]);
+    folder.write("kernel.log", "[   12.345678] usb 1-1: new device\n");
+    let rows = times(&folder, "kernel.log", &["--timestamp", "dmesg"]);
+    assert_eq!(rows, ["1970-01-01T00:00:12.345678Z,[   12.345678] usb 1-1: new device"]);
+}
+
+#[test]
+fn rows_have_the_times_of_a_column() {
+    let folder = new_folder();
+    let line = |n: u32| format!("{{\"at\":\"2024-05-06 07:08:{n:02}\",\"msg\":\"m {n}\"}}\n");
+    folder.write("a.jsonl", (0..3).map(line).collect::<String>());
+    let sql = "SELECT ts, at, text FROM d ORDER BY doc_id LIMIT 1";
+    for place in ["at", "jsonl:at"] {
+        let options = ["--documents", "jsonl:msg", "--timestamp", place, "--force"];
+        folder.ok(&[["ingest", "a.jsonl", "-o", "c.tadoc"].as_slice(), &options].concat());
+        let row = "2024-05-06T07:08:00Z,2024-05-06 07:08:00,m 0";
+        assert_eq!(folder.table_rows("c.tadoc", sql), [row]);
+    }
+    let rows = times(&folder, "a.jsonl", &["--timestamp", "jsonl:at"]);
+    assert!(rows[0].starts_with("2024-05-06T07:08:00Z,\"{\"\"at"), "{}", rows[0]);
+
+    folder.write("a.csv", "ts,text,n\n1714979289.5,one,1\n,two,2\n");
+    let csv = ["ingest", "a.csv", "--documents", "csv:text", "-o"];
+    folder.ok(&[csv.as_slice(), &["d.tadoc", "--timestamp", "ts"]].concat());
+    let sql = "SELECT ts, n FROM d ORDER BY n";
+    assert_eq!(folder.table_rows("d.tadoc", sql), ["2024-05-06T07:08:09.500Z,1", ",2"]);
+    folder.ok(&[csv.as_slice(), &["e.tadoc", "--timestamp", "ts", "--no-columns"]].concat());
+    assert_eq!(folder.table_rows("e.tadoc", "SELECT count(ts) AS n FROM d"), ["1"]);
+    folder.fails(
+        &[csv.as_slice(), &["f.tadoc", "--timestamp", "n"]].concat(),
+        "a.csv: --timestamp n: the rows have a column `ts` of their own; pass --timestamp ts to read \
+         that one, or --no-columns",
+    );
+    folder.fails(
+        &[csv.as_slice(), &["f.tadoc", "--timestamp", "at"]].concat(),
+        "a.csv: --timestamp at: there is no such column; the columns are `ts`, `text`, `n`",
+    );
+}
+
+#[test]
+fn conditions_on_times_skip_segments() {
+    let folder = new_folder();
+    let line = |n: usize| {
+        let (hour, minute) = (n / 60 % 24, n % 60);
+        format!("2024-05-06 {hour:02}:{minute:02}:00 request {n} {}\n", "word ".repeat(200))
+    };
+    folder.write("a.log", (0..1000).map(line).collect::<String>());
+    times(&folder, "a.log", &["--timestamp", "auto", "--block-size", "128KiB"]);
+    let condition = "ts >= '2024-05-06T10:00:00Z' AND ts < '2024-05-06T10:05:00Z'";
+    let sql = format!("SELECT split_part(text, ' ', 4) AS n FROM d WHERE {condition} ORDER BY n");
+    assert_eq!(folder.table_rows("c.tadoc", &sql), ["600", "601", "602", "603", "604"]);
+    let table = "CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION 'c.tadoc'";
+    let explain = format!("EXPLAIN ANALYZE {sql}");
+    let plan = folder.ok(&["sql", "--quiet", "-c", table, "-c", &explain]);
+    let (_, skipped) = plan.split_once("segments_skipped=").unwrap_or_else(|| panic!("{plan}"));
+    let digits: String = skipped.chars().take_while(char::is_ascii_digit).collect();
+    assert!(digits.parse::<u32>().unwrap() >= 6, "{plan}");
+}

@@ -43,6 +43,9 @@ SELECT count, range, parts, dp, dp_norm, juilland_d FROM dispersion('demo.tadoc'
 -- What is repeated
 SELECT phrase, words, count FROM repeated_phrases('demo.tadoc', min_words => 20, min_count => 3) LIMIT 1;
 
+-- Lines that differ only in their variable parts
+SELECT template, count, doc_count, example FROM log_templates('demo.tadoc') LIMIT 3;
+
 -- Places of a query, how many, and what stands around them
 SELECT path, byte_offset, byte_len, word_index FROM search('demo.tadoc', '"byte order"') LIMIT 3;
 

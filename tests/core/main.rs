@@ -21,3 +21,4 @@ mod query_oracle;
 mod round_trip;
 mod sequence_oracle;
 mod skipping_oracle;
+mod template_oracle;

@@ -279,6 +279,10 @@ class Connection:
         """Returns the longest phrases that occur more than once."""
         return self._call("repeated_phrases", [corpus], options)
 
+    def log_templates(self, corpus: Location, **options: Any) -> Result:
+        """Returns lines that differ only in their variable parts, counted together."""
+        return self._call("log_templates", [corpus], options)
+
     def inverted_index(self, corpus: Location, **options: Any) -> Result:
         """Returns the documents of each word."""
         return self._call("inverted_index", [corpus], options)

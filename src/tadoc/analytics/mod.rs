@@ -52,6 +52,7 @@
 //! | [`DocumentSequences`], [`ranked_inverted_index()`] | windows of each rule, times its weight in the document | windows of all rules get numbers once, then as term vectors | windows of each document |
 //! | [`repeated_phrases()`] | | | repeated sequences of n words, then their suffixes in order, O(N log² N) |
 //! | [`TokenCursor`] | | | O(words read) |
+//! | [`LogTemplates`] | lines of each rule, made once, times its weight; documents visit the rules below them | | |
 //!
 //! Once a segment keeps the words of its documents ([`DocWords`](crate::segment::DocWords)), term
 //! vectors, scores and inverted indexes are read from these in O(rows), unless a traversal is
@@ -78,6 +79,7 @@
 //! - `sequences` (n-grams, also by document and ranked)
 //! - `cooccurrence`, with `pairs`
 //! - `repeated_phrases`
+//! - `log_templates`
 //! - `association` (scores of pairs and of words of two corpora, from their counts)
 //! - `dispersion` (how evenly occurrences are spread)
 //! - `statistics`
@@ -100,6 +102,7 @@ mod document_counts;
 mod fold;
 mod inverted_index;
 mod lane_counts;
+mod log_templates;
 mod pairs;
 mod postings;
 mod repeated_phrases;
@@ -131,6 +134,7 @@ pub use dispersion::{Dispersion, Part, Whole};
 pub use doc_selection::DocSelection;
 pub use document_counts::document_counts;
 pub use inverted_index::{InvertedIndex, inverted_index};
+pub use log_templates::{LogTemplate, LogTemplates, TemplateOptions};
 pub use repeated_phrases::{RepeatedPhrases, repeated_phrases};
 pub use segment_terms::{SegmentDocuments, SegmentTerms};
 pub use sequences::{

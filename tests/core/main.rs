@@ -16,6 +16,7 @@ mod fold_oracle;
 mod grep_oracle;
 mod language_oracle;
 mod naive_oracle;
+mod near_duplicate_oracle;
 mod phrase_oracle;
 mod query_oracle;
 mod round_trip;

@@ -26,6 +26,7 @@ mod inverted_index;
 mod keyness;
 mod kwic;
 mod log_templates;
+mod near_duplicates;
 mod neighbours;
 mod plain_files;
 mod rank;
@@ -76,7 +77,7 @@ pub(crate) use documents::Documents;
 pub(crate) use scalar::{AtWorker, CorpusFunction, Home, scalar_functions};
 
 /// Definitions of all table functions, in the order of the reference.
-static FUNCTIONS: [&Definition; 26] = [
+static FUNCTIONS: [&Definition; 27] = [
     &documents::DEFINITION,
     &word_count::DEFINITION,
     &word_count::SORTED,
@@ -89,6 +90,7 @@ static FUNCTIONS: [&Definition; 26] = [
     &ranked_inverted_index::DEFINITION,
     &cooccurrence::DEFINITION,
     &repeated_phrases::DEFINITION,
+    &near_duplicates::DEFINITION,
     &log_templates::DEFINITION,
     &search::DEFINITION,
     &term_count::DEFINITION,

@@ -38,6 +38,11 @@ pub(super) const CALLS: &[(&str, &str, &str)] = &[
     ("cooccurrence(@, window => 3)", "octet_length(word1) * count", "word1, word2"),
     ("repeated_phrases(@, min_words => 4)", "words * count", ""),
     (
+        "near_duplicates(@, threshold => 0.05, n => 2)",
+        "doc_id_a * doc_id_b + octet_length(path_a) + CAST(1000 * similarity AS BIGINT)",
+        "doc_id_a, doc_id_b",
+    ),
+    (
         "log_templates(@)",
         "octet_length(template) * count + doc_count * first_doc_id + last_doc_id + octet_length(example)",
         "",

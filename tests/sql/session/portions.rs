@@ -192,6 +192,7 @@ async fn the_limit_that_an_error_names_is_enough() {
         "SELECT count(*), sum(count) FROM sequence_count('@', 3)",
         "SELECT count(*), sum(byte_offset) FROM search('@', 'brown')",
         "SELECT count(*), sum(count) FROM repeated_phrases('@')",
+        "SELECT count(*), sum(doc_id_a) FROM near_duplicates('@', threshold => 0.1)",
     ] {
         let sql = query.replace('@', &corpus);
         let refused = batches(&session_of(1 << 20), &sql).await.unwrap_err();

@@ -39,7 +39,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("build", &["error", "text", "grammar", "segment", "format"]),
     ("read", &["error", "ids", "segment"]),
     ("query", &["error", "ids", "interrupt", "text", "segment", "read"]),
-    ("analytics", &["error", "ids", "text", "grammar", "segment", "format"]),
+    ("analytics", &["error", "ids", "interrupt", "text", "grammar", "segment", "format"]),
     ("edits", &["error", "ids", "text", "grammar", "segment", "format", "read", "query"]),
     ("accelerator", &["error", "grammar", "segment", "analytics"]),
 ];

@@ -43,6 +43,12 @@ SELECT count, range, parts, dp, dp_norm, juilland_d FROM dispersion('demo.tadoc'
 -- What is repeated
 SELECT phrase, words, count FROM repeated_phrases('demo.tadoc', min_words => 20, min_count => 3) LIMIT 1;
 
+-- Documents that have most of their sequences in common
+SELECT path_a, path_b, similarity FROM near_duplicates('demo.tadoc', threshold => 0.2, n => 3) ORDER BY similarity DESC LIMIT 3;
+
+-- Lines that differ only in their variable parts
+SELECT template, count, doc_count, example FROM log_templates('demo.tadoc') LIMIT 3;
+
 -- Places of a query, how many, and what stands around them
 SELECT path, byte_offset, byte_len, word_index FROM search('demo.tadoc', '"byte order"') LIMIT 3;
 

@@ -29,6 +29,15 @@ fn differ(neighbours: &BTreeSet<Option<&str>>) -> bool {
     neighbours.len() > 1 || neighbours.contains(&None)
 }
 
+/// Largest period of a phrase that is dropped.
+const MAX_PERIOD: usize = 256;
+
+/// Returns true if `words` are two or more copies of their beginning, the last one whole or cut.
+fn is_periodic(words: &[&str]) -> bool {
+    let mut periods = 1..=(words.len() / 2).min(MAX_PERIOD);
+    periods.any(|period| words[period..] == words[..words.len() - period])
+}
+
 fn read_phrases<'a>(docs: &[Vec<&'a str>], min_words: usize, min_count: u64) -> Vec<Row<'a>> {
     let mut sequences: BTreeMap<Vec<&str>, Occurrences> = BTreeMap::new();
     for words in docs {
@@ -41,8 +50,11 @@ fn read_phrases<'a>(docs: &[Vec<&'a str>], min_words: usize, min_count: u64) -> 
             }
         }
     }
-    sequences.retain(|_, occurrences| {
-        occurrences.count >= min_count && differ(&occurrences.before) && differ(&occurrences.behind)
+    sequences.retain(|words, occurrences| {
+        occurrences.count >= min_count
+            && differ(&occurrences.before)
+            && differ(&occurrences.behind)
+            && !is_periodic(words)
     });
     let mut rows: Vec<Row> =
         sequences.into_iter().map(|(words, occurrences)| (words, occurrences.count)).collect();
@@ -79,7 +91,7 @@ proptest! {
             prop_assert_eq!(rows(&phrases), expected.clone());
             for (row, (words, _)) in expected.iter().enumerate() {
                 let mut text = String::from("before ");
-                phrases.append_text(row, usize::MAX, &mut text);
+                phrases.append_text(row, usize::MAX, usize::MAX, &mut text);
                 prop_assert_eq!(text, format!("before {}", words.join(" ")));
             }
         } else {
@@ -138,9 +150,9 @@ fn long_words_are_repeated() {
         assert!(!expected.is_empty() && rows(&phrases) == expected, "{min_words}");
         for (row, (words, _)) in expected.iter().enumerate() {
             let (mut text, mut cut) = (String::new(), String::new());
-            phrases.append_text(row, usize::MAX, &mut text);
+            phrases.append_text(row, usize::MAX, usize::MAX, &mut text);
             assert!(text == words.join(" "), "{min_words}, {row}");
-            phrases.append_text(row, 1 << 16, &mut cut);
+            phrases.append_text(row, usize::MAX, 1 << 16, &mut cut);
             let is_cut = text.len() > 1 << 16;
             assert_eq!((cut.ends_with('…'), cut.len() < 66_000), (is_cut, true), "{row}");
         }
@@ -160,21 +172,31 @@ fn what_does_not_fit_the_limit_is_refused() {
     }
 }
 
-/// There is one row for each length at which a run repeats. Long texts are cut.
+/// A run of copies of one phrase is one row, unless the phrase is longer than the longest period. Long
+/// texts are cut.
 #[test]
-fn a_long_run_repeats_at_every_other_length() {
-    let phrases = repeated_phrases(&doubled(15), 9, 2, AMPLE).unwrap();
+fn a_run_is_the_phrase_that_repeats() {
+    assert!(repeated_phrases(&doubled(15), 9, 2, AMPLE).unwrap().is_empty());
+    let phrases = repeated_phrases(&doubled(15), 2, 2, AMPLE).unwrap();
     let num_words = 1 << 16;
-    assert_eq!(phrases.len(), (num_words - 10) / 2);
-    for row in 0..phrases.len() {
-        let len = phrases.words(row).len();
-        assert_eq!((len % 2, phrases.count(row)), (0, (num_words - len) as u64 / 2 + 1));
-    }
+    assert_eq!((phrases.len(), phrases.words(0).len(), phrases.count(0)), (1, 2, num_words / 2));
     let mut text = String::from("- ");
-    phrases.append_text(0, 6, &mut text);
-    assert_eq!(text, "- a b a …");
+    phrases.append_text(0, usize::MAX, 2, &mut text);
+    assert_eq!(text, "- a …");
     text.clear();
-    phrases.append_text(0, 0, &mut text);
+    phrases.append_text(0, 1, usize::MAX, &mut text);
+    assert_eq!(text, "a …");
+    text.clear();
+    phrases.append_text(0, usize::MAX, 0, &mut text);
     assert_eq!(text, "…");
-    assert_eq!(phrases.memory_bytes(), 4 * (num_words + 1) + 12 * phrases.len());
+    assert_eq!(phrases.memory_bytes(), 4 * (num_words as usize + 1) + 12);
+    for (period, is_dropped) in [(MAX_PERIOD, true), (MAX_PERIOD + 1, false)] {
+        let line: String = (0..period).map(|word| format!("w{word} ")).collect();
+        let text = format!("x {} y", line.repeat(4));
+        let case = scrambled::case_of(TokenizerProfile::Word, vec![text.into_bytes()], 3);
+        let phrases = repeated_phrases(&case.corpus, 5, 2, AMPLE).unwrap();
+        let lens: Vec<usize> = (0..phrases.len()).map(|row| phrases.words(row).len()).collect();
+        let expected = if is_dropped { vec![period] } else { vec![2 * period, 3 * period, period] };
+        assert_eq!(lens, expected);
+    }
 }

@@ -57,6 +57,10 @@ const QUERIES: &[&str] = &[
      JOIN documents(@#) d USING (doc_id)",
     "SELECT * FROM cooccurrence(@, window => 3#)",
     "SELECT * FROM repeated_phrases(@, min_words => 2#)",
+    "SELECT path_a, path_b, similarity FROM near_duplicates(@, threshold => 0.1, n => 1#)",
+    "SELECT template, count, doc_count, example FROM log_templates(@#)",
+    "SELECT d.path, t.template, t.count FROM log_templates(@, by_doc => true#) t
+     JOIN documents(@#) d USING (doc_id)",
     "SELECT path, byte_offset, byte_len, word_index FROM search(@, 'b* \"to be\"'#)",
     "SELECT path, count FROM term_count(@, 'to'#)",
     "SELECT path, \"left\", match, \"right\" FROM kwic(@, 'be', width => 2#)",

@@ -25,6 +25,8 @@ mod ingestion_model;
 mod inverted_index;
 mod keyness;
 mod kwic;
+mod log_templates;
+mod near_duplicates;
 mod neighbours;
 mod plain_files;
 mod rank;
@@ -75,7 +77,7 @@ pub(crate) use documents::Documents;
 pub(crate) use scalar::{AtWorker, CorpusFunction, Home, scalar_functions};
 
 /// Definitions of all table functions, in the order of the reference.
-static FUNCTIONS: [&Definition; 25] = [
+static FUNCTIONS: [&Definition; 27] = [
     &documents::DEFINITION,
     &word_count::DEFINITION,
     &word_count::SORTED,
@@ -88,6 +90,8 @@ static FUNCTIONS: [&Definition; 25] = [
     &ranked_inverted_index::DEFINITION,
     &cooccurrence::DEFINITION,
     &repeated_phrases::DEFINITION,
+    &near_duplicates::DEFINITION,
+    &log_templates::DEFINITION,
     &search::DEFINITION,
     &term_count::DEFINITION,
     &kwic::DEFINITION,
@@ -206,10 +210,11 @@ fn table_named(
     }
 }
 
-/// Returns the scalar functions that plans over other functions call. No statement can name them, but
+/// Returns the scalar functions that plans over other functions and over portions call. No statement can name them, but
 /// a plan that travels does.
 pub(crate) fn functions_of_plans() -> Vec<Arc<ScalarUDF>> {
-    keyness::functions().into_iter().chain(dispersion::functions()).map(Arc::new).collect()
+    let of_views = keyness::functions().into_iter().chain(dispersion::functions());
+    of_views.chain(log_templates::functions()).map(Arc::new).collect()
 }
 
 /// Binds the scan `name` again, to arguments that a plan shows. `first` is its first argument, and

@@ -1,8 +1,9 @@
-//! The function `repeated_phrases(corpus [, min_words] [, min_count] [, fold])`: the phrases that a
-//! corpus repeats, each as long as possible.
+//! The function `repeated_phrases(corpus [, min_words] [, min_count] [, fold] [, max_words])`: the
+//! phrases that a corpus repeats, each as long as possible.
 //!
 //! Examples are boilerplate, licences and templates of logs. Phrases that cover most words (words
-//! times count) come first. Filters on `words` and `count` run before texts are made.
+//! times count) come first. Filters on `words` and `count` run before texts are made. Texts are cut
+//! after `max_words` words: versions of a text share phrases of megabytes, at each of their lengths.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -44,13 +45,19 @@ pub(super) static DEFINITION: Definition = Definition {
             ),
             signature::optional("min_count", ArgumentKind::Integer, "2", "leave out rarer phrases"),
             signature::FOLD,
+            signature::optional(
+                "max_words",
+                ArgumentKind::Integer,
+                "256",
+                "cut the text of longer phrases",
+            ),
             signature::VERSION,
         ],
         columns: &[
             signature::column(
                 "phrase",
                 ColumnKind::Text,
-                "its words, joined by one blank; after 64 KiB an ellipsis",
+                "its words, joined by one blank; after max_words or 64 KiB an ellipsis",
             ),
             signature::column("words", ColumnKind::Integer, "number of its words"),
             signature::column("count", ColumnKind::Integer, "how often it occurs"),
@@ -60,7 +67,13 @@ pub(super) static DEFINITION: Definition = Definition {
     bind: |arguments, _| {
         let (min_words, min_count) =
             (arguments.integer("min_words"), arguments.integer("min_count"));
-        Arc::new(RepeatedPhrases::new(min_words, min_count, arguments.fold("fold")))
+        let max_words = arguments.integer("max_words");
+        Arc::new(RepeatedPhrases {
+            min_words: length(min_words, 8),
+            min_count: min_count.unwrap_or(2),
+            max_words: length(max_words, 256),
+            fold: arguments.fold("fold"),
+        })
     },
 };
 
@@ -68,14 +81,8 @@ pub(super) static DEFINITION: Definition = Definition {
 pub(crate) struct RepeatedPhrases {
     min_words: usize,
     min_count: u64,
+    max_words: usize,
     fold: Fold,
-}
-
-impl RepeatedPhrases {
-    pub(crate) fn new(min_words: Option<u64>, min_count: Option<u64>, fold: Fold) -> Self {
-        let (min_words, min_count) = (length(min_words, 8), min_count.unwrap_or(2));
-        Self { min_words, min_count, fold }
-    }
 }
 
 impl TableFunction for RepeatedPhrases {
@@ -87,6 +94,7 @@ impl TableFunction for RepeatedPhrases {
         let (min_words, min_count) = (self.min_words.to_string(), self.min_count.to_string());
         let mut arguments = vec![("min_words", min_words), ("min_count", min_count)];
         arguments.extend(shown_fold(&self.fold));
+        arguments.push(("max_words", self.max_words.to_string()));
         arguments
     }
 
@@ -134,11 +142,13 @@ impl RepeatedPhrases {
             WORDS => phrases.words(row).len() as u64,
             _ => phrases.count(row),
         };
-        let append = |row, text: &mut String| phrases.append_text(row, MAX_TEXT_BYTES, text);
+        let append = |row, text: &mut String| {
+            phrases.append_text(row, self.max_words, MAX_TEXT_BYTES, text);
+        };
         let column = |column, rows: Range<usize>| int64(rows.map(|row| number(column, row)));
         for_each_passing(&mut run, phrases.len(), column, |run, mut rows| {
             while !rows.is_empty() {
-                let (batch, behind) = rows.split_at(batch_len(&phrases, rows));
+                let (batch, behind) = rows.split_at(batch_len(&phrases, rows, self.max_words));
                 rows = behind;
                 let more = run.send(batch.len(), |column| match column {
                     PHRASE => texts(batch.iter().copied(), append),
@@ -156,10 +166,10 @@ impl RepeatedPhrases {
 /// Returns the number of `rows` that go into one batch, at least one. The size is estimated with 16
 /// bytes for each word; words are short, so that the text exceeds [`BATCH_BYTES`] at most by
 /// little.
-fn batch_len(phrases: &analytics::RepeatedPhrases, rows: &[usize]) -> usize {
+fn batch_len(phrases: &analytics::RepeatedPhrases, rows: &[usize], max_words: usize) -> usize {
     let mut num_bytes = 0;
     let fits = |&&row: &&usize| {
-        num_bytes += (16 * phrases.words(row).len()).min(MAX_TEXT_BYTES);
+        num_bytes += (16 * phrases.words(row).len().min(max_words)).min(MAX_TEXT_BYTES);
         num_bytes <= BATCH_BYTES
     };
     rows.iter().take_while(fits).count().max(1)

@@ -279,6 +279,14 @@ class Connection:
         """Returns the longest phrases that occur more than once."""
         return self._call("repeated_phrases", [corpus], options)
 
+    def near_duplicates(self, corpus: Location, **options: Any) -> Result:
+        """Returns pairs of documents that have most of their sequences in common."""
+        return self._call("near_duplicates", [corpus], options)
+
+    def log_templates(self, corpus: Location, **options: Any) -> Result:
+        """Returns lines that differ only in their variable parts, counted together."""
+        return self._call("log_templates", [corpus], options)
+
     def inverted_index(self, corpus: Location, **options: Any) -> Result:
         """Returns the documents of each word."""
         return self._call("inverted_index", [corpus], options)

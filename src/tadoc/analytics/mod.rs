@@ -51,7 +51,9 @@
 //! | [`sequence_count()`], [`cooccurrence()`] | windows of each rule, times its weight: at most N, 0.1 to 0.8 N measured | | windows of the text |
 //! | [`DocumentSequences`], [`ranked_inverted_index()`] | windows of each rule, times its weight in the document | windows of all rules get numbers once, then as term vectors | windows of each document |
 //! | [`repeated_phrases()`] | | | repeated sequences of n words, then their suffixes in order, O(N log² N) |
+//! | [`NearDuplicates`] | | | sets of n-grams, joined by their prefixes |
 //! | [`TokenCursor`] | | | O(words read) |
+//! | [`LogTemplates`] | lines of each rule, made once, times its weight; documents visit the rules below them | | |
 //!
 //! Once a segment keeps the words of its documents ([`DocWords`](crate::segment::DocWords)), term
 //! vectors, scores and inverted indexes are read from these in O(rows), unless a traversal is
@@ -78,6 +80,8 @@
 //! - `sequences` (n-grams, also by document and ranked)
 //! - `cooccurrence`, with `pairs`
 //! - `repeated_phrases`
+//! - `near_duplicates`, with the n-grams of `repeated_phrases`
+//! - `log_templates`
 //! - `association` (scores of pairs and of words of two corpora, from their counts)
 //! - `dispersion` (how evenly occurrences are spread)
 //! - `statistics`
@@ -100,6 +104,8 @@ mod document_counts;
 mod fold;
 mod inverted_index;
 mod lane_counts;
+mod log_templates;
+mod near_duplicates;
 mod pairs;
 mod postings;
 mod repeated_phrases;
@@ -131,6 +137,8 @@ pub use dispersion::{Dispersion, Part, Whole};
 pub use doc_selection::DocSelection;
 pub use document_counts::document_counts;
 pub use inverted_index::{InvertedIndex, inverted_index};
+pub use log_templates::{LogTemplate, LogTemplates, TemplateOptions};
+pub use near_duplicates::{NearDuplicates, SimilarPair};
 pub use repeated_phrases::{RepeatedPhrases, repeated_phrases};
 pub use segment_terms::{SegmentDocuments, SegmentTerms};
 pub use sequences::{

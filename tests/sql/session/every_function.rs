@@ -37,6 +37,21 @@ pub(super) const CALLS: &[(&str, &str, &str)] = &[
     ("ranked_inverted_index(@, n => 2)", "(doc_id + rank) * count", "sequence, rank"),
     ("cooccurrence(@, window => 3)", "octet_length(word1) * count", "word1, word2"),
     ("repeated_phrases(@, min_words => 4)", "words * count", ""),
+    (
+        "near_duplicates(@, threshold => 0.05, n => 2)",
+        "doc_id_a * doc_id_b + octet_length(path_a) + CAST(1000 * similarity AS BIGINT)",
+        "doc_id_a, doc_id_b",
+    ),
+    (
+        "log_templates(@)",
+        "octet_length(template) * count + doc_count * first_doc_id + last_doc_id + octet_length(example)",
+        "",
+    ),
+    (
+        "log_templates(@, similarity => 0.7, by_doc => true)",
+        "(doc_id + octet_length(template)) * count",
+        "doc_id",
+    ),
     ("search(@, '\"the s*\"')", "doc_id + byte_offset * word_index", "doc_id, byte_offset"),
     ("term_count(@, '/(?i)T[ho].*/')", "(doc_id + 1) * count", "doc_id"),
     ("kwic(@, 'of', width => 2)", "(doc_id + 1) * octet_length(\"left\")", ""),

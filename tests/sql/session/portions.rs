@@ -51,7 +51,7 @@ fn write(dir: &TempDir) -> String {
 }
 
 /// Queries of `@`. Rows without an order of their own are sorted.
-const QUERIES: [&str; 40] = [
+const QUERIES: [&str; 44] = [
     "SELECT * FROM documents('@')",
     "SELECT doc_id, path FROM documents('@') WHERE doc_id % 7 = 3 AND text LIKE '%foxes 1%'",
     "SELECT count(*) FROM documents('@') WHERE text LIKE '%299 quick%'",
@@ -92,6 +92,10 @@ const QUERIES: [&str; 40] = [
     "SELECT doc_id, word_index, word FROM tokens('@') WHERE doc_id % 100 = 49",
     "SELECT * FROM tokens('@', fold => true) WHERE doc_id IN (7, 260) ORDER BY doc_id, word_index",
     "SELECT count(*), sum(word_id) FROM tokens('@') WHERE doc_id BETWEEN 198 AND 201",
+    "SELECT * FROM log_templates('@') ORDER BY template",
+    "SELECT * FROM log_templates('@', similarity => 1) WHERE count > 3 ORDER BY template",
+    "SELECT * FROM log_templates('@', depth => 3, by_doc => true) WHERE doc_id % 50 = 0 ORDER BY doc_id, template",
+    "SELECT * FROM log_templates('@', similarity => 1, by_doc => true) WHERE doc_id > 270 ORDER BY doc_id, template",
     "SELECT t.word, i.doc_count FROM tfidf('@', top => 1) t JOIN inverted_index('@') i USING (word) ORDER BY 1 LIMIT 5",
 ];
 
@@ -188,6 +192,7 @@ async fn the_limit_that_an_error_names_is_enough() {
         "SELECT count(*), sum(count) FROM sequence_count('@', 3)",
         "SELECT count(*), sum(byte_offset) FROM search('@', 'brown')",
         "SELECT count(*), sum(count) FROM repeated_phrases('@')",
+        "SELECT count(*), sum(doc_id_a) FROM near_duplicates('@', threshold => 0.1)",
     ] {
         let sql = query.replace('@', &corpus);
         let refused = batches(&session_of(1 << 20), &sql).await.unwrap_err();

@@ -16,6 +16,7 @@ use std::cmp::Reverse;
 use rayon::prelude::*;
 
 use super::chains::{Chains, END};
+use super::periodic::Runs;
 use super::suffixes::Suffixes;
 
 /// A maximal repeat, which is a row of the result.
@@ -37,9 +38,10 @@ struct Open {
     before: u32,
 }
 
-/// Returns the maximal repeats of `chains` that occur `min_count` times or more, in the order of
-/// rows. Names of `chains` have `name_words` words.
+/// Returns the maximal repeats of `chains` that occur `min_count` times or more and do not repeat
+/// themselves, in the order of rows. Names of `chains` have `name_words` words of `text`.
 pub(super) fn maximal_repeats(
+    text: &[u32],
     chains: &Chains,
     suffixes: &Suffixes,
     name_words: usize,
@@ -47,12 +49,14 @@ pub(super) fn maximal_repeats(
 ) -> Vec<Phrase> {
     let order = suffixes.order();
     let mut phrases = Vec::new();
+    let mut runs = Runs::new(text);
     for_each_maximal(chains, suffixes, |open, end| {
         let first = order[open.start] as usize;
-        let num_names = chains.start(first + open.len as usize) - chains.start(first);
+        let start = chains.start(first);
+        let num_names = chains.start(first + open.len as usize) - start;
         let num_words = num_names + (name_words - 1) as u32;
         let count = end - open.start;
-        if count >= min_count {
+        if count >= min_count && !runs.is_periodic(start as usize, num_words as usize) {
             // For ties: the place in the order puts a phrase before the phrases that begin with it.
             phrases.push(Phrase { start: open.start as u32, num_words, count: count as u32 });
         }

@@ -13,6 +13,14 @@
 //! differs from every word and from every other border. Separators are ignored.
 //!
 //! ```text
+//! document    a b c a b c a b c a b c      at least 3 words
+//! rows        a b c, 4 times               not a b c a b c, which is its own shift
+//! ```
+//!
+//! A phrase that consists of two or more copies of its beginning, the last of which may be cut, is no
+//! row ([`periodic`]): a line that is written a thousand times in a row is one row, and not a thousand.
+//!
+//! ```text
 //! text ──grams──▶ names ──chains──▶ few symbols ──suffixes──▶ sorted ──maximal──▶ rows
 //! words, borders  of min_words      runs that always          by what   intervals with several
 //!                 words, repeated   stand together            follows   words before them
@@ -26,13 +34,14 @@
 //! and 12 bytes for each row. A text that needs more memory than the caller allows is rejected
 //! before it is read.
 //!
-//! Reading order: `text` (words as one array), `grams`, `chains`, `suffixes`, `maximal`.
+//! Reading order: `text` (words as one array), `grams`, `chains`, `suffixes`, `periodic`, `maximal`.
 
 mod chains;
-mod grams;
+pub(in crate::analytics) mod grams;
 mod maximal;
+mod periodic;
 mod suffixes;
-mod text;
+pub(in crate::analytics) mod text;
 
 use std::sync::Arc;
 
@@ -44,6 +53,9 @@ use chains::Chains;
 use maximal::{Phrase, maximal_repeats};
 use suffixes::Suffixes;
 
+/// Memory for each word or border during the search: 4 bytes for the text, 20 for sorted suffixes,
+/// 8 while they are sorted or 12 for a row, and the reserve of vectors.
+const WORD_BYTES: u64 = 48;
 /// Text that replaces the words that were cut off.
 const CUT: &str = "…";
 
@@ -87,13 +99,15 @@ impl RepeatedPhrases {
     ) -> Result<Self> {
         check_at_least("min_words", min_words as u64, 1)?;
         check_at_least("min_count", min_count, 2)?;
-        let text = text::read(&vocabulary, docs, max_memory_bytes)?;
+        let what = "looking for repeated phrases (bytes)";
+        let task = text::Task { what, word_bytes: WORD_BYTES, max_memory_bytes };
+        let text = text::read(&vocabulary, docs, &task, |_| ())?;
         let min_count = usize::try_from(min_count).unwrap_or(usize::MAX);
         let (names, num_names) = grams::name(&text, vocabulary.len(), min_words, min_count);
         let chains = Chains::new(&names, num_names);
         drop(names);
         let suffixes = Suffixes::new(chains.symbols());
-        let phrases = maximal_repeats(&chains, &suffixes, min_words, min_count);
+        let phrases = maximal_repeats(&text, &chains, &suffixes, min_words, min_count);
         Ok(Self { vocabulary, text, phrases })
     }
 
@@ -129,18 +143,18 @@ impl RepeatedPhrases {
         u64::from(self.phrases[row].count)
     }
 
-    /// Appends the words of `row`, joined by blanks: as many whole words as fit `max_bytes`, then
-    /// an ellipsis if words are left. Appends at most `max_bytes` + 4 bytes.
+    /// Appends the words of `row`, joined by blanks: at most `max_words`, and as many whole words as fit
+    /// `max_bytes`, then an ellipsis if words are left. Appends at most `max_bytes` + 4 bytes.
     ///
     /// # Panics
     /// If `row` is not below [`len`](Self::len).
-    pub fn append_text(&self, row: usize, max_bytes: usize, output: &mut String) {
+    pub fn append_text(&self, row: usize, max_words: usize, max_bytes: usize, output: &mut String) {
         let end = output.len().saturating_add(max_bytes);
         for (at, &word) in self.words(row).iter().enumerate() {
             let blank = if at > 0 { " " } else { "" };
             let word = self.vocabulary.word(word as usize);
             output.push_str(blank);
-            if output.len() + word.len() > end {
+            if at >= max_words || output.len() + word.len() > end {
                 output.push_str(CUT);
                 return;
             }

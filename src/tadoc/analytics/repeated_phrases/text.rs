@@ -1,5 +1,5 @@
 //! Words of all documents in one array, as rows of the vocabulary, with a border behind each
-//! document.
+//! document that has words.
 
 use crate::analytics::word_rows::WordRows;
 use crate::analytics::word_walk::WordWalk;
@@ -7,23 +7,32 @@ use crate::analytics::{DocSelection, Vocabulary};
 use crate::error::{Error, Result};
 
 /// Border behind the words of a document. It is no row, because there are fewer rows.
-pub(super) const BORDER: u32 = u32::MAX;
-/// Memory for each word or border during the search: 4 bytes for the text, 20 for sorted suffixes,
-/// 8 while they are sorted or 12 for a row, and the reserve of vectors.
-const WORD_BYTES: u64 = 48;
+pub(in crate::analytics) const BORDER: u32 = u32::MAX;
 
-/// Reads the words of `docs`.
+/// Work on a text, which needs memory for each of its words.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::analytics) struct Task {
+    /// Name of the work, in errors.
+    pub what: &'static str,
+    /// Bytes of memory for each word or border, the text included.
+    pub word_bytes: u64,
+    /// Most bytes of memory that it may take.
+    pub max_memory_bytes: u64,
+}
+
+/// Reads the words of `docs` for `task`. Calls `visit` with the id of each document that has words.
 ///
 /// # Errors
-/// [`Error::Capacity`] if the work on so many words needs more than `max_memory_bytes`.
-pub(super) fn read(
+/// [`Error::Capacity`] if the task needs more memory than it may take.
+pub(in crate::analytics) fn read(
     vocabulary: &Vocabulary,
     docs: &DocSelection,
-    max_memory_bytes: u64,
+    task: &Task,
+    mut visit: impl FnMut(u64),
 ) -> Result<Vec<u32>> {
     let corpus = vocabulary.corpus();
     let docs = docs.within(0..corpus.num_docs());
-    let mut text = Vec::with_capacity(text_len(vocabulary, &docs, max_memory_bytes)?);
+    let mut text = Vec::with_capacity(text_len(vocabulary, &docs, task)?);
     let rows = WordRows::new(vocabulary);
     let mut walk = WordWalk::default();
     for doc_id in docs.iter() {
@@ -36,6 +45,7 @@ pub(super) fn read(
         }
         if text.len() > start {
             text.push(BORDER);
+            visit(doc_id);
         }
     }
     Ok(text)
@@ -43,8 +53,9 @@ pub(super) fn read(
 
 /// Counts the words and borders of `docs` from the grammar, because a small file may expand to 2^60
 /// words.
-fn text_len(vocabulary: &Vocabulary, docs: &DocSelection, max_memory_bytes: u64) -> Result<usize> {
-    let limit = (max_memory_bytes / WORD_BYTES).min(u64::from(u32::MAX - 1));
+fn text_len(vocabulary: &Vocabulary, docs: &DocSelection, task: &Task) -> Result<usize> {
+    let Task { what, word_bytes, max_memory_bytes } = *task;
+    let limit = (max_memory_bytes / word_bytes).min(u64::from(u32::MAX - 1));
     let corpus = vocabulary.corpus();
     let mut len = 0u64;
     for doc_id in docs.iter() {
@@ -57,9 +68,9 @@ fn text_len(vocabulary: &Vocabulary, docs: &DocSelection, max_memory_bytes: u64)
     }
     if len > limit {
         return Err(Error::memory_of_task(
-            "looking for repeated phrases (bytes)",
-            len.saturating_mul(WORD_BYTES),
-            max_memory_bytes.min(WORD_BYTES * u64::from(u32::MAX - 1)),
+            what,
+            len.saturating_mul(word_bytes),
+            max_memory_bytes.min(word_bytes.saturating_mul(u64::from(u32::MAX - 1))),
         ));
     }
     Ok(len as usize)

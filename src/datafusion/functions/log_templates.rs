@@ -1,0 +1,411 @@
+//! The function `log_templates(corpus [, similarity] [, depth] [, by_doc])`: lines that differ only in
+//! their variable parts, counted together.
+//!
+//! ```text
+//! portions      masked lines, count, example ─▶ sum ─▶ joined to templates ─┐
+//!               doc_id, masked line, count ─────────────────────────────────┴▶ join ─▶ template, counts
+//! ```
+//!
+//! A masked line is a template of `similarity => 1`, so its counts in portions add up. Masked lines of
+//! all portions are joined at once, by a scalar function over their lists. Rows of portions have no
+//! order. Filters on `count` run
+//! before texts are made. With `by_doc`, filters on `doc_id` choose the documents of the rows.
+
+use std::ops::{ControlFlow, Range};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
+use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type, Schema, SchemaRef};
+use datafusion::common::{Column, NullHandling, UnnestOptions, internal_err};
+use datafusion::error::Result;
+use datafusion::functions_aggregate::expr_fn::{array_agg, count_distinct, max, min, sum};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, JoinType, LogicalPlanBuilder, ScalarUDF, Volatility, col, create_udf, lit,
+};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::doc_rows::{DOC_ID, selected_documents, words_at};
+use super::sequence_rows::{COUNT, for_each_passing, length, task_memory_bytes, texts};
+use super::strings::{int64, list_array};
+use crate::errors::datafusion_error;
+use crate::portions::added_up;
+use crate::scan::batch_rows::batch_bytes;
+use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
+use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
+use crate::scan::{Execution, Scan};
+use crate::source::LoadedCorpus;
+use crate::source::memory::Uses;
+use tadoc::analytics::{self, DocSelection, LogTemplate, TemplateOptions};
+
+/// Bytes of a template and of its example in estimates.
+const ROW_BYTES: u64 = 160;
+
+const TEMPLATE: usize = 0;
+const COUNT_POSITION: usize = 1;
+const DOC_COUNT: usize = 2;
+const FIRST_DOC_ID: usize = 3;
+const LAST_DOC_ID: usize = 4;
+
+/// The function `log_templates` in SQL.
+pub(super) static DEFINITION: Definition = Definition {
+    signature: Signature {
+        name: "log_templates",
+        arguments: &[
+            signature::CORPUS,
+            signature::optional(
+                "similarity",
+                ArgumentKind::Number,
+                "0.4",
+                "share of equal tokens that joins a line to a template, up to 1",
+            ),
+            signature::optional(
+                "depth",
+                ArgumentKind::Integer,
+                "4",
+                "depth of Drain's tree: lines of a template have the same first depth - 3 words",
+            ),
+            signature::optional("by_doc", ArgumentKind::Boolean, "false", "count in each document"),
+            signature::VERSION,
+        ],
+        columns: &[
+            signature::column(
+                "doc_id",
+                ColumnKind::Integer,
+                "number of the document; with by_doc only",
+            ),
+            signature::column(
+                "template",
+                ColumnKind::Text,
+                "tokens of its lines, <*> for variable parts",
+            ),
+            signature::column("count", ColumnKind::Integer, "number of its lines"),
+            signature::column(
+                "doc_count",
+                ColumnKind::Integer,
+                "number of documents with such a line; not with by_doc",
+            ),
+            signature::column(
+                "first_doc_id",
+                ColumnKind::Integer,
+                "first document with such a line; not with by_doc",
+            ),
+            signature::column(
+                "last_doc_id",
+                ColumnKind::Integer,
+                "last document with such a line; not with by_doc",
+            ),
+            signature::column(
+                "example",
+                ColumnKind::Text,
+                "the least of its lines in byte order; not with by_doc",
+            ),
+        ],
+        summary: "lines that differ only in variable parts, counted together, most lines first",
+    },
+    bind: |arguments, _| {
+        let defaults = TemplateOptions::default();
+        let similarity = arguments.number("similarity").unwrap_or(defaults.similarity);
+        let depth = length(arguments.integer("depth"), defaults.depth);
+        let options = TemplateOptions { similarity, depth };
+        Arc::new(LogTemplates { options, by_doc: arguments.boolean("by_doc") })
+    },
+};
+
+#[derive(Debug, Clone)]
+pub(crate) struct LogTemplates {
+    options: TemplateOptions,
+    by_doc: bool,
+}
+
+impl TableFunction for LogTemplates {
+    fn signature(&self) -> &'static Signature {
+        &DEFINITION.signature
+    }
+
+    fn schema(&self) -> SchemaRef {
+        let mut fields = self.signature().fields();
+        match self.by_doc {
+            true => fields.truncate(3),
+            false => drop(fields.remove(0)),
+        }
+        Arc::new(Schema::new(fields))
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        let TemplateOptions { similarity, depth } = self.options;
+        let by_doc = ("by_doc", self.by_doc.to_string());
+        vec![("similarity", similarity.to_string()), ("depth", depth.to_string()), by_doc]
+    }
+
+    fn claims_column(&self, column: &str) -> bool {
+        column == if self.by_doc { DOC_ID } else { COUNT }
+    }
+
+    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
+        if self.by_doc { &["doc_id"] } else { &[] }
+    }
+
+    fn prepare(&self, _scan: &Scan) -> Result<()> {
+        self.options.check().map_err(|error| self.signature().error(error))
+    }
+
+    fn row_bytes(&self, _scan: &Scan) -> u64 {
+        ROW_BYTES
+    }
+
+    fn uses(&self, _scan: &Scan) -> Uses {
+        Uses::Text
+    }
+
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        let how = "top_down: lines of each rule once, with its weight; documents by their rules";
+        vec![scan.device(), ("traversal", how.into())]
+    }
+
+    fn merge(&self, _scan: &Scan) -> Merge {
+        if self.by_doc && self.joins_equal_lines() { Merge::Behind } else { Merge::Combined }
+    }
+
+    fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
+        let masked = |by_doc| {
+            let options = TemplateOptions { similarity: 1.0, ..self.options };
+            Arc::new(Self { options, by_doc })
+        };
+        let joined =
+            self.joined_lines(rows.of_all(masked(false), &["template", COUNT, "example"])?)?;
+        let of_documents = match self.by_doc {
+            true => rows.of_documents(masked(true), &[DOC_ID, "template", COUNT])?,
+            false => rows.of_all(masked(true), &[DOC_ID, "template", COUNT])?,
+        };
+        let on = (vec!["template"], vec!["line"]);
+        let lines = of_documents.join(joined.build()?, JoinType::Inner, on, None)?;
+        if self.by_doc {
+            let named = [col(DOC_ID), col("joined").alias("template"), col(COUNT)];
+            return added_up(lines.project(named)?);
+        }
+        lines
+            .aggregate(
+                [col("joined")],
+                [
+                    sum(col(COUNT)).alias(COUNT),
+                    count_distinct(col(DOC_ID)).alias("doc_count"),
+                    min(col(DOC_ID)).alias("first_doc_id"),
+                    max(col(DOC_ID)).alias("last_doc_id"),
+                    min(col("example")).alias("example"),
+                ],
+            )?
+            .project([
+                col("joined").alias("template"),
+                col(COUNT),
+                col("doc_count"),
+                col("first_doc_id"),
+                col("last_doc_id"),
+                col("example"),
+            ])
+    }
+
+    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let loaded = run.load().await?;
+            run.blocking(move |run| self.send_rows(run, &loaded)).await
+        }
+        .boxed()
+    }
+}
+
+impl LogTemplates {
+    /// Returns true if a template is one masked line.
+    fn joins_equal_lines(&self) -> bool {
+        self.options.similarity == 1.0
+    }
+
+    /// Returns `line`, `example` and `joined` of `lines`, the masked lines of all portions: each of
+    /// them once, with its example and its template.
+    fn joined_lines(&self, lines: LogicalPlanBuilder) -> Result<LogicalPlanBuilder> {
+        let none: [Expr; 0] = [];
+        let depth = i64::try_from(self.options.depth).unwrap_or(i64::MAX);
+        let joined = joining().call(vec![
+            col("line"),
+            col("lines"),
+            lit(self.options.similarity),
+            lit(depth),
+        ]);
+        let lists = ["line", "example", "joined"];
+        let options =
+            UnnestOptions { null_handling: NullHandling::Drop, ..UnnestOptions::default() };
+        lines
+            .aggregate(
+                [col("template")],
+                [sum(col(COUNT)).alias(COUNT), min(col("example")).alias("example")],
+            )?
+            .aggregate(
+                none,
+                [
+                    array_agg(col("template")).alias("line"),
+                    array_agg(col(COUNT)).alias("lines"),
+                    array_agg(col("example")).alias("example"),
+                ],
+            )?
+            .project([col("line"), col("example"), joined.alias("joined")])?
+            .unnest_columns_with_options(lists.map(Column::from_name).into(), options)
+    }
+
+    fn send_rows(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
+        let cancel = run.output.canceller();
+        let is_cancelled = move || cancel.is_closed();
+        let (corpus, memory_bytes) = (&loaded.corpus, task_memory_bytes(&run));
+        let found =
+            analytics::LogTemplates::new(corpus, &self.options, memory_bytes, &is_cancelled);
+        let templates = match found {
+            Err(tadoc::Error::Cancelled) => return Ok(()),
+            found => found.map_err(datafusion_error)?,
+        };
+        let reservation = run.reservation("LogTemplates");
+        reservation.try_grow(templates.memory_bytes())?;
+        run.counter("templates").add(templates.rows().len());
+        match self.by_doc {
+            true => send_documents(&mut run, &templates),
+            false => send_templates(&mut run, templates.rows()),
+        }
+    }
+}
+
+/// Sends the rows that pass the filters.
+fn send_templates(run: &mut Execution, templates: &[LogTemplate]) -> Result<()> {
+    let most_bytes = batch_bytes(&run.runtime.memory_pool) as usize;
+    let number = |column: usize, row: usize| match column {
+        COUNT_POSITION => templates[row].count,
+        DOC_COUNT => templates[row].doc_count,
+        FIRST_DOC_ID => templates[row].first_doc_id,
+        _ => templates[row].last_doc_id,
+    };
+    let column = |column, rows: Range<usize>| int64(rows.map(|row| number(column, row)));
+    for_each_passing(run, templates.len(), column, |run, mut rows| {
+        while !rows.is_empty() {
+            let (batch, behind) = rows.split_at(batch_len(templates, rows, most_bytes));
+            rows = behind;
+            let text = |text: fn(&LogTemplate) -> &str| {
+                texts(batch.iter().copied(), |row, output| output.push_str(text(&templates[row])))
+            };
+            let more = run.send(batch.len(), |column| match column {
+                TEMPLATE => text(|template| &template.text),
+                COUNT_POSITION..=LAST_DOC_ID => int64(batch.iter().map(|&row| number(column, row))),
+                _ => text(|template| &template.example),
+            })?;
+            if !more {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    })
+}
+
+/// Returns the number of `rows` whose texts have `most_bytes`, at least one.
+fn batch_len(templates: &[LogTemplate], rows: &[usize], most_bytes: usize) -> usize {
+    let mut num_bytes = 0;
+    let fits = |&&row: &&usize| {
+        num_bytes += templates[row].text.len() + templates[row].example.len();
+        num_bytes <= most_bytes
+    };
+    rows.iter().take_while(fits).count().max(1)
+}
+
+/// Sends the rows of each document.
+fn send_documents(run: &mut Execution, templates: &analytics::LogTemplates) -> Result<()> {
+    let docs: DocSelection = selected_documents(run)?;
+    let names =
+        StringViewArray::from_iter_values(templates.rows().iter().map(|row| row.text.as_str()));
+    let (mut doc_ids, mut rows, mut counts) = (Vec::new(), Vec::new(), Vec::new());
+    let max_rows = run.output.batch_size();
+    let mut outcome = Ok(true);
+    let mut send = |doc_ids: &mut Vec<u64>, rows: &mut Vec<u32>, counts: &mut Vec<u64>| {
+        let sent = run.send(rows.len(), |column| match column {
+            0 => int64(doc_ids.iter().copied()),
+            1 => words_at(&names, rows),
+            _ => int64(counts.iter().copied()),
+        });
+        doc_ids.clear();
+        rows.clear();
+        counts.clear();
+        sent
+    };
+    templates.for_each_document(&docs, &mut |doc_id, of_document| {
+        for &(row, count) in of_document {
+            doc_ids.push(doc_id);
+            rows.push(row);
+            counts.push(count);
+            if rows.len() >= max_rows {
+                outcome = send(&mut doc_ids, &mut rows, &mut counts);
+                if !matches!(outcome, Ok(true)) {
+                    return ControlFlow::Break(());
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    });
+    if outcome? && !rows.is_empty() {
+        send(&mut doc_ids, &mut rows, &mut counts)?;
+    }
+    Ok(())
+}
+
+/// Returns the functions that the plan calls.
+pub(super) fn functions() -> [ScalarUDF; 1] {
+    [joining()]
+}
+
+/// Returns a function of masked lines, their counts, the similarity and the depth. It returns the
+/// template of each line.
+fn joining() -> ScalarUDF {
+    let list_of = |item| DataType::new_list(item, true);
+    let arguments = vec![
+        list_of(DataType::Utf8View),
+        list_of(DataType::Int64),
+        DataType::Float64,
+        DataType::Int64,
+    ];
+    let answer = |arguments: &[ColumnarValue]| {
+        let columns = ColumnarValue::values_to_arrays(arguments)?;
+        let [lines, counts, numbers @ ..] = columns.as_slice() else {
+            return internal_err!("log_templates_joined takes 4 arguments, got {}", columns.len());
+        };
+        let mut joined: Vec<String> = Vec::new();
+        let mut ends = Vec::with_capacity(lines.len());
+        for row in 0..lines.len() {
+            joined.extend(joined_list(lines, counts, numbers, row)?);
+            ends.push(joined.len());
+        }
+        let texts: ArrayRef = Arc::new(StringViewArray::from_iter(joined.into_iter().map(Some)));
+        let lists = list_array(texts, ends.into_iter(), None)?;
+        Ok(ColumnarValue::Array(Arc::new(lists) as ArrayRef))
+    };
+    let returned = ColumnKind::TextList.data_type();
+    create_udf("log_templates_joined", arguments, returned, Volatility::Immutable, Arc::new(answer))
+}
+
+/// Returns the templates of the lists at `row`; none if these are NULL.
+fn joined_list(
+    lines: &ArrayRef,
+    counts: &ArrayRef,
+    numbers: &[ArrayRef],
+    row: usize,
+) -> Result<Vec<String>> {
+    let [lines, counts] = [lines, counts].map(|lists| lists.as_list::<i32>());
+    if lines.is_null(row) || counts.is_null(row) {
+        return Ok(Vec::new());
+    }
+    let [similarity, depth] = numbers else {
+        return internal_err!("log_templates_joined takes a similarity and a depth");
+    };
+    let options = TemplateOptions {
+        similarity: similarity.as_primitive::<Float64Type>().value(row),
+        depth: length(Some(depth.as_primitive::<Int64Type>().value(row).unsigned_abs()), 0),
+    };
+    let (lines, counts) = (lines.value(row), counts.value(row));
+    let texts = lines.as_string_view().iter().map(Option::unwrap_or_default);
+    let counts =
+        counts.as_primitive::<Int64Type>().values().iter().map(|count| count.unsigned_abs());
+    let lines: Vec<(&str, u64)> = texts.zip(counts).collect();
+    options.join(&lines, &|| false).map_err(datafusion_error)
+}

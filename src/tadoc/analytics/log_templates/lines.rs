@@ -1,0 +1,337 @@
+//! Lines of a segment, each made once for all occurrences of the rule that holds it.
+//!
+//! ```text
+//! rule R     x y \n z w \n v      a line that begins and ends in R belongs to R: z w
+//! rule S     R u R                a line across borders belongs to the rule around them: v u x y
+//! document   S                    the first and the last line belong to the document
+//! ```
+//!
+//! An element *breaks* if a line ends in it. Between two elements of a rule that break there is one
+//! line: the end of the first, the elements between, and the beginning of the second. It occurs as
+//! often as the rule does. A separator with several line ends holds lines, too. So a line that the
+//! grammar has in one rule is made once, however often it occurs: at most N words are read, and few
+//! where lines repeat.
+//!
+//! ```text
+//! positions  0 … G of all rules, cut into parts, in parallel; a line belongs to the part where it ends
+//! ```
+//!
+//! Documents that are cut between segments have lines across the cut. These are made from their
+//! parts, one after another. Lines end at `\n`. A line is its first [`MAX_LINE_BYTES`].
+
+use std::ops::Range;
+
+use memchr::{memchr, memchr_iter, memrchr};
+
+use crate::error::Result;
+use crate::ids::{DocId, RuleId};
+use crate::interrupt::Interrupt;
+use crate::segment::{Corpus, Segment};
+
+/// Greatest number of bytes of a line that are looked at.
+pub(super) const MAX_LINE_BYTES: usize = 64 << 10;
+/// Position of an element that does not break.
+const NONE: u32 = u32::MAX;
+
+/// Elements of a segment in which a line ends.
+#[derive(Debug)]
+pub(super) struct Breaks<'c> {
+    segment: &'c Segment,
+    /// True for each element that breaks.
+    do_break: Vec<bool>,
+    /// First and last position with an element that breaks, by rule.
+    edges: Vec<[u32; 2]>,
+    /// Number of positions with an element that breaks.
+    num_breaks: usize,
+}
+
+impl<'c> Breaks<'c> {
+    /// Returns the bytes of memory that the breaks of `segment` take.
+    pub fn memory_bytes(segment: &Segment) -> u64 {
+        segment.dag.num_elements() as u64 + 8 * segment.dag.grammar().num_rules() as u64
+    }
+
+    /// Finds the breaks from children to parents, O(G + bytes of the dictionary).
+    pub fn new(segment: &'c Segment) -> Self {
+        let (dag, dictionary) = (&segment.dag, &segment.dictionary);
+        let grammar = dag.grammar();
+        let mut do_break: Vec<bool> = (0..dag.num_terminals())
+            .map(|token| memchr(b'\n', dictionary.get(token)).is_some())
+            .collect();
+        do_break.resize(dag.num_elements(), false);
+        let mut edges = vec![[NONE; 2]; grammar.num_rules()];
+        let mut num_breaks = 0;
+        for rule_id in grammar.rule_ids().rev() {
+            for position in grammar.rule_range(rule_id) {
+                if do_break[grammar.symbols[position] as usize] {
+                    let [first, last] = &mut edges[rule_id.index()];
+                    *first = (*first).min(position as u32);
+                    *last = position as u32;
+                    num_breaks += 1;
+                }
+            }
+            do_break[grammar.element_of(rule_id) as usize] = edges[rule_id.index()][0] != NONE;
+        }
+        Self { segment, do_break, edges, num_breaks }
+    }
+
+    /// Returns the number of positions with an element that breaks. There is at most one line for
+    /// each, and one for each document.
+    pub fn num_breaks(&self) -> usize {
+        self.num_breaks
+    }
+
+    fn symbols(&self) -> &'c [u32] {
+        &self.segment.dag.grammar().symbols
+    }
+
+    fn breaks_at(&self, position: usize) -> bool {
+        self.do_break[self.symbols()[position] as usize]
+    }
+}
+
+/// Calls `visit` with each line inside a separator or word of the segment, with that token and with
+/// the number of its occurrences.
+pub(super) fn for_each_line_of_tokens(
+    breaks: &Breaks<'_>,
+    visit: &mut dyn FnMut(u32, u64, &[u8]) -> Result<()>,
+) -> Result<()> {
+    let weights = breaks.segment.weights_or_derive();
+    for token in 0..breaks.segment.dag.num_terminals() {
+        if !breaks.do_break[token as usize] {
+            continue;
+        }
+        let bytes = breaks.segment.dictionary.get(token);
+        let ends: Vec<usize> = memchr_iter(b'\n', bytes).collect();
+        for ends in ends.windows(2) {
+            let line = &bytes[ends[0] + 1..ends[1]];
+            visit(token, weights[token as usize], &line[..line.len().min(MAX_LINE_BYTES)])?;
+        }
+    }
+    Ok(())
+}
+
+/// Calls `visit` with each line that belongs to a rule or a document and ends in `part` of the
+/// positions, with the position where it ends and with the number of occurrences of the rule or
+/// document. The parts of a document that is cut between segments have no first and no last line.
+pub(super) fn for_each_line(
+    corpus: &Corpus,
+    segment_idx: usize,
+    breaks: &Breaks<'_>,
+    part: Range<usize>,
+    interrupt: &mut Interrupt<'_>,
+    visit: &mut dyn FnMut(u32, u64, &[u8]) -> Result<()>,
+) -> Result<()> {
+    let grammar = breaks.segment.dag.grammar();
+    let weights = breaks.segment.weights_or_derive();
+    let overlap = |range: &Range<usize>| range.start.max(part.start)..range.end.min(part.end);
+    let mut line = Line::default();
+    let first = grammar.doc_offsets.partition_point(|&at| at as usize <= part.start);
+    for doc in DocId::range(first.saturating_sub(1)..grammar.num_docs()) {
+        let range = breaks.segment.dag.doc_range(doc);
+        if range.start >= part.end {
+            break;
+        }
+        let is_whole = is_whole(corpus, segment_idx, doc);
+        let owner = Owner { part: overlap(&range), range, count: 1, is_whole };
+        owner.for_each_line(breaks, &mut line, interrupt, visit)?;
+    }
+    let first = grammar.rule_offsets.partition_point(|&at| at as usize <= part.start);
+    for rule_id in (first.saturating_sub(1).max(1)..grammar.num_rules()).map(|at| at as u32) {
+        let rule_id = RuleId::from(rule_id);
+        let range = grammar.rule_range(rule_id);
+        if range.start >= part.end {
+            break;
+        }
+        let count = weights[grammar.element_of(rule_id) as usize];
+        let part = overlap(&range);
+        let owner = Owner { range, part, count, is_whole: false };
+        owner.for_each_line(breaks, &mut line, interrupt, visit)?;
+    }
+    Ok(())
+}
+
+/// Calls `visit` with the lines of document `doc_id` across the borders of its parts. `breaks` has
+/// the breaks of each segment.
+pub(super) fn for_each_line_across(
+    corpus: &Corpus,
+    breaks: &[Breaks<'_>],
+    doc_id: u64,
+    visit: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let mut line = Line::default();
+    for (segment_idx, doc) in corpus.doc_parts(doc_id) {
+        let breaks = &breaks[segment_idx];
+        let range = breaks.segment.dag.doc_range(doc);
+        line.is_after_word = false;
+        let Some(first) = range.clone().find(|&at| breaks.breaks_at(at)) else {
+            line.push_all(breaks, range);
+            continue;
+        };
+        let last = range.clone().rev().find(|&at| breaks.breaks_at(at)).unwrap_or(first);
+        line.push_all(breaks, range.start..first);
+        line.push_head(breaks, breaks.symbols()[first]);
+        visit(&line.bytes)?;
+        line.begin_behind(breaks, breaks.symbols()[last]);
+        line.push_all(breaks, last + 1..range.end);
+    }
+    visit(&line.bytes)
+}
+
+/// Returns the ids of the documents that are cut between segments, ascending.
+pub(super) fn cut_documents(corpus: &Corpus) -> Vec<u64> {
+    let firsts = 0..corpus.segments().len();
+    let mut ids: Vec<u64> = firsts.map(|segment_idx| corpus.first_doc_id(segment_idx)).collect();
+    ids.dedup();
+    ids.retain(|&id| corpus.doc_parts(id).nth(1).is_some());
+    ids
+}
+
+/// Returns true if all of the document lies in the segment.
+fn is_whole(corpus: &Corpus, segment_idx: usize, doc: DocId) -> bool {
+    let num_docs = corpus.segments()[segment_idx].dag.grammar().num_docs();
+    let is_inside = doc.index() > 0 && doc.index() + 1 < num_docs;
+    is_inside || corpus.doc_parts(corpus.doc_id(segment_idx, doc)).nth(1).is_none()
+}
+
+/// A rule or a document, whose lines are made.
+struct Owner {
+    /// Positions of its elements.
+    range: Range<usize>,
+    /// Positions of these where lines end that are wanted.
+    part: Range<usize>,
+    /// Number of occurrences.
+    count: u64,
+    /// True if a line begins at its start, and one ends at its end.
+    is_whole: bool,
+}
+
+impl Owner {
+    fn for_each_line(
+        &self,
+        breaks: &Breaks<'_>,
+        line: &mut Line,
+        interrupt: &mut Interrupt<'_>,
+        visit: &mut dyn FnMut(u32, u64, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let before = self.range.start..self.part.start;
+        let mut last = before.rev().find(|&at| breaks.breaks_at(at));
+        for at in self.part.clone() {
+            interrupt.check()?;
+            if !breaks.breaks_at(at) {
+                continue;
+            }
+            if self.begin(last, breaks, line, at) {
+                line.push_head(breaks, breaks.symbols()[at]);
+                visit(at as u32, self.count, &line.bytes)?;
+            }
+            last = Some(at);
+        }
+        let is_last_part = !self.part.is_empty() && self.part.end == self.range.end;
+        if self.is_whole && is_last_part && self.begin(last, breaks, line, self.range.end) {
+            visit(self.range.end as u32 - 1, self.count, &line.bytes)?;
+        }
+        Ok(())
+    }
+
+    /// Writes the line behind the break at position `last`, up to the element at `end`. Returns false
+    /// if it begins elsewhere.
+    fn begin(&self, last: Option<usize>, breaks: &Breaks<'_>, line: &mut Line, end: usize) -> bool {
+        let start = match last {
+            Some(last) => {
+                line.begin_behind(breaks, breaks.symbols()[last]);
+                last + 1
+            }
+            None => {
+                line.clear();
+                self.range.start
+            }
+        };
+        let is_here = last.is_some() || self.is_whole;
+        if is_here {
+            line.push_all(breaks, start..end);
+        }
+        is_here
+    }
+}
+
+/// A line while it is made.
+#[derive(Debug, Default)]
+struct Line {
+    bytes: Vec<u8>,
+    is_after_word: bool,
+    /// Positions that are still to be expanded, the next ones last.
+    frames: Vec<Range<usize>>,
+}
+
+impl Line {
+    fn clear(&mut self) {
+        self.bytes.clear();
+        self.is_after_word = false;
+    }
+
+    /// Begins with the text of `element`, which breaks, behind its last line end.
+    fn begin_behind(&mut self, breaks: &Breaks<'_>, mut element: u32) {
+        self.clear();
+        self.frames.clear();
+        let dag = &breaks.segment.dag;
+        while let Some(rule_id) = dag.rule_of(element) {
+            let last = breaks.edges[rule_id.index()][1] as usize;
+            self.frames.push(last + 1..dag.rule_range(rule_id).end);
+            element = breaks.symbols()[last];
+        }
+        let token = breaks.segment.dictionary.get(element);
+        let start = memrchr(b'\n', token).map_or(0, |end| end + 1);
+        self.push_token(&token[start..], false);
+        self.is_after_word = dag.ends_with_word(element);
+        self.push_frames(breaks);
+    }
+
+    /// Appends the elements at `range`, which do not break.
+    fn push_all(&mut self, breaks: &Breaks<'_>, range: Range<usize>) {
+        self.frames.clear();
+        self.frames.push(range);
+        self.push_frames(breaks);
+    }
+
+    /// Appends the text of `element`, which breaks, up to its first line end.
+    fn push_head(&mut self, breaks: &Breaks<'_>, mut element: u32) {
+        let dag = &breaks.segment.dag;
+        while let Some(rule_id) = dag.rule_of(element) {
+            let first = breaks.edges[rule_id.index()][0] as usize;
+            self.push_all(breaks, dag.rule_range(rule_id).start..first);
+            element = breaks.symbols()[first];
+        }
+        let token = breaks.segment.dictionary.get(element);
+        let end = memchr(b'\n', token).unwrap_or(token.len());
+        self.push_token(&token[..end], dag.begins_with_word(element));
+    }
+
+    /// Appends the positions that are left, or as many as the line has room for.
+    fn push_frames(&mut self, breaks: &Breaks<'_>) {
+        let (dag, dictionary) = (&breaks.segment.dag, &breaks.segment.dictionary);
+        let symbols = breaks.symbols();
+        while self.bytes.len() < MAX_LINE_BYTES
+            && let Some(range) = self.frames.last_mut()
+        {
+            let Some(position) = range.next() else {
+                self.frames.pop();
+                continue;
+            };
+            let element = symbols[position];
+            match dag.rule_of(element) {
+                Some(rule_id) => self.frames.push(dag.rule_range(rule_id)),
+                None => self.push_token(dictionary.get(element), element < dag.num_words()),
+            }
+        }
+    }
+
+    fn push_token(&mut self, token: &[u8], is_word: bool) {
+        if is_word && self.is_after_word {
+            self.bytes.push(b' ');
+        }
+        self.bytes.extend_from_slice(token);
+        self.bytes.truncate(MAX_LINE_BYTES);
+        self.is_after_word = is_word;
+    }
+}

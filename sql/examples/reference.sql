@@ -43,6 +43,12 @@ SELECT count, range, parts, dp, dp_norm, juilland_d FROM dispersion('demo.tadoc'
 -- What is repeated
 SELECT phrase, words, count FROM repeated_phrases('demo.tadoc', min_words => 20, min_count => 3) LIMIT 1;
 
+SELECT path, byte_offset, byte_len, num_words, span, copy FROM repeated_spans('demo.tadoc', min_words => 20) LIMIT 3;
+
+-- How much of some texts a corpus has: here those of another corpus
+SELECT text_id, num_ngrams, num_found, share, longest_match_words, docs, doc_ids
+FROM overlap('demo.tadoc', 'plays.tadoc', n => 2, fold => true);
+
 -- Places of a query, how many, and what stands around them
 SELECT path, byte_offset, byte_len, word_index FROM search('demo.tadoc', '"byte order"') LIMIT 3;
 

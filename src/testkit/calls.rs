@@ -20,6 +20,8 @@ pub const CALLS: &[&str] = &[
     "cooccurrence(@, window => 3)",
     "cooccurrence(@, word => 'of', min_count => 2)",
     "repeated_phrases(@, min_words => 4)",
+    "repeated_spans(@, min_words => 4)",
+    "overlap(@, @, n => 2)",
     "search(@, '\"the s*\" OR scan')",
     "search(@, 'the', doc_id => 3)",
     "search(@, '\"of the\"', exact => true)",

@@ -48,6 +48,12 @@ async fn every_function_travels() {
     let (whole, runs) = (session(2), spreading_session(3));
     for call in CALLS {
         let sql = format!("SELECT * FROM {}", scene.call(call));
+        if call.starts_with("overlap(") {
+            // Its texts were read where the statement is planned, so it is answered there.
+            let stays = travelled(&whole, &arrival(), &sql).await.unwrap_err().to_string();
+            assert!(stays.contains("the call of overlap is more than its arguments"), "{stays}");
+            continue;
+        }
         arrives(&whole, &sql).await;
         arrives(&runs, &sql).await;
     }

@@ -13,6 +13,7 @@ CALLS = [
     "documents(@)", "word_count(@)", "word_sort(@, fold => true)", "inverted_index(@)", "term_vector(@)",
     "tfidf(@)", "doc_term_matrix(@)", "tokens(@)", "sequence_count(@, n => 2, by_doc => true)",
     "ranked_inverted_index(@, n => 2)", "cooccurrence(@, window => 3)", "repeated_phrases(@, min_words => 2)",
+    "repeated_spans(@, min_words => 2)", "overlap(@, @, n => 2)",
     "search(@, '\"to b*\" OR horse')", "term_count(@, '/(?i)T[ho].*/')", "kwic(@, 'king', width => 2)",
     "grep(@, '(?i)to be', context => 1)", "collocates(@, 'be')", "keyness(@, @)", "dispersion(@, 'be')",
     "rank(@, 'horse OR king')", "extract(@, doc_id => 1, byte_offset => 2, byte_len => 5)", "corpus_info(@)", "corpus_verify(@)",

@@ -57,6 +57,7 @@ const QUERIES: &[&str] = &[
      JOIN documents(@#) d USING (doc_id)",
     "SELECT * FROM cooccurrence(@, window => 3#)",
     "SELECT * FROM repeated_phrases(@, min_words => 2#)",
+    "SELECT path, byte_offset, byte_len, num_words, span, copy FROM repeated_spans(@, min_words => 2#)",
     "SELECT path, byte_offset, byte_len, word_index FROM search(@, 'b* \"to be\"'#)",
     "SELECT path, count FROM term_count(@, 'to'#)",
     "SELECT path, \"left\", match, \"right\" FROM kwic(@, 'be', width => 2#)",

@@ -6,7 +6,7 @@
 //! Shared files, in reading order: `strings` (arrays), `doc_rows`, `word_rows` and `sequence_rows`
 //! (functions by document, by word and by sequence), `sequence_texts`, `traversals` (EXPLAIN and
 //! metrics), `searching` (queries and hits), `neighbours` (words near hits), `few_documents` and `document_source` (rows of
-//! `documents`), `plain_files`, `verify_file` and `verify_version` (rows of `corpus_verify`). Then
+//! `documents`), `portion_reader` (corpora larger than memory that are read several times), `plain_files`, `verify_file` and `verify_version` (rows of `corpus_verify`). Then
 //! `scalar` (scalar functions).
 
 mod collocates;
@@ -26,12 +26,15 @@ mod inverted_index;
 mod keyness;
 mod kwic;
 mod neighbours;
+mod overlap;
 mod plain_files;
+mod portion_reader;
 mod rank;
 mod ranked_inverted_index;
 mod read_lines;
 mod read_text;
 mod repeated_phrases;
+mod repeated_spans;
 mod scalar;
 mod search;
 mod searching;
@@ -75,7 +78,7 @@ pub(crate) use documents::Documents;
 pub(crate) use scalar::{AtWorker, CorpusFunction, Home, scalar_functions};
 
 /// Definitions of all table functions, in the order of the reference.
-static FUNCTIONS: [&Definition; 25] = [
+static FUNCTIONS: [&Definition; 27] = [
     &documents::DEFINITION,
     &word_count::DEFINITION,
     &word_count::SORTED,
@@ -88,6 +91,8 @@ static FUNCTIONS: [&Definition; 25] = [
     &ranked_inverted_index::DEFINITION,
     &cooccurrence::DEFINITION,
     &repeated_phrases::DEFINITION,
+    &repeated_spans::DEFINITION,
+    &overlap::DEFINITION,
     &search::DEFINITION,
     &term_count::DEFINITION,
     &kwic::DEFINITION,

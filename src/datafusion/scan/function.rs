@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
-use datafusion::common::not_impl_err;
 use datafusion::common::stats::Precision;
+use datafusion::common::{internal_err, not_impl_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::future::BoxFuture;
@@ -19,6 +19,7 @@ use futures::future::BoxFuture;
 use crate::placement::Task;
 use crate::scan::arguments::Arguments;
 use crate::scan::signature::Signature;
+use crate::scan::texts::Texts;
 use crate::scan::{Execution, Scan};
 use crate::source::memory::Uses;
 
@@ -153,6 +154,19 @@ pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
     /// instead.
     fn is_best_first(&self) -> bool {
         false
+    }
+
+    /// Returns the name of the table with the texts that the function needs, if it needs any.
+    fn texts_from(&self) -> Option<&str> {
+        None
+    }
+
+    /// Returns the function with the texts of [`texts_from`](Self::texts_from). Each scan reads them.
+    ///
+    /// # Errors
+    /// An internal error if the function needs none.
+    fn with_texts(&self, _texts: Texts) -> Result<Arc<dyn TableFunction>> {
+        internal_err!("{} needs no texts", self.signature().name)
     }
 
     /// Checks the arguments against the footers.

@@ -19,6 +19,7 @@ mod provider;
 pub(crate) mod signature;
 mod synonyms;
 pub(crate) mod table;
+mod texts;
 
 pub(crate) use batch_rows::BatchRows;
 pub use exec::TadocExec;
@@ -26,6 +27,7 @@ pub use exec::TadocExec;
 pub(crate) use provider::decide;
 pub use signature::{Argument, ArgumentKind, Column, ColumnKind, Signature};
 pub use table::TadocTable;
+pub(crate) use texts::Texts;
 
 use std::any::Any;
 use std::ops::Range;

@@ -279,6 +279,14 @@ class Connection:
         """Returns the longest phrases that occur more than once."""
         return self._call("repeated_phrases", [corpus], options)
 
+    def repeated_spans(self, corpus: Location, **options: Any) -> Result:
+        """Returns the places of text that stands at an earlier place, too."""
+        return self._call("repeated_spans", [corpus], options)
+
+    def overlap(self, corpus: Location, texts: str, **options: Any) -> Result:
+        """Returns how much of each text of a table, a file or a corpus `corpus` has."""
+        return self._call("overlap", [corpus, texts], options)
+
     def inverted_index(self, corpus: Location, **options: Any) -> Result:
         """Returns the documents of each word."""
         return self._call("inverted_index", [corpus], options)

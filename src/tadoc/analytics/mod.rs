@@ -51,6 +51,8 @@
 //! | [`sequence_count()`], [`cooccurrence()`] | windows of each rule, times its weight: at most N, 0.1 to 0.8 N measured | | windows of the text |
 //! | [`DocumentSequences`], [`ranked_inverted_index()`] | windows of each rule, times its weight in the document | windows of all rules get numbers once, then as term vectors | windows of each document |
 //! | [`repeated_phrases()`] | | | repeated sequences of n words, then their suffixes in order, O(N log² N) |
+//! | [`repeated_spans()`] | | | windows of n words by their hashes, O(N) |
+//! | [`overlap()`] | | | sequences of n words by their hashes, O(N) |
 //! | [`TokenCursor`] | | | O(words read) |
 //!
 //! Once a segment keeps the words of its documents ([`DocWords`](crate::segment::DocWords)), term
@@ -77,7 +79,8 @@
 //! - `tokens`, with `word_walk`
 //! - `sequences` (n-grams, also by document and ranked)
 //! - `cooccurrence`, with `pairs`
-//! - `repeated_phrases`
+//! - `repeated_phrases` (phrases that are repeated, with their counts), `repeated_spans` (places of text
+//!   that is repeated) and `overlap` (sequences of other texts), with `rolling_hash`
 //! - `association` (scores of pairs and of words of two corpora, from their counts)
 //! - `dispersion` (how evenly occurrences are spread)
 //! - `statistics`
@@ -100,9 +103,12 @@ mod document_counts;
 mod fold;
 mod inverted_index;
 mod lane_counts;
+mod overlap;
 mod pairs;
 mod postings;
 mod repeated_phrases;
+mod repeated_spans;
+mod rolling_hash;
 mod segment_terms;
 mod sequences;
 mod statistics;
@@ -131,7 +137,9 @@ pub use dispersion::{Dispersion, Part, Whole};
 pub use doc_selection::DocSelection;
 pub use document_counts::document_counts;
 pub use inverted_index::{InvertedIndex, inverted_index};
+pub use overlap::{OverlapTexts, TextOverlap, overlap};
 pub use repeated_phrases::{RepeatedPhrases, repeated_phrases};
+pub use repeated_spans::{CorpusParts, RepeatedSpan, RepeatedSpans, repeated_spans};
 pub use segment_terms::{SegmentDocuments, SegmentTerms};
 pub use sequences::{
     DocumentSequenceCounts, DocumentSequences, RankedInvertedIndex, SegmentRanked,

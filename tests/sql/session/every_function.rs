@@ -37,6 +37,12 @@ pub(super) const CALLS: &[(&str, &str, &str)] = &[
     ("ranked_inverted_index(@, n => 2)", "(doc_id + rank) * count", "sequence, rank"),
     ("cooccurrence(@, window => 3)", "octet_length(word1) * count", "word1, word2"),
     ("repeated_phrases(@, min_words => 4)", "words * count", ""),
+    (
+        "repeated_spans(@, min_words => 4)",
+        "(doc_id + byte_offset) * byte_len + num_words * span + copy",
+        "doc_id, byte_offset",
+    ),
+    ("overlap(@, @, n => 4)", "num_found * longest_match_words + docs + doc_ids[1]", ""),
     ("search(@, '\"the s*\"')", "doc_id + byte_offset * word_index", "doc_id, byte_offset"),
     ("term_count(@, '/(?i)T[ho].*/')", "(doc_id + 1) * count", "doc_id"),
     ("kwic(@, 'of', width => 2)", "(doc_id + 1) * octet_length(\"left\")", ""),

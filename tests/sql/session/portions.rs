@@ -123,6 +123,24 @@ async fn portions_together_are_the_whole() {
     }
 }
 
+/// Spans of one portion are repeated in others, which are loaded to compare them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn repeated_spans_of_portions_are_those_of_the_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let corpus = write(&dir);
+    let whole = session_with(SessionConfig::new().with_target_partitions(1));
+    for min_words in [5, 50] {
+        let sql = format!("SELECT * FROM repeated_spans('{corpus}', min_words => {min_words})");
+        let expected = table(&whole, &sql).await;
+        assert!(expected.lines().count() > 100, "{expected}");
+        let ctx = session_with(SessionConfig::new().with_target_partitions(2));
+        table(&ctx, &format!("SET tadoc.max_memory_bytes = '{}'", limit())).await;
+        let analyzed = table(&ctx, &format!("EXPLAIN ANALYZE {sql}")).await;
+        assert!(analyzed.contains("portions=") && !analyzed.contains("portions=1,"), "{analyzed}");
+        assert!(table(&ctx, &sql).await == expected, "{min_words} words");
+    }
+}
+
 /// Only portions with wanted documents are read.
 #[tokio::test]
 async fn ids_choose_the_portions() {

@@ -48,7 +48,14 @@ impl<'a> Comparison<'a> {
         let shifted = words.start + run.period..words.end;
         let (later, earlier) = (self.later, self.earlier);
         self.are_same(later, words.start, earlier, source.start, num_words)
-            && self.are_same(later, shifted.start, later, words.start, shifted.end - shifted.start)
+            && (run.period == run.num_windows
+                || self.are_same(
+                    later,
+                    shifted.start,
+                    later,
+                    words.start,
+                    shifted.end - shifted.start,
+                ))
     }
 
     /// Returns true if `num_words` words from `at` on are the same as those from `source` on.

@@ -408,7 +408,7 @@ fn four_machines_ingest_into_one_corpus() {
         for ingest in 0..NUM_INGESTS {
             let lines =
                 (0..50).map(|line| format!("machine {machine} ingest {ingest} line {line}\n"));
-            folder.write(&format!("in/{machine}-{ingest}.log"), &lines.collect::<String>());
+            folder.write(&format!("in/{machine}-{ingest}.log"), lines.collect::<String>());
             let input = format!("in/{machine}-{ingest}.log");
             let ingest = ["ingest", &input, "-o", url, "--append", "--documents", "lines"];
             tadoc(server.address, &folder, &ingest).ok();

@@ -33,6 +33,9 @@ pub(super) const MAX_LINE_BYTES: usize = 64 << 10;
 /// Position of an element that does not break.
 const NONE: u32 = u32::MAX;
 
+/// Visitor of lines: token or position, number of occurrences, bytes.
+type VisitLine<'v> = dyn FnMut(u32, u64, &[u8]) -> Result<()> + 'v;
+
 /// Elements of a segment in which a line ends.
 #[derive(Debug)]
 pub(super) struct Breaks<'c> {
@@ -94,7 +97,7 @@ impl<'c> Breaks<'c> {
 /// the number of its occurrences.
 pub(super) fn for_each_line_of_tokens(
     breaks: &Breaks<'_>,
-    visit: &mut dyn FnMut(u32, u64, &[u8]) -> Result<()>,
+    visit: &mut VisitLine<'_>,
 ) -> Result<()> {
     let weights = breaks.segment.weights_or_derive();
     for token in 0..breaks.segment.dag.num_terminals() {
@@ -120,7 +123,7 @@ pub(super) fn for_each_line(
     breaks: &Breaks<'_>,
     part: Range<usize>,
     interrupt: &mut Interrupt<'_>,
-    visit: &mut dyn FnMut(u32, u64, &[u8]) -> Result<()>,
+    visit: &mut VisitLine<'_>,
 ) -> Result<()> {
     let grammar = breaks.segment.dag.grammar();
     let weights = breaks.segment.weights_or_derive();
@@ -212,7 +215,7 @@ impl Owner {
         breaks: &Breaks<'_>,
         line: &mut Line,
         interrupt: &mut Interrupt<'_>,
-        visit: &mut dyn FnMut(u32, u64, &[u8]) -> Result<()>,
+        visit: &mut VisitLine<'_>,
     ) -> Result<()> {
         let before = self.range.start..self.part.start;
         let mut last = before.rev().find(|&at| breaks.breaks_at(at));

@@ -61,6 +61,9 @@ const TOKEN_BYTES: u64 = 64;
 /// Levels of Drain's tree that are not first words: root, number of tokens, templates.
 const OTHER_LEVELS: usize = 3;
 
+/// Visitor of documents: id, and templates with the number of their lines.
+type VisitDocument<'v> = dyn FnMut(u64, &[(u32, u64)]) -> ControlFlow<()> + 'v;
+
 /// Rules by which lines become templates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TemplateOptions {
@@ -210,11 +213,7 @@ impl LogTemplates {
 
     /// Calls `visit` with each of `docs` that has lines, until it breaks: with its id, and with the rows
     /// of its templates and their numbers of lines in the document, by ascending row.
-    pub fn for_each_document(
-        &self,
-        docs: &DocSelection,
-        visit: &mut dyn FnMut(u64, &[(u32, u64)]) -> ControlFlow<()>,
-    ) {
+    pub fn for_each_document(&self, docs: &DocSelection, visit: &mut VisitDocument<'_>) {
         let mut reader = LineReader::default();
         let mut counts = vec![0u64; self.rows.len()];
         let mut rows: Vec<(u32, u64)> = Vec::new();

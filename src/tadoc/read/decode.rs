@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::ids::{DocId, RuleId};
 use crate::segment::{Corpus, ELEMENT_TEXT_SLACK, ElementTexts, Place, Segment};
 
-use crate::read::output::{check_output_len, reserve};
+use crate::read::output::{check_output_len, copy_short, reserve};
 
 /// Number of rules of a grammar for each expansion that is made before a memo is created.
 const RULES_PER_EXPANSION: usize = 16;
@@ -31,7 +31,7 @@ const RULES_PER_EXPANSION: usize = 16;
 const GROUP_LEN: usize = 16;
 
 /// Number of bytes that one copy of a short token or rule moves, whatever its length.
-pub(crate) const SHORT_COPY: usize = 16;
+const SHORT_COPY: usize = 16;
 
 /// Returns the length of document `doc_id` in bytes.
 ///
@@ -295,13 +295,9 @@ fn copy_part(
 #[inline]
 fn copy_text(output: &mut [u8], source: &[u8], len: usize) {
     const HALF: usize = ELEMENT_TEXT_SLACK / 2;
-    let source_chunk = source.first_chunk::<ELEMENT_TEXT_SLACK>();
-    match (output.first_chunk_mut::<ELEMENT_TEXT_SLACK>(), source_chunk) {
-        (Some(output), Some(source)) if len <= HALF => {
-            output[..HALF].copy_from_slice(&source[..HALF]);
-        }
-        (Some(output), Some(source)) => *output = *source,
-        _ => output[..len].copy_from_slice(&source[..len]),
+    match len {
+        0..=HALF => copy_short::<HALF>(output, source, len),
+        _ => copy_short::<ELEMENT_TEXT_SLACK>(output, source, len),
     }
 }
 
@@ -329,7 +325,7 @@ fn decode_part(
             let Some(rule_id) = dag.rule_of(element) else {
                 let start = token_offsets[element as usize] as usize;
                 let len = token_offsets[element as usize + 1] as usize - start;
-                copy_token(&mut output[at..], &arena[start..], len);
+                copy_short::<SHORT_COPY>(&mut output[at..], &arena[start..], len);
                 at += len;
                 continue;
             };
@@ -352,18 +348,9 @@ fn decode_part(
     }
 }
 
-/// Copies the first `len` bytes of `source`. Up to [`SHORT_COPY`] bytes are written.
-#[inline]
-pub(crate) fn copy_token(output: &mut [u8], source: &[u8], len: usize) {
-    match (output.first_chunk_mut::<SHORT_COPY>(), source.first_chunk::<SHORT_COPY>()) {
-        (Some(output), Some(source)) if len <= SHORT_COPY => *output = *source,
-        _ => output[..len].copy_from_slice(&source[..len]),
-    }
-}
-
 /// Copies `len` bytes from `start` to `at`. Up to [`SHORT_COPY`] bytes are written.
 #[inline]
 fn copy_earlier(output: &mut [u8], start: usize, at: usize, len: usize) {
     let (earlier, output) = output.split_at_mut(at);
-    copy_token(output, &earlier[start..], len);
+    copy_short::<SHORT_COPY>(output, &earlier[start..], len);
 }

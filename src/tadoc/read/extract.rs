@@ -32,7 +32,7 @@ use crate::segment::{Corpus, Cursor, Measure, Next, Segment, TEXT_SLACK, TextRun
 
 use crate::read::batch::{Passages, first_error};
 use crate::read::decode::document_len_bytes;
-use crate::read::output::{DEFAULT_MAX_OUTPUT_BYTES, check_output_len, reserve};
+use crate::read::output::{DEFAULT_MAX_OUTPUT_BYTES, check_output_len, copy_short, reserve};
 
 /// Number of queries of a batch that one task answers.
 const QUERIES_PER_TASK: usize = 512;
@@ -336,11 +336,7 @@ impl Passage<'_> {
     #[inline]
     fn push(&mut self, text: &[u8], len: usize) {
         let taken = len.min(self.len - self.at);
-        let output = &mut self.output[self.at..];
-        match (output.first_chunk_mut::<TEXT_SLACK>(), text.first_chunk::<TEXT_SLACK>()) {
-            (Some(output), Some(text)) if taken <= TEXT_SLACK => *output = *text,
-            _ => output[..taken].copy_from_slice(&text[..taken]),
-        }
+        copy_short::<TEXT_SLACK>(&mut self.output[self.at..], text, taken);
         self.at += taken;
     }
 }

@@ -1,4 +1,4 @@
-//! Limits of decoded text, checked before memory is allocated.
+//! Limits of decoded text, checked before memory is allocated, and the copying of short texts.
 
 use crate::error::{Error, Result};
 
@@ -35,4 +35,14 @@ pub(crate) fn reserve(output: &mut Vec<u8>, len: usize) -> Result<()> {
         limit: output.capacity() as u64,
         knob: "the memory of this process",
     })
+}
+
+/// Copies the first `len` bytes of `source`. Up to `N` bytes are written if `len` is at most `N`: one
+/// copy of a fixed length is faster than one of a length that has to be looked at.
+#[inline]
+pub(crate) fn copy_short<const N: usize>(output: &mut [u8], source: &[u8], len: usize) {
+    match (output.first_chunk_mut::<N>(), source.first_chunk::<N>()) {
+        (Some(output), Some(source)) if len <= N => *output = *source,
+        _ => output[..len].copy_from_slice(&source[..len]),
+    }
 }

@@ -8,8 +8,8 @@
 //!
 //! A masked line is a template of `similarity => 1`, so its counts in portions add up. Masked lines of
 //! all portions are joined at once, by a scalar function over their lists. Rows of portions have no
-//! order. Filters on `count` run
-//! before texts are made. With `by_doc`, filters on `doc_id` choose the documents of the rows.
+//! order. Filters on `count` run before texts are made. With `by_doc`, filters on `doc_id` choose the
+//! documents of the rows.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::doc_rows::paths;
-use super::sequence_rows::{check_at_least, length, task_memory_bytes};
+use super::sequence_rows::{length, task_memory_bytes};
 use super::strings::{int64, shown_fold};
 use crate::errors::{core_error, datafusion_error};
 use crate::scan::function::{Definition, TableFunction};
@@ -92,13 +92,8 @@ impl TableFunction for NearDuplicates {
     }
 
     fn prepare(&self, _scan: &Scan) -> Result<()> {
-        if !(self.threshold > 0.0 && self.threshold <= 1.0) {
-            let (got, allowed) = (self.threshold, "a number above 0, 1 at most");
-            return Err(self
-                .signature()
-                .error(format!("threshold: got {got}, expected {allowed}")));
-        }
-        check_at_least(self.signature(), "n", self.num_words, 1)
+        let checked = analytics::NearDuplicates::check(self.threshold, self.num_words);
+        checked.map_err(|error| self.signature().error(error))
     }
 
     fn uses(&self, _scan: &Scan) -> Uses {

@@ -38,6 +38,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 
+use super::repeated_phrases::check_at_least;
 use super::sequences::for_each_in_order;
 use super::{DocSelection, Vocabulary};
 use join::Index;
@@ -98,8 +99,7 @@ impl NearDuplicates {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if `threshold` is not above 0 and at most 1, or if `num_words` is 0;
-    /// [`Error::Capacity`] if the work needs more than `max_memory_bytes`.
+    /// The errors of [`check`](Self::check); [`Error::Capacity`] if the work needs more than `max_memory_bytes`.
     pub fn new(
         vocabulary: &Arc<Vocabulary>,
         docs: &DocSelection,
@@ -107,10 +107,25 @@ impl NearDuplicates {
         num_words: usize,
         max_memory_bytes: u64,
     ) -> Result<Self> {
-        check_arguments(threshold, num_words)?;
+        Self::check(threshold, num_words)?;
         let sets = Sets::read(vocabulary, docs, num_words, max_memory_bytes)?;
         let index = Index::new(&sets, threshold);
         Ok(Self { sets, index, threshold })
+    }
+
+    /// Checks the arguments of [`new`](Self::new).
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if `threshold` is not above 0 and at most 1, or if `num_words` is 0.
+    pub fn check(threshold: f64, num_words: usize) -> Result<()> {
+        if !(threshold > 0.0 && threshold <= 1.0) {
+            return Err(Error::InvalidArgument {
+                name: "threshold",
+                got: threshold.to_string(),
+                allowed: "a number above 0, 1 at most".to_owned(),
+            });
+        }
+        check_at_least("n", num_words as u64, 1)
     }
 
     /// Calls `take` with the pairs, in order of both ids and some at a time, until it returns false.
@@ -146,21 +161,4 @@ impl NearDuplicates {
     pub fn memory_bytes(&self) -> usize {
         self.sets.memory_bytes() + self.index.memory_bytes()
     }
-}
-
-/// Checks the arguments of [`NearDuplicates::new`].
-///
-/// # Errors
-/// [`Error::InvalidArgument`].
-fn check_arguments(threshold: f64, num_words: usize) -> Result<()> {
-    let fault = |name, got: String, allowed: &str| {
-        Err(Error::InvalidArgument { name, got, allowed: allowed.to_owned() })
-    };
-    if !(threshold > 0.0 && threshold <= 1.0) {
-        return fault("threshold", threshold.to_string(), "a number above 0, 1 at most");
-    }
-    if num_words == 0 {
-        return fault("n", num_words.to_string(), "1 or more");
-    }
-    Ok(())
 }

@@ -168,7 +168,11 @@ impl RepeatedPhrases {
     }
 }
 
-fn check_at_least(name: &'static str, got: u64, least: u64) -> Result<()> {
+/// Checks that the argument `name` is `least` or more.
+///
+/// # Errors
+/// [`Error::InvalidArgument`].
+pub(in crate::analytics) fn check_at_least(name: &'static str, got: u64, least: u64) -> Result<()> {
     if got >= least {
         return Ok(());
     }

@@ -85,7 +85,7 @@ struct Kept {
 }
 
 /// State of a leaf that was asked for.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Entry {
     /// It was asked for once.
     Asked,
@@ -133,7 +133,7 @@ impl LeafLists {
     /// Returns the list of leaf `leaf` of `query`. Only `search.is_cancelled` is used.
     ///
     /// # Errors
-    /// Those of [`term_count`].
+    /// The errors of [`term_count`].
     pub(in crate::query) fn list(
         &self,
         corpus: &Corpus,
@@ -142,8 +142,8 @@ impl LeafLists {
         search: &SearchOptions<'_>,
     ) -> Result<Arc<LeafList>> {
         let alone = query.leaf_alone(leaf);
-        if let Some(Entry::List(list)) = self.kept().by_leaf.get(&alone) {
-            return Ok(Arc::clone(list));
+        if let Some(Entry::List(list)) = self.entry(&alone) {
+            return Ok(list);
         }
         let (list, _) = read_list(corpus, &alone, usize::MAX, search)?;
         let list = Arc::new(list);
@@ -166,14 +166,10 @@ impl LeafLists {
         }
         let mut lists = Vec::with_capacity(leaves.len());
         for leaf in leaves {
-            let known = match self.kept().by_leaf.get(&leaf) {
-                Some(Entry::List(list)) => Some(Arc::clone(list)),
+            let list = match self.entry(&leaf) {
+                Some(Entry::List(list)) => list,
                 Some(Entry::TooLong) => return Ok(None),
-                Some(Entry::Asked) | None => None,
-            };
-            let list = match known {
-                Some(list) => list,
-                None => {
+                Some(Entry::Asked) | None => {
                     let (list, is_whole) = read_list(corpus, &leaf, MAX_KEPT_BYTES, search)?;
                     if !is_whole {
                         self.kept().insert(leaf, Entry::TooLong, 0);
@@ -200,6 +196,11 @@ impl LeafLists {
             }
         }
         were_asked
+    }
+
+    /// Returns the state of a leaf. Reading a list does not hold the lock.
+    fn entry(&self, leaf: &Query) -> Option<Entry> {
+        self.kept().by_leaf.get(leaf).cloned()
     }
 
     fn keep(&self, leaf: Query, list: &Arc<LeafList>) {

@@ -30,7 +30,7 @@ mod warc;
 mod zeek;
 
 use std::fmt;
-use std::io::{self, BufRead, ErrorKind};
+use std::io::{self, BufRead};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -341,19 +341,13 @@ impl<'a> Gather<'a> {
         reader: &mut dyn BufRead,
         failed: &dyn Fn(io::Error) -> Failure,
     ) -> Outcome {
-        loop {
-            let text = match reader.fill_buf() {
-                Ok(text) => text,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Err(failed(error)),
-            };
-            let len = text.len();
-            if len == 0 {
-                return Ok(());
-            }
-            self.append(path, text)?;
+        while !text::is_at_end(reader).map_err(failed)? {
+            let bytes = reader.fill_buf().map_err(failed)?;
+            let len = bytes.len();
+            self.append(path, bytes)?;
             reader.consume(len);
         }
+        Ok(())
     }
 
     /// Ends the open document.

@@ -1,6 +1,6 @@
 //! Reads files and lines of any length as documents. Their bytes are passed on as they are read.
 
-use std::io::{BufRead, ErrorKind};
+use std::io::{self, BufRead, ErrorKind};
 use std::sync::Arc;
 
 use memchr::memchr;
@@ -59,16 +59,25 @@ pub fn read_lines(mut opened: Opened<'_>, input: &Input, sink: &mut Gather<'_>) 
 
 /// Returns the next bytes of the input, or none at its end.
 pub fn next_bytes<'a>(opened: &'a mut Opened<'_>, input: &Input) -> Outcome<&'a [u8]> {
-    let is_end = loop {
-        match opened.reader.fill_buf() {
-            Ok(bytes) => break bytes.is_empty(),
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) => return Err(opened.failed(input, &error)),
-        }
-    };
-    match is_end {
+    let is_end = is_at_end(&mut *opened.reader);
+    match is_end.map_err(|error| opened.failed(input, &error))? {
         true => Ok(&[]),
         // The buffer is filled, so this call reads nothing.
         false => Ok(opened.reader.fill_buf()?),
+    }
+}
+
+/// Fills the buffer of `reader`, again if a signal interrupts it. Returns true if there are no more
+/// bytes.
+///
+/// # Errors
+/// The other errors of `reader`.
+pub fn is_at_end(reader: &mut dyn BufRead) -> io::Result<bool> {
+    loop {
+        match reader.fill_buf() {
+            Ok(bytes) => return Ok(bytes.is_empty()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
     }
 }

@@ -69,7 +69,7 @@ impl Follow {
     }
 }
 
-/// What a look at a source has found.
+/// Result of a look at a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     /// Bytes.

@@ -18,14 +18,15 @@ from __future__ import annotations
 
 import html
 import os
-import subprocess
-import sys
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from datafusion_tadoc import _native
 from datafusion_tadoc._native import Error, __version__
+from datafusion_tadoc._command import run_command
+from datafusion_tadoc._living import Living
+from datafusion_tadoc._sql_text import identifier, quoted, setting
 
 if TYPE_CHECKING:
     import pandas
@@ -89,19 +90,31 @@ class Result:
         return self._statement.gather(limit).rows()
 
     def arrow(self) -> pyarrow.Table:
-        """Returns the rows as a table of pyarrow."""
+        """Returns the rows as a table of pyarrow.
+
+        >>> connect().sql("SELECT 1 AS one, 'be' AS word").arrow().to_pydict()
+        {'one': [1], 'word': ['be']}
+        """
         import pyarrow
 
         return pyarrow.table(self._statement.gather())
 
     def pl(self) -> polars.DataFrame:
-        """Returns the rows as a frame of polars."""
+        """Returns the rows as a frame of polars.
+
+        >>> connect().sql("SELECT 1 AS one, 'be' AS word").pl().rows()
+        [(1, 'be')]
+        """
         import polars
 
         return polars.DataFrame(self._statement.gather())
 
     def df(self) -> pandas.DataFrame:
-        """Returns the rows as a frame of pandas, which needs pyarrow."""
+        """Returns the rows as a frame of pandas, which needs pyarrow.
+
+        >>> connect().sql("SELECT 1 AS one, 'be' AS word").df().to_dict("records")
+        [{'one': 1, 'word': 'be'}]
+        """
         import pyarrow
 
         table = pyarrow.table(self._statement.gather())
@@ -161,7 +174,13 @@ class Connection:
     """A session: tables, settings, and corpora that stay open between statements.
 
     Threads may share a connection. Python runs on while a statement works, and Ctrl-C ends the
-    statement.
+    statement. Methods such as :meth:`search` call the table function of their name; the options of
+    the function are keywords.
+
+    >>> _ = ingest([("a.txt", "To be or not to be")], "session.tadoc", overwrite=True)
+    >>> con = connect()
+    >>> con.term_count("session.tadoc", "to", fold=True).rows()
+    [(0, 'a.txt', 2)]
     """
 
     def __init__(self, session: _native.Session) -> None:
@@ -196,11 +215,22 @@ class Connection:
         self._session.register(name, rows)
 
     def unregister(self, name: str) -> bool:
-        """Removes a table, and returns True if there was one."""
+        """Removes a table, and returns True if there was one.
+
+        >>> con = connect()
+        >>> con.register("numbers", con.sql("SELECT 1 AS n"))
+        >>> con.unregister("numbers"), con.unregister("numbers")
+        (True, False)
+        """
         return self._session.unregister(name)
 
     def documents(self, corpus: Location, **options: Any) -> Result:
-        """Returns the documents of a corpus: doc_id, path, bytes, words, text, content."""
+        """Returns the documents of a corpus: doc_id, path, bytes, words, text, content.
+
+        >>> _ = ingest([("a.txt", "to be"), ("b.txt", "to do")], "all.tadoc", overwrite=True)
+        >>> [row[:5] for row in connect().documents("all.tadoc")]
+        [(0, 'a.txt', 5, 2, 'to be'), (1, 'b.txt', 5, 2, 'to do')]
+        """
         return self._call("documents", [corpus], options)
 
     def word_count(self, corpus: Location, **options: Any) -> Result:
@@ -213,27 +243,63 @@ class Connection:
         return self._call("word_count", [corpus], options)
 
     def search(self, corpus: Location, query: str, **options: Any) -> Result:
-        """Returns the places of a query, such as ``'"power loss" NOT test'``."""
+        """Returns the places of a query, such as ``'"power loss" NOT test'``.
+
+        >>> _ = ingest([("a.txt", "to be or not to be")], "places.tadoc", overwrite=True)
+        >>> places = connect().search("places.tadoc", '"to be"')
+        >>> places.columns
+        ['doc_id', 'path', 'byte_offset', 'byte_len', 'word_index', 'line', 'column']
+        >>> places.rows()
+        [(0, 'a.txt', 0, 5, 0, 1, 1), (0, 'a.txt', 13, 5, 4, 1, 14)]
+        """
         return self._call("search", [corpus, query], options)
 
     def term_count(self, corpus: Location, query: str, **options: Any) -> Result:
-        """Returns how often a query occurs in each document."""
+        """Returns how often a query occurs in each document.
+
+        >>> _ = ingest([("a.txt", "To be or not to be"), ("b.txt", "do")], "terms.tadoc", overwrite=True)
+        >>> connect().term_count("terms.tadoc", "to", fold=True).rows()
+        [(0, 'a.txt', 2)]
+        """
         return self._call("term_count", [corpus, query], options)
 
     def kwic(self, corpus: Location, query: str, **options: Any) -> Result:
-        """Returns the places of a query with the words around them."""
+        """Returns the places of a query with the words around them.
+
+        >>> _ = ingest([("a.txt", "to be or not to be")], "contexts.tadoc", overwrite=True)
+        >>> [row[2:5] for row in connect().kwic("contexts.tadoc", "not", width=1)]
+        [('or ', 'not', ' to')]
+        """
         return self._call("kwic", [corpus, query], options)
 
     def rank(self, corpus: Location, query: str, **options: Any) -> Result:
-        """Returns the documents that fit a query best, by BM25."""
+        """Returns the documents that fit a query best, by BM25.
+
+        >>> texts = [("a.txt", "tea and tea"), ("b.txt", "tea and cake"), ("c.txt", "cake")]
+        >>> _ = ingest(texts, "ranked.tadoc", overwrite=True)
+        >>> [path for _, path, score in connect().rank("ranked.tadoc", "tea", top=2)]
+        ['a.txt', 'b.txt']
+        """
         return self._call("rank", [corpus, query], options)
 
     def grep(self, corpus: Location, pattern: str, **options: Any) -> Result:
-        """Returns the lines that match a regular expression."""
+        """Returns the lines that match a regular expression.
+
+        >>> _ = ingest([("a.log", "start\\nerror 7\\nend\\n")], "lines.tadoc", overwrite=True)
+        >>> lines = connect().grep("lines.tadoc", "error [0-9]")
+        >>> [(row[lines.columns.index("line_number")], row[lines.columns.index("line")]) for row in lines]
+        [(2, 'error 7')]
+        """
         return self._call("grep", [corpus, pattern], options)
 
     def extract(self, corpus: Location, doc_id: int, **options: Any) -> Result:
-        """Returns a document, or a part of it (`byte_offset`, `byte_len`)."""
+        """Returns a document, or a part of it (`byte_offset`, `byte_len`).
+
+        >>> _ = ingest([("a.txt", "to be or not to be")], "parts.tadoc", overwrite=True)
+        >>> con = connect()
+        >>> con.extract("parts.tadoc", 0, byte_offset=9, byte_len=3).rows()
+        [('not',)]
+        """
         return self._call("extract", [corpus, doc_id], options)
 
     def collocates(self, corpus: Location, query: str, **options: Any) -> Result:
@@ -268,43 +334,99 @@ class Connection:
         return self._call("dispersion", [corpus, query], options)
 
     def sequence_count(self, corpus: Location, n: int = 3, **options: Any) -> Result:
-        """Returns how often each sequence of `n` words occurs."""
+        """Returns how often each sequence of `n` words occurs.
+
+        >>> _ = ingest([("a", "to be or not to be")], "sequences.tadoc", overwrite=True)
+        >>> connect().sequence_count("sequences.tadoc", 2).rows()
+        [('be or', 1), ('not to', 1), ('or not', 1), ('to be', 2)]
+        """
         return self._call("sequence_count", [corpus, n], options)
 
     def cooccurrence(self, corpus: Location, **options: Any) -> Result:
-        """Returns how often pairs of words stand near each other."""
+        """Returns how often pairs of words stand near each other.
+
+        >>> _ = ingest([("a", "strong tea, strong tea")], "pairs_of_words.tadoc", overwrite=True)
+        >>> connect().cooccurrence("pairs_of_words.tadoc", window=2).rows()
+        [('strong', 'tea', 3)]
+        """
         return self._call("cooccurrence", [corpus], options)
 
     def repeated_phrases(self, corpus: Location, **options: Any) -> Result:
-        """Returns the longest phrases that occur more than once."""
+        """Returns the longest phrases that occur more than once.
+
+        >>> _ = ingest([("a", "to be or not"), ("b", "To do, to be or so")], "phrases.tadoc", overwrite=True)
+        >>> connect().repeated_phrases("phrases.tadoc", min_words=2).rows()
+        [('to be or', 3, 2)]
+        """
         return self._call("repeated_phrases", [corpus], options)
 
     def near_duplicates(self, corpus: Location, **options: Any) -> Result:
-        """Returns pairs of documents that have most of their sequences in common."""
+        """Returns pairs of documents that have most of their sequences in common.
+
+        >>> texts = [("a", "a b c d e f"), ("b", "a b c d e g"), ("c", "x y z u v w")]
+        >>> _ = ingest(texts, "alike.tadoc", overwrite=True)
+        >>> [(row[1], row[3]) for row in connect().near_duplicates("alike.tadoc", threshold=0.5, n=2)]
+        [('a', 'b')]
+        """
         return self._call("near_duplicates", [corpus], options)
 
     def log_templates(self, corpus: Location, **options: Any) -> Result:
-        """Returns lines that differ only in their variable parts, counted together."""
+        """Returns lines that differ only in their variable parts, counted together.
+
+        >>> lines = [("1", "job 7 took 12 ms"), ("2", "job 8 took 950 ms")]
+        >>> _ = ingest(lines, "jobs.tadoc", overwrite=True)
+        >>> [row[:2] for row in connect().log_templates("jobs.tadoc")]
+        [('job <*> took <*> ms', 2)]
+        """
         return self._call("log_templates", [corpus], options)
 
     def inverted_index(self, corpus: Location, **options: Any) -> Result:
-        """Returns the documents of each word."""
+        """Returns the documents of each word.
+
+        >>> _ = ingest([("a", "to be"), ("b", "to do")], "index.tadoc", overwrite=True)
+        >>> connect().inverted_index("index.tadoc").rows()
+        [('be', 1, [0]), ('do', 1, [1]), ('to', 2, [0, 1])]
+        """
         return self._call("inverted_index", [corpus], options)
 
     def term_vector(self, corpus: Location, **options: Any) -> Result:
-        """Returns the counts of the words of each document."""
+        """Returns the counts of the words of each document.
+
+        >>> _ = ingest([("a", "to be or not to be")], "vectors.tadoc", overwrite=True)
+        >>> sorted(connect().term_vector("vectors.tadoc"))
+        [(0, 'be', 2), (0, 'not', 1), (0, 'or', 1), (0, 'to', 2)]
+        """
         return self._call("term_vector", [corpus], options)
 
     def tfidf(self, corpus: Location, **options: Any) -> Result:
-        """Returns the words of each document, weighted by how rare they are elsewhere."""
+        """Returns the words of each document, weighted by how rare they are elsewhere.
+
+        >>> _ = ingest([("a", "to be"), ("b", "to do")], "weights.tadoc", overwrite=True)
+        >>> sorted(row[:2] for row in connect().tfidf("weights.tadoc", top=1))
+        [(0, 'be'), (1, 'do')]
+        """
         return self._call("tfidf", [corpus], options)
 
     def tokens(self, corpus: Location, **options: Any) -> Result:
-        """Returns the words of each document in order."""
+        """Returns the words of each document in order.
+
+        >>> _ = ingest([("a", "to be")], "tokens.tadoc", overwrite=True)
+        >>> tokens = connect().tokens("tokens.tadoc")
+        >>> tokens.columns
+        ['doc_id', 'word_index', 'word_id', 'word']
+        >>> tokens.rows()
+        [(0, 0, 1, 'to'), (0, 1, 0, 'be')]
+        """
         return self._call("tokens", [corpus], options)
 
     def corpus_info(self, corpus: Location, **options: Any) -> Result:
-        """Returns facts about the files of a corpus."""
+        """Returns facts about the files of a corpus.
+
+        >>> _ = ingest([("a", "to be")], "facts.tadoc", overwrite=True)
+        >>> facts = dict(connect().corpus_info("facts.tadoc").rows())
+        >>> facts["documents"], facts["words"]
+        ('1', '2')
+        """
         return self._call("corpus_info", [corpus], options)
 
     def _call(self, function: str, arguments: list[Any], options: dict[str, Any]) -> Result:
@@ -337,7 +459,7 @@ def connect(
     >>> connect(threads=1, settings={"tadoc.max_hits": 10}).sql("SHOW tadoc.max_hits").rows()
     [('tadoc.max_hits', '10')]
     """
-    all_settings = {name: _setting(value) for name, value in (settings or {}).items()}
+    all_settings = {name: setting(value) for name, value in (settings or {}).items()}
     if device is not None:
         all_settings["tadoc.device"] = device
     if threads is not None:
@@ -381,16 +503,16 @@ def ingest(
         flags = [f"--{name}={value}" for name, value in options.items() if value is not None]
         flags += ["--force"] if overwrite else []
         flags += [] if progress else ["--quiet"]
-        _command("ingest", *flags, "--output", os.fspath(out), "--", *paths, progress=progress)
+        run_command("ingest", *flags, "--output", os.fspath(out), "--", *paths, progress=progress)
         return out
     if documents is not None:
         raise TypeError("documents is for files; rows and pairs are documents already")
     options = {"overwrite": overwrite or None, "tokenizer": tokenizer, "layout": layout, "block_bytes": block_size}
     listed = ", ".join(
-        f"'tadoc.{name}' {_quoted(_setting(value))}" for name, value in options.items() if value is not None
+        f"'tadoc.{name}' {quoted(setting(value))}" for name, value in options.items() if value is not None
     )
     with_options = f" OPTIONS ({listed})" if listed else ""
-    target = _quoted(os.fspath(out))
+    target = quoted(os.fspath(out))
     con = connection or connect()
     con._feed(source, f"COPY (SELECT * FROM {{rows}}) TO {target} STORED AS TADOC{with_options}")
     return out
@@ -427,10 +549,10 @@ def write_gsst(
         options["gsst_columns"] = ",".join(columns)
     if row_group_rows is not None:
         options["gsst_row_group_rows"] = str(row_group_rows)
-    listed = ", ".join(f"'tadoc.{name}' {_quoted(value)}" for name, value in options.items())
+    listed = ", ".join(f"'tadoc.{name}' {quoted(value)}" for name, value in options.items())
     with_options = f" OPTIONS ({listed})" if listed else ""
     con = connection or connect()
-    con._feed(source, f"COPY (SELECT * FROM {{rows}}) TO {_quoted(os.fspath(out))} STORED AS GSST{with_options}")
+    con._feed(source, f"COPY (SELECT * FROM {{rows}}) TO {quoted(os.fspath(out))} STORED AS GSST{with_options}")
     return out
 
 
@@ -447,10 +569,10 @@ def read_gsst(
     """
     con = connection or connect()
     name = f"tadoc_gsst_{uuid.uuid4().hex}"
-    con.sql(f"CREATE EXTERNAL TABLE {name} STORED AS GSST LOCATION {_quoted(os.fspath(location))}")
+    con.sql(f"CREATE EXTERNAL TABLE {name} STORED AS GSST LOCATION {quoted(os.fspath(location))}")
     try:
         # The plan keeps the table.
-        return con.sql(f"SELECT {', '.join(map(_identifier, columns)) if columns else '*'} FROM {name}")
+        return con.sql(f"SELECT {', '.join(map(identifier, columns)) if columns else '*'} FROM {name}")
     finally:
         con.unregister(name)
 
@@ -462,83 +584,27 @@ def device_arrays(location: Location, column: str, device: int = 0) -> list[_nat
     without a copy (``pyarrow.Array._import_from_c_device_capsule``, ``cudf``). Only the codes travel
     to the device. A call decodes the row group, and the taker owns the memory. Without a device it
     is an :class:`Error`; :func:`read_gsst` decodes on the cores.
+
+    >>> arrays = device_arrays("names.parquet", "url")  # doctest: +SKIP
+    >>> [len(array) for array in arrays]  # doctest: +SKIP
     """
     if not hasattr(_native, "device_arrays"):
         raise Error("this build has no devices; read_gsst decodes on the cores")
     return _native.device_arrays(os.fspath(location), column, device)
 
 
-class Living:
-    """A living corpus: a folder whose documents are added, edited and dropped.
-
-    Each method is one commit, which is durable when the method returns.
-
-    >>> corpus = open("living_example", create=True)
-    >>> corpus.append([("a.txt", "to be"), ("b.txt", "or not")])
-    >>> corpus.edit(0, text=" or not to be")
-    >>> corpus.drop([1])
-    >>> corpus.documents().rows()[0][4]
-    'to be or not to be'
-    >>> [kind for (kind,) in corpus.connection.sql(f'SELECT kind FROM "{corpus.table}$history"').rows()]
-    ['create', 'insert', 'edit', 'delete']
-    """
-
-    def __init__(self, location: Location, connection: Connection, table: str) -> None:
-        #: The folder or URL of the corpus.
-        self.location = location
-        #: The session of the corpus. Its statements see the corpus as the table `table`.
-        self.connection = connection
-        self.table = table
-
-    def append(self, source: Any) -> None:
-        """Adds documents, from pairs of path and text or from an Arrow object."""
-        if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
-            # INSERT matches columns by position, so they are named.
-            name = f"tadoc_columns_{uuid.uuid4().hex}"
-            self.connection.register(name, source)
-            try:
-                columns = self.connection.sql(f"SELECT * FROM {name}").columns
-                names = ", ".join(_identifier(column) for column in columns)
-                self.connection.sql(f"INSERT INTO {self.table} ({names}) SELECT {names} FROM {name}")
-            finally:
-                self.connection.unregister(name)
-            return
-        insert = f"INSERT INTO {self.table} (path, content) SELECT path, content FROM {{rows}}"
-        self.connection._feed(source, insert)
-
-    def edit(
-        self, doc_id: int, pos: int | None = None, len_bytes: int | None = None, text: str | None = None
-    ) -> None:
-        """Changes bytes of a document: inserts `text` at `pos`, appends it if there is no `pos`, or
-        deletes `len_bytes` at `pos`."""
-        insert = f'INSERT INTO "{self.table}$edits" (doc_id, pos, len_bytes, text) VALUES ($1, $2, $3, $4)'
-        self.connection.sql(insert, [doc_id, pos, len_bytes, text])
-
-    def drop(self, doc_ids: Iterable[int]) -> None:
-        """Drops documents."""
-        ids = ", ".join(str(int(doc_id)) for doc_id in doc_ids)
-        if ids:
-            self.connection.sql(f"DELETE FROM {self.table} WHERE doc_id IN ({ids})")
-
-    def history(self) -> Result:
-        """Returns the versions."""
-        return self.connection.sql(f'SELECT * FROM "{self.table}$history"')
-
-    def documents(self) -> Result:
-        """Returns the documents of the latest version."""
-        return self.connection.documents(self.location)
-
-    def optimize(self) -> None:
-        """Compresses the corpus anew, in a process of its own."""
-        _command("optimize", "--", os.fspath(self.location))
-
-
 def open(location: Location, *, create: bool = False, connection: Connection | None = None) -> Living:
-    """Opens a living corpus. With `create` it begins one where there is nothing."""
+    """Opens a living corpus. With `create` it begins one where there is nothing.
+
+    >>> notes = open("notes_of_a_day", create=True)
+    >>> notes.append([("a.txt", "to be")])
+    >>> open("notes_of_a_day").documents().rows()[0][1]
+    'a.txt'
+    """
     con = connection or connect()
     table = f"living_{uuid.uuid4().hex}"
     options = " OPTIONS ('tadoc.create' 'true')" if create else ""
-    target = _quoted(os.fspath(location))
+    target = quoted(os.fspath(location))
     con.sql(f"CREATE EXTERNAL TABLE {table} STORED AS TADOC LOCATION {target}{options}")
     return Living(location, con, table)
 
@@ -550,25 +616,3 @@ def _paths(source: Any) -> list[str] | None:
     if isinstance(source, (list, tuple)) and source and all(isinstance(p, (str, os.PathLike)) for p in source):
         return [os.fspath(path) for path in source]
     return None
-
-
-def _command(*arguments: str, progress: bool = False) -> None:
-    """Runs the command `tadoc`, in a process of its own, so that Ctrl-C is its to handle."""
-    command = [sys.executable, "-m", "datafusion_tadoc", *arguments]
-    done = subprocess.run(command, stderr=None if progress else subprocess.PIPE, check=False)
-    if done.returncode != 0:
-        said = (done.stderr or b"").decode(errors="replace").strip()
-        lines = [line for line in said.splitlines() if line.startswith("error: ")]
-        raise Error(lines[-1].removeprefix("error: ") if lines else said or f"tadoc {arguments[0]} failed")
-
-
-def _setting(value: Any) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,125 @@
+"""Living corpora."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from datafusion_tadoc._command import run_command
+from datafusion_tadoc._sql_text import identifier
+
+if TYPE_CHECKING:
+    from datafusion_tadoc import Connection, Location, Result
+
+
+class Living:
+    """A living corpus: a folder whose documents are added, edited and dropped.
+
+    Each method is one commit, which is durable when the method returns.
+
+    >>> corpus = tadoc.open("living_example", create=True)
+    >>> corpus.append([("a.txt", "to be"), ("b.txt", "or not")])
+    >>> corpus.edit(0, text=" or not to be")
+    >>> corpus.drop([1])
+    >>> corpus.documents().rows()[0][4]
+    'to be or not to be'
+    >>> [kind for (kind,) in corpus.connection.sql(f'SELECT kind FROM "{corpus.table}$history"').rows()]
+    ['create', 'insert', 'edit', 'delete']
+    """
+
+    def __init__(self, location: Location, connection: Connection, table: str) -> None:
+        #: The folder or URL of the corpus.
+        self.location = location
+        #: The session of the corpus. Its statements see the corpus as the table `table`.
+        self.connection = connection
+        self.table = table
+
+    def append(self, source: Any) -> None:
+        """Adds documents, from pairs of path and text or from an Arrow object.
+
+        >>> corpus = tadoc.open("appended", create=True)
+        >>> corpus.append([("a.txt", "to be")])
+        >>> corpus.append(corpus.connection.sql("SELECT 'b.txt' AS path, 'to do' AS text"))
+        >>> sorted(row[:2] for row in corpus.documents())
+        [(0, 'a.txt'), (1, 'b.txt')]
+        """
+        if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
+            # INSERT matches columns by position, so they are named.
+            name = f"tadoc_columns_{uuid.uuid4().hex}"
+            self.connection.register(name, source)
+            try:
+                columns = self.connection.sql(f"SELECT * FROM {name}").columns
+                names = ", ".join(identifier(column) for column in columns)
+                self.connection.sql(f"INSERT INTO {self.table} ({names}) SELECT {names} FROM {name}")
+            finally:
+                self.connection.unregister(name)
+            return
+        insert = f"INSERT INTO {self.table} (path, content) SELECT path, content FROM {{rows}}"
+        self.connection._feed(source, insert)
+
+    def edit(
+        self, doc_id: int, pos: int | None = None, len_bytes: int | None = None, text: str | None = None
+    ) -> None:
+        """Changes bytes of a document: inserts `text` at `pos`, appends it if there is no `pos`, or
+        deletes `len_bytes` at `pos`.
+
+        >>> corpus = tadoc.open("edited", create=True)
+        >>> corpus.append([("a.txt", "be not")])
+        >>> corpus.edit(0, pos=0, text="to ")
+        >>> corpus.edit(0, pos=5, len_bytes=4)
+        >>> corpus.edit(0, text=" or not")
+        >>> corpus.documents().rows()[0][4]
+        'to be or not'
+        """
+        insert = f'INSERT INTO "{self.table}$edits" (doc_id, pos, len_bytes, text) VALUES ($1, $2, $3, $4)'
+        self.connection.sql(insert, [doc_id, pos, len_bytes, text])
+
+    def drop(self, doc_ids: Iterable[int]) -> None:
+        """Drops documents.
+
+        Their ids are not given again.
+
+        >>> corpus = tadoc.open("dropped", create=True)
+        >>> corpus.append([("a.txt", "to be"), ("b.txt", "to do")])
+        >>> corpus.drop([0])
+        >>> [row[:2] for row in corpus.documents()]
+        [(1, 'b.txt')]
+        """
+        ids = ", ".join(str(int(doc_id)) for doc_id in doc_ids)
+        if ids:
+            self.connection.sql(f"DELETE FROM {self.table} WHERE doc_id IN ({ids})")
+
+    def history(self) -> Result:
+        """Returns the versions.
+
+        >>> corpus = tadoc.open("versions", create=True)
+        >>> corpus.append([("a.txt", "to be")])
+        >>> history = corpus.history()
+        >>> [row[history.columns.index("kind")] for row in history]
+        ['create', 'insert']
+        """
+        return self.connection.sql(f'SELECT * FROM "{self.table}$history"')
+
+    def documents(self) -> Result:
+        """Returns the documents of the latest version.
+
+        >>> corpus = tadoc.open("latest", create=True)
+        >>> corpus.append([("a.txt", "to be")])
+        >>> [row[:5] for row in corpus.documents()]
+        [(0, 'a.txt', 5, 2, 'to be')]
+        """
+        return self.connection.documents(self.location)
+
+    def optimize(self) -> None:
+        """Compresses the corpus anew, in a process of its own.
+
+        >>> corpus = tadoc.open("compressed", create=True)
+        >>> corpus.append([("a.txt", "to be")])
+        >>> corpus.edit(0, text=" or not")
+        >>> corpus.optimize()
+        >>> corpus.documents().rows()[0][4]
+        'to be or not'
+        """
+        run_command("optimize", "--", os.fspath(self.location))

@@ -15,8 +15,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use arrow::array::{ArrayRef, BinaryViewBuilder, RecordBatch, StringViewBuilder};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::array::{ArrayRef, AsArray, BinaryViewBuilder, RecordBatch, StringViewBuilder};
+use arrow::compute::kernels::length::length;
+use arrow::compute::{cast, sum};
+use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef};
 use datafusion::catalog::TableProvider;
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::error::{DataFusionError, Result};
@@ -42,6 +44,9 @@ const BATCH_BYTES: usize = 4 << 20;
 const DOCUMENT_BYTES: usize = 64;
 /// Time between two tries to send a batch to a busy statement.
 const TRY_EVERY: Duration = Duration::from_millis(2);
+
+/// A callable that gets the number of documents and their bytes, as they come.
+pub type Counter<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
 /// One item of the channel.
 type Fed = Result<RecordBatch>;
@@ -84,14 +89,16 @@ impl<'py> Feed<'py> {
     /// Sends all rows to the statement and waits for its end.
     ///
     /// # Errors
-    /// The exception of the source, the error of the statement, or `KeyboardInterrupt`.
+    /// The exception of the source or of `counter`, the error of the statement, or
+    /// `KeyboardInterrupt`.
     pub fn run(
         mut self,
         py: Python<'py>,
         sender: Sender<Fed>,
         statement: Task<Gathered>,
+        counter: Counter<'_, 'py>,
     ) -> PyResult<Gathered> {
-        match self.send_all(py, &sender) {
+        match self.send_all(py, &sender, counter) {
             Ok(()) => {
                 drop(sender);
                 statement.wait(py)
@@ -108,8 +115,13 @@ impl<'py> Feed<'py> {
     }
 
     /// Sends all rows, or as many as the statement takes.
-    fn send_all(&mut self, py: Python<'py>, sender: &Sender<Fed>) -> PyResult<()> {
-        while let Some(batch) = self.next(py)? {
+    fn send_all(
+        &mut self,
+        py: Python<'py>,
+        sender: &Sender<Fed>,
+        counter: Counter<'_, 'py>,
+    ) -> PyResult<()> {
+        while let Some(batch) = self.next(py, counter)? {
             let mut batch = Ok(batch);
             loop {
                 py.check_signals()?;
@@ -125,11 +137,32 @@ impl<'py> Feed<'py> {
         Ok(())
     }
 
-    fn next(&mut self, py: Python<'py>) -> PyResult<Option<RecordBatch>> {
+    fn next(
+        &mut self,
+        py: Python<'py>,
+        counter: Counter<'_, 'py>,
+    ) -> PyResult<Option<RecordBatch>> {
         match self {
-            Self::Arrow(reader) => py.detach(|| reader.next()).transpose().map_err(error_of),
-            Self::Documents(documents) => next_documents(documents),
+            Self::Arrow(reader) => {
+                let batch = py.detach(|| reader.next()).transpose().map_err(error_of)?;
+                if let (Some(batch), Some(counter)) = (&batch, counter) {
+                    counter.call1((batch.num_rows(), text_bytes(batch)))?;
+                }
+                Ok(batch)
+            }
+            Self::Documents(documents) => next_documents(documents, counter),
         }
+    }
+}
+
+/// Returns the bytes of the documents in `batch`, or 0 if no column holds documents.
+fn text_bytes(batch: &RecordBatch) -> i64 {
+    // The columns that `COPY` takes, in this order.
+    let texts = batch.column_by_name("content").or_else(|| batch.column_by_name("text"));
+    let Some(Ok(lengths)) = texts.map(|texts| length(texts.as_ref())) else { return 0 };
+    match cast(&lengths, &DataType::Int64) {
+        Ok(lengths) => sum(lengths.as_primitive::<Int64Type>()).unwrap_or(0),
+        Err(_) => 0,
     }
 }
 
@@ -141,7 +174,10 @@ fn documents_schema() -> SchemaRef {
 }
 
 /// Takes the next batch of documents, or `None` at the end.
-fn next_documents(documents: &mut Bound<'_, PyIterator>) -> PyResult<Option<RecordBatch>> {
+fn next_documents(
+    documents: &mut Bound<'_, PyIterator>,
+    counter: Counter<'_, '_>,
+) -> PyResult<Option<RecordBatch>> {
     let (mut paths, mut texts) = (StringViewBuilder::new(), BinaryViewBuilder::new());
     let mut len_bytes = 0;
     while len_bytes < BATCH_BYTES
@@ -161,6 +197,9 @@ fn next_documents(documents: &mut Bound<'_, PyIterator>) -> PyResult<Option<Reco
         paths.append_value(&path);
         texts.append_value(text);
         len_bytes += text.len() + DOCUMENT_BYTES;
+        if let Some(counter) = counter {
+            counter.call1((1, text.len()))?;
+        }
     }
     if len_bytes == 0 {
         return Ok(None);

@@ -90,13 +90,16 @@ impl Session {
     }
 
     /// Runs `sql`, which reads the table `name` once, while this thread fills the table from an
-    /// Arrow object or from an iterable of paths and texts.
-    fn feed(
+    /// Arrow object or from an iterable of paths and texts. `counter` is called with the number of
+    /// documents and their bytes, as they come.
+    #[pyo3(signature = (name, source, sql, counter=None))]
+    fn feed<'py>(
         &self,
-        py: Python<'_>,
+        py: Python<'py>,
         name: &str,
-        source: &Bound<'_, PyAny>,
+        source: &Bound<'py, PyAny>,
         sql: String,
+        counter: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Gathered> {
         let feed = Feed::new(source)?;
         let (table, sender) = feed.table().map_err(error_of)?;
@@ -109,7 +112,7 @@ impl Session {
             let plan = session.context().state().statement_to_plan(statement).await?;
             gather(&session, plan, None).await
         });
-        let fed = task.and_then(|task| feed.run(py, sender, task));
+        let fed = task.and_then(|task| feed.run(py, sender, task, counter));
         context.deregister_table(name).map_err(error_of)?;
         fed
     }

@@ -1,5 +1,7 @@
 """Ingest of pairs, Arrow objects and files, and living corpora."""
 
+import io
+import re
 import subprocess
 import sys
 
@@ -61,6 +63,79 @@ def test_files_are_those_of_the_command(con, folder):
         tadoc.ingest("nowhere", "two.tadoc")
     command = [sys.executable, "-m", "datafusion_tadoc", "cat", "one.tadoc", "a.md"]
     assert subprocess.run(command, capture_output=True, check=True).stdout == b"to be\nor not\n"
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+SUMMARY = r"(.*): 500 documents, 7\.9 kB of text in [\d.]+ k?B(ytes)? \([\d.]+ %\), G/N \d\.\d{3}\n[\d.]+ s, [\d.]+ MB/s\n"
+
+
+def documents_of(kind, con):
+    """500 documents of 7,890 bytes, as a source of this kind."""
+    if kind == "pairs":
+        return ((f"{n}.txt", f"line {n} of many") for n in range(500))
+    texts = "SELECT value || '.txt' AS path, 'line ' || value || ' of many' AS text FROM generate_series(0, 499)"
+    if kind == "arrow":
+        return con.sql(texts)
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table(con.sql(texts))
+    # A batch that begins inside its buffers.
+    text = pyarrow.concat_tables([table.slice(0, 7), table])["text"].cast(pyarrow.large_string())
+    content = text.combine_chunks().cast(pyarrow.large_binary()).slice(7)
+    return pyarrow.table({"path": table["path"], "text": ["not the document"] * 500, "content": content})
+
+
+@pytest.mark.parametrize("kind", ["pairs", "arrow", "content"])
+def test_progress_of_rows(kind, con, monkeypatch, folder):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    monkeypatch.setattr("datafusion_tadoc._progress.SHOW_AFTER", 0)
+    monkeypatch.setattr("datafusion_tadoc._progress.DRAW_EVERY", 0)
+    assert tadoc.ingest(documents_of(kind, con), "rows.tadoc", progress=True) == "rows.tadoc"
+    lines, summary = sys.stderr.getvalue().rsplit("\r\x1b[K", 1)
+    assert re.fullmatch(SUMMARY, summary).group(1) == "rows.tadoc"
+    assert re.search(r"^\r\x1b\[K[\d,]+ documents?, [\d.]+ (kB|bytes) of text, [\d.]+ MB/s", lines)
+    assert "\r\x1b[K500 documents, 7.9 kB of text, " in lines
+    assert ("\r\x1b[K1 document, 14 bytes of text, " in lines) == (kind == "pairs")
+
+
+def test_progress_without_a_terminal_is_a_summary(con, capsys, folder):
+    tadoc.ingest(documents_of("pairs", con), folder / "rows.tadoc", progress=True)
+    assert re.fullmatch(SUMMARY, capsys.readouterr().err).group(1) == str(folder / "rows.tadoc")
+    tadoc.ingest(documents_of("pairs", con), "quiet.tadoc")
+    assert capsys.readouterr().err == ""
+    tadoc.ingest([], "none.tadoc", progress=True)
+    assert capsys.readouterr().err.startswith("none.tadoc: 0 documents, 0 bytes of text in ")
+
+
+def test_the_summary_is_that_of_the_command(con, capfd, folder):
+    (folder / "notes").mkdir()
+    for path, text in documents_of("pairs", con):
+        (folder / "notes" / path).write_text(text)
+    tadoc.ingest("notes", "rows.tadoc", progress=True)
+    of_files = capfd.readouterr().err.splitlines()[0]
+    tadoc.ingest(sorted(documents_of("pairs", con)), "rows.tadoc", progress=True, overwrite=True)
+    assert capfd.readouterr().err.splitlines()[0] == of_files
+
+
+def test_a_failing_source_or_progress_leaves_nothing(con, monkeypatch, folder):
+    class Broken(Terminal):
+        def write(self, text):
+            raise BrokenPipeError("of the terminal")
+
+    def source():
+        yield "a.txt", "to be"
+        raise ZeroDivisionError("of the source")
+
+    with pytest.raises(ZeroDivisionError):
+        tadoc.ingest(source(), "x.tadoc", progress=True)
+    monkeypatch.setattr("datafusion_tadoc._progress.SHOW_AFTER", 0)
+    monkeypatch.setattr(sys, "stderr", Broken())
+    with pytest.raises(BrokenPipeError):
+        tadoc.ingest(documents_of("pairs", con), "x.tadoc", progress=True)
+    assert list(folder.iterdir()) == []
 
 
 def test_living_corpora(con):

@@ -19,13 +19,14 @@ from __future__ import annotations
 import html
 import os
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from datafusion_tadoc import _native
 from datafusion_tadoc._native import Error, __version__
 from datafusion_tadoc._command import run_command
 from datafusion_tadoc._living import Living
+from datafusion_tadoc._progress import Progress
 from datafusion_tadoc._sql_text import identifier, quoted, setting
 
 if TYPE_CHECKING:
@@ -438,10 +439,15 @@ class Connection:
         places += [f"{name} => ${at + len(arguments) + 1}" for at, name in enumerate(options)]
         return self.sql(f"SELECT * FROM {function}({', '.join(places)})", values)
 
-    def _feed(self, source: Any, statement: str) -> _native.Gathered:
-        """Runs a statement that reads the rows of `source` from the table ``{rows}``."""
+    def _feed(
+        self, source: Any, statement: str, counter: Callable[[int, int], None] | None = None
+    ) -> _native.Gathered:
+        """Runs a statement that reads the rows of `source` from the table ``{rows}``.
+
+        `counter` gets the number of documents and of their bytes, as they come.
+        """
         name = f"tadoc_rows_{uuid.uuid4().hex}"
-        return self._session.feed(name, source, statement.replace("{rows}", name))
+        return self._session.feed(name, source, statement.replace("{rows}", name), counter)
 
 
 def connect(
@@ -492,7 +498,8 @@ def ingest(
       `documents` says what becomes a document: ``'files'``, ``'lines'``, ``'jsonl:FIELD'``,
       ``'csv:COLUMN'`` or ``'parquet:COLUMN'``.
 
-    Nothing is left behind if it fails.
+    Nothing is left behind if it fails. `progress` shows a line on a terminal while it works, and a
+    summary on standard error.
 
     >>> ingest([("a.txt", "to be"), ("b.txt", b"or not")], "pairs.tadoc", overwrite=True)
     'pairs.tadoc'
@@ -514,7 +521,13 @@ def ingest(
     with_options = f" OPTIONS ({listed})" if listed else ""
     target = quoted(os.fspath(out))
     con = connection or connect()
-    con._feed(source, f"COPY (SELECT * FROM {{rows}}) TO {target} STORED AS TADOC{with_options}")
+    copy = f"COPY (SELECT * FROM {{rows}}) TO {target} STORED AS TADOC{with_options}"
+    if not progress:
+        con._feed(source, copy)
+        return out
+    with Progress() as counted:
+        con._feed(source, copy, counted.advance)
+    counted.summarize(os.fspath(out), dict(con.corpus_info(out).rows()))
     return out
 
 

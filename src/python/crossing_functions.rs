@@ -1,4 +1,4 @@
-//! Table functions, scalar functions and `STORED AS TADOC`, as another DataFusion calls them.
+//! Table functions, scalar functions and external tables, as another DataFusion calls them.
 //!
 //! Each of them has the session of this library. A call of a table function becomes a plan of that
 //! session, and its rows are those of a [`Crossing`]. Scalar functions get the settings of that
@@ -27,7 +27,7 @@ use datafusion::logical_expr::{
 use datafusion::scalar::ScalarValue;
 use datafusion_ffi::proto::logical_extension_codec::FFI_LogicalExtensionCodec;
 use datafusion_ffi::table_provider::{FFI_TableProvider, ForeignTableProvider};
-use datafusion_tadoc::{FILE_TYPE, contain_panics, contain_panics_of};
+use datafusion_tadoc::{contain_panics, contain_panics_of};
 use tadoc_cli::Failure;
 
 use crate::crossing::{Crossing, crossing_error, no_threads};
@@ -99,12 +99,24 @@ impl TableFunctionImpl for CrossingFunction {
     }
 }
 
-/// The tables `STORED AS TADOC` of a session.
-pub struct CrossingFactory(pub Arc<tadoc_cli::Session>);
+/// The tables `STORED AS` a file type of a session.
+pub struct CrossingFactory {
+    session: Arc<tadoc_cli::Session>,
+    file_type: String,
+}
+
+impl CrossingFactory {
+    /// Creates the factory of tables of `file_type`, which is in capitals.
+    pub fn new(session: Arc<tadoc_cli::Session>, file_type: String) -> Self {
+        Self { session, file_type }
+    }
+}
 
 impl std::fmt::Debug for CrossingFactory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("CrossingFactory")
+        f.debug_struct("CrossingFactory")
+            .field("file_type", &self.file_type)
+            .finish_non_exhaustive()
     }
 }
 
@@ -115,11 +127,12 @@ impl TableProviderFactory for CrossingFactory {
         _session: &dyn Session,
         command: &CreateExternalTable,
     ) -> Result<Arc<dyn TableProvider>> {
-        let (session, command) = (Arc::clone(&self.0), command.clone());
+        let (session, command) = (Arc::clone(&self.session), command.clone());
+        let file_type = self.file_type.clone();
         let create = async move {
             let state = session.context().state();
-            let Some(factory) = state.table_factories().get(FILE_TYPE) else {
-                return plan_err!("there are no tables STORED AS {FILE_TYPE}");
+            let Some(factory) = state.table_factories().get(&file_type) else {
+                return plan_err!("there are no tables STORED AS {file_type}");
             };
             let table = factory.create(&state, &command).await?;
             Ok(Arc::new(crossing_of(&session, command.name.table(), table)?) as _)

@@ -92,9 +92,19 @@ impl HostScalar {
     }
 }
 
-/// Tables `STORED AS TADOC` for sessions of the package `datafusion`.
+/// Tables `STORED AS` a file type for sessions of the package `datafusion`.
 #[pyclass(frozen, module = "datafusion_tadoc._native")]
-pub struct HostFactory(pub Arc<tadoc_cli::Session>);
+pub struct HostFactory {
+    session: Arc<tadoc_cli::Session>,
+    file_type: String,
+}
+
+impl HostFactory {
+    /// Creates the factory of tables of `file_type` of `session`.
+    pub fn new(session: Arc<tadoc_cli::Session>, file_type: String) -> Self {
+        Self { session, file_type }
+    }
+}
 
 #[pymethods]
 impl HostFactory {
@@ -103,7 +113,8 @@ impl HostFactory {
         session: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
         let codec = codec_of(session)?;
-        let factory = Arc::new(CrossingFactory(Arc::clone(&self.0)));
+        let factory = CrossingFactory::new(Arc::clone(&self.session), self.file_type.clone());
+        let factory = Arc::new(factory);
         let factory = FFI_TableProviderFactory::new_with_ffi_codec(factory, Some(handle()?), codec);
         PyCapsule::new_with_value(session.py(), factory, FACTORY)
     }

@@ -84,9 +84,9 @@ impl Session {
         HostScalar::new(Arc::clone(&self.session), name)
     }
 
-    /// Returns the tables `STORED AS TADOC` for sessions of the package `datafusion`.
-    fn host_factory(&self) -> HostFactory {
-        HostFactory(Arc::clone(&self.session))
+    /// Returns the tables `STORED AS` a file type for sessions of the package `datafusion`.
+    fn host_factory(&self, file_type: String) -> HostFactory {
+        HostFactory::new(Arc::clone(&self.session), file_type)
     }
 
     /// Runs `sql`, which reads the table `name` once, while this thread fills the table from an

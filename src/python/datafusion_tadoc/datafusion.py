@@ -10,12 +10,16 @@
 {'word': ['be', 'to'], 'count': [2, 3]}
 
 Functions and tables run in a session of this package, on its threads, with its settings, device,
-stores and memory limit: that of the argument `connection`. The session of ``datafusion`` gets a stream of rows,
-and gives filters, columns and limits. These do not cross, and ``datafusion_tadoc.connect()`` has them:
+stores and memory limit: that of the argument `connection`. The session of ``datafusion`` gets a
+stream of rows, and gives filters, columns and limits. These do not cross, and
+``datafusion_tadoc.connect()`` has them:
 
-- Arguments with names (``fold => true``). Give arguments in order, or make the call with this package
-  and register its result: ``ctx.register_table("t", con.word_count("x.tadoc", fold=True))``.
-- ``COPY … STORED AS TADOC``, ``INSERT``, ``UPDATE``, ``DELETE``, and tables such as ``"t$history"``.
+- Arguments with names (``fold => true``). ``datafusion`` refuses them before it asks this package:
+  ``Unsupported function argument type: fold => true``. Give arguments in order, or make the call with
+  this package and register its result:
+  ``ctx.register_table("t", con.word_count("x.tadoc", fold=True))``.
+- ``COPY … STORED AS TADOC`` and ``STORED AS GSST``, ``INSERT``, ``UPDATE``, ``DELETE``, and tables such
+  as ``"t$history"``.
 - Tables, object stores, settings and memory limits of the session of ``datafusion``.
 """
 
@@ -24,16 +28,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import datafusion_tadoc
-from datafusion_tadoc import Connection, Location, Result, _native
+from datafusion_tadoc import Connection, Error, Location, Result, _native
 
 if TYPE_CHECKING:
     import datafusion
+
+#: File types of ``CREATE EXTERNAL TABLE … STORED AS``.
+FILE_TYPES = ("TADOC", "GSST")
 
 __all__ = ["functions", "register", "scalar_function", "table", "table_factory", "table_function"]
 
 
 def register(ctx: datafusion.SessionContext, connection: Connection | None = None) -> None:
-    """Registers all table functions and scalar functions, and tables ``STORED AS TADOC``, with `ctx`.
+    """Registers all table functions and scalar functions, and tables ``STORED AS TADOC`` and
+    ``STORED AS GSST``, with `ctx`.
 
     They run in `connection`, or in a new one.
 
@@ -53,7 +61,8 @@ def register(ctx: datafusion.SessionContext, connection: Connection | None = Non
             ctx.register_udtf(TableFunction(name, table_function(con, name), ctx))
         else:
             ctx.register_udf(datafusion.udf(scalar_function(con, name)))
-    ctx.register_table_factory("TADOC", table_factory(con))
+    for file_type in FILE_TYPES:
+        ctx.register_table_factory(file_type, table_factory(con, file_type))
 
 
 def functions(connection: Connection) -> list[tuple[str, str]]:
@@ -80,15 +89,42 @@ def table(corpus: Location, connection: Connection | None = None) -> Result:
 
 
 def table_function(connection: Connection, name: str) -> Any:
-    """Returns a table function, for ``datafusion.udtf(function, name)``."""
+    """Returns a table function, for ``datafusion.udtf(function, name)``.
+
+    >>> import datafusion, datafusion_tadoc as tadoc
+    >>> ctx = datafusion.SessionContext()
+    >>> function = table_function(tadoc.connect(), "tadoc_functions")
+    >>> ctx.register_udtf(datafusion.user_defined.TableFunction("tadoc_functions", function, ctx))
+    >>> ctx.sql("SELECT kind FROM tadoc_functions() WHERE function = 'rank'").to_pydict()
+    {'kind': ['table']}
+    """
     return connection._session.host_function(name)
 
 
 def scalar_function(connection: Connection, name: str) -> Any:
-    """Returns a scalar function, for ``datafusion.udf(function)``."""
+    """Returns a scalar function, for ``datafusion.udf(function)``.
+
+    >>> import datafusion, datafusion_tadoc as tadoc
+    >>> ctx = datafusion.SessionContext()
+    >>> ctx.register_udf(datafusion.udf(scalar_function(tadoc.connect(), "matches")))
+    >>> ctx.sql("SELECT matches('to be', 'be NOT do') AS fits").to_pydict()
+    {'fits': [True]}
+    """
     return connection._session.host_scalar(name)
 
 
-def table_factory(connection: Connection) -> Any:
-    """Returns the tables ``STORED AS TADOC``, for ``ctx.register_table_factory("TADOC", factory)``."""
-    return connection._session.host_factory()
+def table_factory(connection: Connection, file_type: str = "TADOC") -> Any:
+    """Returns the tables ``STORED AS TADOC`` or ``STORED AS GSST``, for
+    ``ctx.register_table_factory(file_type, factory)``.
+
+    >>> import datafusion, datafusion_tadoc as tadoc
+    >>> con, ctx = tadoc.connect(), datafusion.SessionContext()
+    >>> _ = tadoc.write_gsst(con.sql("SELECT 1 AS id, 'to be' AS text"), "factory.parquet")
+    >>> ctx.register_table_factory("GSST", table_factory(con, "GSST"))
+    >>> _ = ctx.sql("CREATE EXTERNAL TABLE g STORED AS GSST LOCATION 'factory.parquet'")
+    >>> ctx.sql("SELECT id FROM g WHERE text LIKE '%be'").to_pydict()
+    {'id': [1]}
+    """
+    if file_type not in FILE_TYPES:
+        raise Error(f"file_type: got {file_type!r}, expected one of {', '.join(FILE_TYPES)}")
+    return connection._session.host_factory(file_type)

@@ -1,4 +1,4 @@
-"""Every table function gives the rows and the errors of the command line."""
+"""Every function gives the rows and the errors of the command line."""
 
 import json
 import subprocess
@@ -19,8 +19,23 @@ CALLS = [
     "rank(@, 'horse OR king')", "extract(@, doc_id => 1, byte_offset => 2, byte_len => 5)", "corpus_info(@)", "corpus_verify(@)",
     "read_text('*.md')", "read_lines('*.md')", "ingestion_model(link_gb_per_s => 12)", "tadoc_functions()",
 ]
+# Scalar functions, over the rows of `documents(@)`.
+SCALARS = [
+    "extract_text(@, doc_id, 0, 9)", "extract_text(@, doc_id, bytes / 2, NULL)", "count_word(@, doc_id, 'be')",
+    "search_word(@, doc_id, 'horse')", "search_word(@, doc_id, split_part(path, '.', 1))", "tokenize(text)",
+    "tokenize(text, 'uax29')",
+    "matches(text, 'horse OR \"to be\"')", "matches(text, 'HORSE', 'case')", "matches(NULL, 'be')", "highlight(text, 'king')",
+    "highlight(text, 'to', '[', ']', fold => true)", "snippet(text, 'horse')",
+    "snippet(text, 'nobler king', '<', '>', '...', 4, false, 'whitespace')",
+]
 ERRORS = [
     "word_cout(@)", "word_count('nowhere.tadoc')", "search(@, '\"open')", "search(@, 'king', max => 3)", "word_count(7)",
+]
+SCALAR_ERRORS = [
+    "extract_text('nowhere.tadoc', doc_id, 0, 9)", "extract_text(@, 99, 0, 9)", "extract_text(@, doc_id, -1, 9)",
+    "count_word(path, doc_id, 'be')", "search_word(@, doc_id)", "tokenize(text, 'no_profile')", "matches(text, '\"open')",
+    "highlight(text, 'king', fold => 'stem:klingon')", "snippet(text, 'king', '<', '>', '...', 0)",
+    "snippet(text, 'king', max_words => 4)", "snipet(text, 'king')",
 ]
 
 
@@ -38,6 +53,22 @@ def as_json(value):
     return value
 
 
+def command_rows(sql):
+    """Returns the rows that the command prints."""
+    said = command("sql", "--format", "ndjson", "--quiet", "-c", sql)
+    assert said.returncode == 0, said.stderr
+    return [json.loads(line) for line in said.stdout.splitlines()]
+
+
+def module_rows(con, sql):
+    """Returns the rows of the module, as the command prints them."""
+    result = con.sql(sql)
+    return [
+        {name: as_json(value) for name, value in zip(result.columns, row) if value is not None}
+        for row in result.rows()
+    ]
+
+
 def in_order(rows):
     return sorted(rows, key=lambda row: json.dumps(row, sort_keys=True))
 
@@ -46,25 +77,30 @@ def in_order(rows):
 def test_rows_are_those_of_the_command(call, plays, con, folder):
     (folder / "notes.md").write_text("one line\nand another\n")
     sql = f"SELECT * FROM {call.replace('@', repr(plays))}"
-    said = command("sql", "--format", "ndjson", "--quiet", "-c", sql)
-    assert said.returncode == 0, said.stderr
-    expected = [json.loads(line) for line in said.stdout.splitlines()]
-    result = con.sql(sql)
-    rows = [
-        {name: as_json(value) for name, value in zip(result.columns, row) if value is not None}
-        for row in result.rows()
-    ]
-    assert in_order(rows) == in_order(expected)
+    assert in_order(module_rows(con, sql)) == in_order(command_rows(sql))
 
 
-def test_every_function_is_called(con):
-    names = {name for (name,) in con.sql("SELECT function FROM tadoc_functions() WHERE kind = 'table'").rows()}
-    assert names == {call.split("(")[0] for call in CALLS}
+def scalar_sql(call, corpus):
+    return f"SELECT doc_id, {call} AS answer FROM documents(@) ORDER BY doc_id".replace("@", repr(corpus))
 
 
-@pytest.mark.parametrize("call", ERRORS)
+@pytest.mark.parametrize("call", SCALARS)
+def test_scalars_are_those_of_the_command(call, plays, con):
+    sql = scalar_sql(call, plays)
+    expected = command_rows(sql)
+    assert len(expected) == 4
+    assert module_rows(con, sql) == expected
+
+
+@pytest.mark.parametrize(("kind", "calls"), [("table", CALLS), ("scalar", SCALARS)])
+def test_every_function_is_called(kind, calls, con):
+    names = {name for (name,) in con.sql("SELECT function FROM tadoc_functions() WHERE kind = $1", [kind]).rows()}
+    assert names == {call.split("(")[0] for call in calls}
+
+
+@pytest.mark.parametrize("call", [*ERRORS, *SCALAR_ERRORS])
 def test_errors_are_those_of_the_command(call, plays, con):
-    sql = f"SELECT * FROM {call.replace('@', repr(plays))}"
+    sql = scalar_sql(call, plays) if call in SCALAR_ERRORS else f"SELECT * FROM {call.replace('@', repr(plays))}"
     said = command("sql", "-c", sql)
     with pytest.raises(tadoc.Error) as error:
         con.sql(sql).rows()

@@ -1,0 +1,30 @@
+"""The examples of the README files run."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import datafusion_tadoc as tadoc
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("readme", ["README.md", "src/python/README.md"])
+def test_blocks_of_python_run(readme, con, folder):
+    text = (ROOT / readme).read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert blocks
+    if any("import datafusion\n" in block for block in blocks):
+        pytest.importorskip("datafusion")
+    tadoc.write_gsst(con.sql("SELECT 1 AS id, 'https://a.example' AS url"), "names.parquet")
+    names = {}
+    for block in blocks:
+        exec(compile(block, readme, "exec"), names)
+
+
+def test_all_methods_are_in_the_readme():
+    text = (ROOT / "src/python/README.md").read_text()
+    methods = {name for name in vars(tadoc.Connection) if not name.startswith("_")} - {"sql", "register", "unregister"}
+    listed = re.search(r"Methods call the table function of their name.*?: (.*?)\. Options", text, re.DOTALL).group(1)
+    assert set(re.findall(r"`(\w+)`", listed)) == methods

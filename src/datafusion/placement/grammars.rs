@@ -25,8 +25,9 @@ use tadoc::accelerator::{MIN_ROUNDS_ELEMENTS, Rounds};
 use tadoc::build::BuilderKind;
 use tadoc::grammar::{RoundsEngine, RoundsOutput};
 
-/// Seconds for an element on one core. Measured: 116 ns on 2 cores, and on 16 cores 19 to 25 ns
-/// (benches/results/2026-11-22-h100.md has runs on 16 cores).
+/// Seconds for an element on one core. Measured on sequences of single tokens: 116 ns on 2 cores,
+/// and on 16 cores 19 to 25 ns (benches/results/2026-11-22-h100.md has runs on 16 cores). An element
+/// that remains after the longest matches costs more, so this is a low estimate.
 const CORE_S: f64 = 200e-9;
 /// Time on twice as many cores, as a share of the time.
 const OF_TWICE: f64 = 0.58;

@@ -58,6 +58,11 @@ impl Chunk {
         self.elements.iter().map(|element| element.symbol)
     }
 
+    /// Returns the id of the pair at each symbol.
+    pub(super) fn pair_ids(&self) -> impl Iterator<Item = PairId> {
+        self.elements.iter().map(|element| element.pair_id)
+    }
+
     /// Returns the positions of all pairs.
     pub(super) fn positions(&self) -> Vec<u32> {
         let mut positions = Vec::with_capacity(self.len());
@@ -76,17 +81,21 @@ impl Chunk {
         pair(self.elements[position].symbol, self.elements[position + 1].symbol)
     }
 
-    /// Stores the id and level of the pair at `position`.
-    #[inline]
-    pub(super) fn set_pair_id(&mut self, position: u32, answer: Answer) {
-        self.elements[position as usize].pair_id = answer.id();
-        self.levels[position as usize] = answer.level();
+    /// Returns the pairs at `positions`.
+    pub(super) fn pairs_at(&self, positions: &[u32]) -> impl Iterator<Item = Pair> + Clone {
+        positions.iter().map(|&position| self.pair_at(position))
     }
 
-    /// Clears the ids of all pairs.
-    pub(super) fn forget_pair_ids(&mut self) {
-        self.elements.iter_mut().for_each(|element| element.pair_id = SEEN_ONCE);
-        self.levels.fill(0);
+    /// Stores the ids and levels of the pairs at `positions`.
+    pub(super) fn set_pair_ids(
+        &mut self,
+        positions: &[u32],
+        answers: impl Iterator<Item = Answer>,
+    ) {
+        for (&position, answer) in positions.iter().zip(answers) {
+            self.elements[position as usize].pair_id = answer.id();
+            self.levels[position as usize] = answer.level();
+        }
     }
 
     /// Appends `next`. The pair at the border is treated as seen once.

@@ -1,11 +1,19 @@
-//! Clean-up that turns the binary rules of the rounds into the final grammar: rule utility,
-//! inlining, numbering.
+//! Clean-up that turns the rules of the rounds into the final grammar: rule utility, inlining,
+//! numbering.
 //!
 //! 1. Rules used once are inlined (Sequitur's rule utility), and so is every rule that saves
 //!    nothing: a rule of length l with u uses costs l + u elements as a rule and l·u if inlined. In
 //!    this way chains of pairs become long rules (average length 2 becomes 8-9 on versioned text, G
 //!    falls by 38 %).
-//! 2. Rules are numbered parents before children (Kahn's algorithm) and written as one CSR.
+//! 2. Rules are numbered parents before children and written as one CSR.
+//!
+//! The order of the rules follows from how they were made. Pairs and repeats are made children
+//! first, and a segment holds only later segments:
+//!
+//! ```text
+//! rules of no segment    rules that hold segment 0   segment 0   rules that hold segment 1, not 0 ...
+//! (in reverse at the end)
+//! ```
 //!
 //! It needs O(G) time. It does not recurse: expansion has its own stack.
 
@@ -14,35 +22,32 @@ use std::slice::Iter;
 use rayon::prelude::*;
 
 use super::Grammar;
+use super::repeats::Repeats;
 use super::schedule::BARRIER;
+use super::tally::for_each_count;
 use crate::error::Result;
 
-/// Result of a builder. Element ids are terminals, then segment rules, then pair rules.
+/// Result of the rounds. Element ids are terminals, then segment rules, pair rules, repeats.
 pub(super) struct Draft {
     pub(super) num_terminals: u32,
     /// Number of rules whose bodies follow the documents in `symbols`.
     pub(super) num_segments: u32,
-    /// Bodies of the pair rules.
+    /// Bodies of the pair rules. They use terminals, segments and earlier pairs.
     pub(super) pairs: Vec<(u32, u32)>,
+    /// Bodies of rules that use terminals, segments and pairs.
+    pub(super) repeats: Repeats,
     /// Documents, then segment bodies, each ended by a barrier.
     pub(super) symbols: Vec<u32>,
 }
 
 /// Inlines rules that save nothing and numbers the others.
 pub(super) fn clean_up(draft: Draft) -> Result<Grammar> {
-    let num_terminals = draft.num_terminals;
+    let (num_terminals, num_segments) = (draft.num_terminals, draft.num_segments);
     let rules = Rules::from_draft(draft);
-    let uses = rules.count_uses();
-    let order = rules.parents_first(&uses);
+    let order = rules.parents_first(num_segments);
+    let uses = rules.count_uses(&order);
     let is_inlined = rules.choose_inlined(&uses, &order);
     emit(num_terminals, &rules, &order, &is_inlined)
-}
-
-/// Number of references to each element. It includes terminals, because a branch on the kind of
-/// element would be unpredictable.
-pub(super) struct Uses {
-    in_root: Vec<u32>,
-    in_bodies: Vec<u32>,
 }
 
 /// Rules of any length over elements. The root is separate and has its barriers.
@@ -75,10 +80,14 @@ impl Rules {
         for body in segments.split(|&s| s == BARRIER).take(draft.num_segments as usize) {
             rules.push(body.iter().copied());
         }
-        rules.bodies.reserve(2 * draft.pairs.len());
-        rules.offsets.reserve(draft.pairs.len());
+        let bodies = draft.repeats.bodies();
+        rules.bodies.reserve(2 * draft.pairs.len() + draft.repeats.num_symbols());
+        rules.offsets.reserve(draft.pairs.len() + bodies.len());
         for (left, right) in draft.pairs {
             rules.push([left, right]);
+        }
+        for body in bodies {
+            rules.push(body.iter().copied());
         }
         rules
     }
@@ -96,79 +105,80 @@ impl Rules {
         self.num_terminals as usize + self.len()
     }
 
-    /// Returns the number of references to each element in the root and in used rules.
-    pub(super) fn count_uses(&self) -> Uses {
-        let num_terminals = self.num_terminals as usize;
-        let mut in_root = vec![0; self.num_elements()];
-        for &element in self.root.iter().filter(|&&element| element != BARRIER) {
-            in_root[element as usize] += 1;
+    /// Returns all rules, each after all rules that refer to it. See the module docs.
+    fn parents_first(&self, num_segments: u32) -> Vec<u32> {
+        let num_rules = self.len() as u32;
+        if num_segments == 0 {
+            return (0..num_rules).rev().collect();
         }
-        let mut in_bodies = vec![0; self.num_elements()];
-        for &element in &self.bodies {
-            in_bodies[element as usize] += 1;
+        let first_segments = self.first_segments(num_segments);
+        let mut starts = vec![0u32; num_segments as usize + 2];
+        for &segment in &first_segments {
+            starts[segment as usize + 1] += 1;
         }
-        let mut uses = Uses { in_root, in_bodies };
-        let is_unused = |uses: &Uses, element: usize| {
-            element >= num_terminals && uses.in_root[element] == 0 && uses.in_bodies[element] == 0
-        };
-        let rules = num_terminals..self.num_elements();
-        let mut unused: Vec<usize> = rules.filter(|&rule| is_unused(&uses, rule)).collect();
-        while let Some(element) = unused.pop() {
-            for &child in self.body(element - num_terminals) {
-                uses.in_bodies[child as usize] -= 1;
-                if is_unused(&uses, child as usize) {
-                    unused.push(child as usize);
+        for segment in 0..starts.len() - 1 {
+            starts[segment + 1] += starts[segment];
+        }
+        // A segment has the lowest id of the rules in its group, so it comes last.
+        let mut order = vec![0; self.len()];
+        for (rule, &segment) in (0..num_rules).zip(&first_segments).rev() {
+            let place = &mut starts[segment as usize];
+            order[*place as usize] = rule;
+            *place += 1;
+        }
+        order
+    }
+
+    /// Returns for each rule the first segment that it holds, which is itself for a segment, or
+    /// `num_segments` if it holds none.
+    fn first_segments(&self, num_segments: u32) -> Vec<u32> {
+        let mut first_segments: Vec<u32> = (0..num_segments).collect();
+        first_segments.reserve(self.len() - first_segments.len());
+        for rule in num_segments as usize..self.len() {
+            let rules = self.body(rule).iter().filter_map(|e| e.checked_sub(self.num_terminals));
+            let segments = rules.map(|rule| first_segments[rule as usize]);
+            first_segments.push(segments.min().unwrap_or(num_segments));
+        }
+        first_segments
+    }
+
+    /// Returns the number of references to each element in the root and in used rules. It includes
+    /// terminals, because a branch on the kind of element would be unpredictable.
+    fn count_uses(&self, order: &[u32]) -> Vec<u32> {
+        let mut uses = vec![0; self.num_elements()];
+        // Barriers have no count.
+        for_each_count(
+            &mut uses,
+            &[&self.root, &self.bodies],
+            |&element| element,
+            |uses| *uses += 1,
+        );
+        for &rule in order {
+            if uses[(self.num_terminals + rule) as usize] == 0 {
+                for &child in self.body(rule as usize) {
+                    uses[child as usize] -= 1;
                 }
             }
         }
         uses
     }
 
-    /// Returns the used rules, each after all rules that refer to it.
-    pub(super) fn parents_first(&self, uses: &Uses) -> Vec<u32> {
-        let num_terminals = self.num_terminals;
-        let mut waiting = uses.in_bodies.clone();
-        let is_ready = |&rule: &u32| {
-            let element = (num_terminals + rule) as usize;
-            waiting[element] == 0 && uses.in_root[element] > 0
-        };
-        let mut order: Vec<u32> = (0..self.len() as u32).filter(is_ready).collect();
-        let (mut next, mut num_ordered) = (0, order.len());
-        // The next rule is always written, also if it is not ready, so one more entry is needed.
-        order.resize(self.len() + 1, 0);
-        while next < num_ordered {
-            for &element in self.body(order[next] as usize) {
-                let waiting = &mut waiting[element as usize];
-                *waiting -= 1;
-                order[num_ordered] = element.wrapping_sub(num_terminals);
-                num_ordered += usize::from((element >= num_terminals) & (*waiting == 0));
-            }
-            next += 1;
-        }
-        order.truncate(num_ordered);
-        order
-    }
-
-    /// Marks the rules that save nothing. It visits children first, so that lengths are final.
-    fn choose_inlined(&self, uses: &Uses, order: &[u32]) -> Vec<bool> {
+    /// Marks the rules that save nothing or are not used. It visits children first, so that lengths
+    /// are final.
+    fn choose_inlined(&self, uses: &[u32], order: &[u32]) -> Vec<bool> {
         let num_terminals = self.num_terminals as usize;
-        let uses = uses.in_root.iter().zip(&uses.in_bodies);
-        let mut num_uses: Vec<u32> = uses.map(|(root, body)| root + body).collect();
-        // Number of elements that each use of an element adds to the rule that uses it.
-        let mut lengths = vec![1u64; num_uses.len()];
+        // Number of elements that each use of an element adds to the rule that uses it. No rule is
+        // longer than the text.
+        let mut lengths = vec![1u32; uses.len()];
         let mut is_inlined = vec![false; self.len()];
         for &rule in order.iter().rev() {
             let rule = rule as usize;
+            let uses = u64::from(uses[num_terminals + rule]);
             let body = self.body(rule);
-            let length: u64 = body.iter().map(|&element| lengths[element as usize]).sum();
-            let uses = num_uses[num_terminals + rule];
-            if uses == 1 || length * u64::from(uses) <= length + u64::from(uses) {
+            let length: u64 = body.iter().map(|&e| u64::from(lengths[e as usize])).sum();
+            if uses <= 1 || length * uses <= length + uses {
                 is_inlined[rule] = true;
-                lengths[num_terminals + rule] = length;
-                for &element in body {
-                    let num_uses: &mut u32 = &mut num_uses[element as usize];
-                    *num_uses = num_uses.wrapping_add(uses - 1);
-                }
+                lengths[num_terminals + rule] = length as u32;
             }
         }
         is_inlined

@@ -30,14 +30,17 @@ mod chunk;
 mod cleanup;
 mod dedup;
 mod expand;
+mod learn;
 mod pair_join;
+mod phrases;
+mod repeats;
 mod rounds;
 pub mod schedule;
+mod sequence;
 mod sequitur;
 mod tally;
 #[cfg(test)]
 mod tests;
-mod warm_start;
 
 pub use dedup::Dedup;
 pub use expand::expand_tokens;

@@ -6,7 +6,7 @@
 //! chunk 2 ─ group by shard ─┘   hash, count, number  └─ ungroup ─ ids of chunk 2
 //! ```
 //!
-//! This is a radix join. A shard has about 16,384 pairs, so its table stays in the second-level
+//! This is a radix join. A shard has about 8,192 pairs, so its table stays in the second-level
 //! cache for any size of input. One thread fills it, so no atomics are needed. The number of shards
 //! depends only on the number of pairs, and ids only on the order of shards and of chunks. So the
 //! result does not depend on threads. Rejected experiment: look-ups from the chunks directly into
@@ -81,29 +81,34 @@ impl Answer {
 
 /// Ids of all given pairs, and the pairs of these ids.
 pub(super) struct Numbered {
-    /// Ids and levels of each chunk's pairs, in the given order.
-    pub(super) answers: Vec<Vec<Answer>>,
+    /// Answers of each chunk, for [`Grouped::answers`].
+    pub(super) chunks: Vec<Grouped>,
+    /// First id of each shard.
+    pub(super) first_ids: Vec<PairId>,
     /// Pairs that have ids, in the order of their ids.
     pub(super) pairs: Vec<Pair>,
     /// Number of occurrences of each of these pairs.
     pub(super) counts: Vec<u32>,
 }
 
-/// Numbers the pairs of all chunks. The first id is `first_id`.
-pub(super) fn number_pairs(chunks: Vec<Vec<Pair>>, first_id: PairId) -> Numbered {
-    let num_pairs: usize = chunks.iter().map(Vec::len).sum();
+/// Numbers the pairs of all chunks, `num_pairs` together. The first id is `first_id`.
+pub(super) fn number_pairs<P: Iterator<Item = Pair> + Clone + Send>(
+    chunks: impl IndexedParallelIterator<Item = P>,
+    num_pairs: usize,
+    first_id: PairId,
+) -> Numbered {
     let num_shards = num_shards(num_pairs);
-    let mut grouped: Vec<Grouped> =
-        chunks.into_par_iter().map(|pairs| Grouped::new(pairs, num_shards)).collect();
-    let repeated: Vec<Vec<(Pair, u32)>> =
-        by_shard(&mut grouped, num_shards).into_par_iter().map(number_shard).collect();
+    let mut chunks: Vec<Grouped> = chunks.map(|pairs| Grouped::new(pairs, num_shards)).collect();
+    let repeated: Vec<Vec<(Pair, u32)>> = by_shard(&mut chunks, num_shards)
+        .into_par_iter()
+        .map_init(Table::default, number_shard)
+        .collect();
     let first_ids: Vec<PairId> = repeated
         .iter()
         .scan(first_id, |next, shard| Some(std::mem::replace(next, *next + shard.len() as PairId)))
         .collect();
-    let answers = grouped.into_par_iter().map(|chunk| chunk.ungroup(&first_ids)).collect();
     let (pairs, counts) = repeated.into_iter().flatten().unzip();
-    Numbered { answers, pairs, counts }
+    Numbered { chunks, first_ids, pairs, counts }
 }
 
 /// Returns the groups of each shard, in the order of chunks.
@@ -123,13 +128,13 @@ fn by_shard(chunks: &mut [Grouped], num_shards: usize) -> Vec<Vec<&mut [u64]>> {
 
 /// Returns a 64-bit hash whose high bits depend on all bits of the pair.
 #[inline]
-pub(super) fn hash(pair: Pair) -> u64 {
+fn hash(pair: Pair) -> u64 {
     let mixed = (pair ^ pair >> 29).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ mixed >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93)
 }
 
 /// Pairs of one chunk, grouped by shard with a counting sort that can be undone.
-struct Grouped {
+pub(super) struct Grouped {
     /// Shard of each pair, in the given order. Empty if there is one shard.
     shards: Vec<u16>,
     /// End of each shard's group in `values`.
@@ -139,12 +144,13 @@ struct Grouped {
 }
 
 impl Grouped {
-    fn new(pairs: Vec<Pair>, num_shards: usize) -> Self {
+    fn new(pairs: impl Iterator<Item = Pair> + Clone, num_shards: usize) -> Self {
         if num_shards == 1 {
-            return Self { shards: Vec::new(), ends: vec![pairs.len() as u32], values: pairs };
+            let values: Vec<u64> = pairs.collect();
+            return Self { shards: Vec::new(), ends: vec![values.len() as u32], values };
         }
         let mask = num_shards as u64 - 1;
-        let shards: Vec<u16> = pairs.iter().map(|&p| (hash(p) >> 48 & mask) as u16).collect();
+        let shards: Vec<u16> = pairs.clone().map(|p| (hash(p) >> 48 & mask) as u16).collect();
         let mut starts = vec![0u32; num_shards + 1];
         for &shard in &shards {
             starts[shard as usize + 1] += 1;
@@ -152,8 +158,8 @@ impl Grouped {
         for shard in 0..num_shards {
             starts[shard + 1] += starts[shard];
         }
-        let mut values = vec![0; pairs.len()];
-        for (&pair, &shard) in pairs.iter().zip(&shards) {
+        let mut values = vec![0; shards.len()];
+        for (pair, &shard) in pairs.zip(&shards) {
             let next = &mut starts[shard as usize];
             values[*next as usize] = pair;
             *next += 1;
@@ -163,30 +169,21 @@ impl Grouped {
     }
 
     /// Returns the answers in the order of the given pairs. Ids continue across the shards.
-    fn ungroup(self, first_ids: &[PairId]) -> Vec<Answer> {
-        if let [first_id] = *first_ids {
-            return self
-                .values
-                .into_iter()
-                .map(|value| Answer(value).counted_from(first_id))
-                .collect();
-        }
-        let mut next: Vec<u32> = std::iter::once(0).chain(self.ends).collect();
-        self.shards
-            .iter()
-            .map(|&shard| {
-                let next = &mut next[shard as usize];
-                *next += 1;
-                Answer(self.values[*next as usize - 1]).counted_from(first_ids[shard as usize])
-            })
-            .collect()
+    pub(super) fn answers(&self, first_ids: &[PairId]) -> impl Iterator<Item = Answer> {
+        let mut next: Vec<u32> = std::iter::once(0).chain(self.ends.iter().copied()).collect();
+        (0..self.values.len()).map(move |i| {
+            let shard = self.shards.get(i).map_or(0, |&shard| shard as usize);
+            let next = &mut next[shard];
+            *next += 1;
+            Answer(self.values[*next as usize - 1]).counted_from(first_ids[shard])
+        })
     }
 }
 
 /// Replaces each pair of one shard by its answer. Returns the pairs that have ids, and their
-/// counts.
-fn number_shard(mut groups: Vec<&mut [u64]>) -> Vec<(Pair, u32)> {
-    let mut table = Table::new(groups.iter().map(|group| group.len()).sum());
+/// counts. `table` is scratch space.
+fn number_shard(table: &mut Table, mut groups: Vec<&mut [u64]>) -> Vec<(Pair, u32)> {
+    table.clear(groups.iter().map(|group| group.len()).sum());
     for value in groups.iter_mut().flat_map(|group| group.iter_mut()) {
         *value = table.count(*value) as u64;
     }
@@ -194,7 +191,7 @@ fn number_shard(mut groups: Vec<&mut [u64]>) -> Vec<(Pair, u32)> {
         let slot = &table.slots[*value as usize];
         *value = Answer::new(slot.id, level(slot.count)).0;
     }
-    table.into_repeated()
+    table.repeated().collect()
 }
 
 #[derive(Clone, Copy)]
@@ -207,6 +204,7 @@ struct Slot {
 }
 
 /// Hash table with open addressing and linear probing, at most two thirds full.
+#[derive(Default)]
 struct Table {
     slots: Vec<Slot>,
     /// Slots of the pairs seen twice or more, by id, with room for more.
@@ -215,11 +213,14 @@ struct Table {
 }
 
 impl Table {
-    fn new(max_pairs: usize) -> Self {
+    /// Empties the table and makes room for `max_pairs` pairs.
+    fn clear(&mut self, max_pairs: usize) {
         let num_slots = (max_pairs * 3 / 2 + 1).next_power_of_two();
-        let free = Slot { pair: 0, count: 0, id: SEEN_ONCE };
-        let repeated = vec![0; max_pairs / 2 + 1];
-        Self { slots: vec![free; num_slots], repeated, num_repeated: 0 }
+        self.slots.clear();
+        self.slots.resize(num_slots, Slot { pair: 0, count: 0, id: SEEN_ONCE });
+        self.repeated.clear();
+        self.repeated.resize(max_pairs / 2 + 1, 0);
+        self.num_repeated = 0;
     }
 
     /// Counts one more occurrence of `pair` and returns its slot.
@@ -242,10 +243,11 @@ impl Table {
         slot_idx
     }
 
-    fn into_repeated(self) -> Vec<(Pair, u32)> {
+    /// Returns the pairs that have ids, in the order of their ids, and their counts.
+    fn repeated(&self) -> impl Iterator<Item = (Pair, u32)> {
         let repeated = &self.repeated[..self.num_repeated as usize];
         let slots = repeated.iter().map(|&slot_idx| self.slots[slot_idx as usize]);
-        slots.map(|slot| (slot.pair, slot.count)).collect()
+        slots.map(|slot| (slot.pair, slot.count))
     }
 }
 
@@ -262,8 +264,10 @@ mod tests {
         for &pair in chunks.iter().flatten() {
             *expected.entry(pair).or_default() += 1;
         }
-        let numbered = number_pairs(chunks.clone(), 7);
-        for (pairs, answers) in chunks.iter().zip(&numbered.answers) {
+        let pairs = chunks.par_iter().map(|pairs| pairs.iter().copied());
+        let numbered = number_pairs(pairs, chunks.iter().map(Vec::len).sum(), 7);
+        for (pairs, grouped) in chunks.iter().zip(&numbered.chunks) {
+            let answers: Vec<Answer> = grouped.answers(&numbered.first_ids).collect();
             assert_eq!(pairs.len(), answers.len());
             for (pair, answer) in pairs.iter().zip(answers) {
                 assert_eq!(answer.level(), level(expected[pair]));

@@ -263,13 +263,31 @@ impl Sequitur {
         body
     }
 
+    /// Returns the used rules, each after all rules that refer to it (Kahn's algorithm).
+    fn parents_first(&self) -> Vec<u32> {
+        let mut waiting = self.uses.clone();
+        let mut order = vec![0];
+        let mut next = 0;
+        while let Some(&parent) = order.get(next) {
+            for child in self.body(parent as usize).into_iter().filter_map(|s| self.rule_of(s)) {
+                waiting[child] -= 1;
+                if waiting[child] == 0 {
+                    order.push(child as u32);
+                }
+            }
+            next += 1;
+        }
+        // The root is not written as a rule.
+        order.remove(0);
+        order
+    }
+
     fn finish(self) -> Result<Grammar> {
         let mut rules = Rules::new(self.num_terminals, self.body(0));
         for rule in 0..self.guards.len() {
             let is_dead = self.uses[rule] == 0;
             rules.push(if rule == 0 || is_dead { Vec::new() } else { self.body(rule) });
         }
-        let order = rules.parents_first(&rules.count_uses());
-        emit(self.num_terminals, &rules, &order, &vec![false; self.guards.len()])
+        emit(self.num_terminals, &rules, &self.parents_first(), &vec![false; self.guards.len()])
     }
 }

@@ -15,7 +15,6 @@ use crate::module::{GRAMMAR_PAIRS, GRAMMAR_ROUNDS, Module};
 pub(super) struct Kernels {
     pub(super) device: Device,
     pub(super) sorter: Sorter,
-    pub(super) sample: CudaFunction,
     pub(super) ends: CudaFunction,
     pub(super) fresh: CudaFunction,
     pub(super) fresh_write: CudaFunction,
@@ -33,8 +32,6 @@ pub(super) struct Kernels {
     pub(super) groups: CudaFunction,
     pub(super) number: CudaFunction,
     pub(super) answer: CudaFunction,
-    pub(super) insert: CudaFunction,
-    pub(super) look_up: CudaFunction,
     pub(super) largest: CudaFunction,
 }
 
@@ -45,7 +42,6 @@ impl Kernels {
         Ok(Self {
             device: device.clone(),
             sorter: Sorter::new(device)?,
-            sample: rounds.kernel("grammar_rounds_sample")?,
             ends: rounds.kernel("grammar_rounds_ends")?,
             fresh: rounds.kernel("grammar_rounds_fresh")?,
             fresh_write: rounds.kernel("grammar_rounds_fresh_write")?,
@@ -63,8 +59,6 @@ impl Kernels {
             groups: pairs.kernel("grammar_pairs_groups")?,
             number: pairs.kernel("grammar_pairs_number")?,
             answer: pairs.kernel("grammar_pairs_answer")?,
-            insert: pairs.kernel("grammar_pairs_insert")?,
-            look_up: pairs.kernel("grammar_pairs_look_up")?,
             largest: pairs.kernel("grammar_pairs_largest")?,
         })
     }

@@ -2,16 +2,15 @@
 //! `kernels/grammar_pairs.cu`.
 //!
 //! ```text
-//! symbols ─▶ sample ─▶ rounds ─▶ rules learned ─▶ applied to the sequence
-//!                                                        │ all its pairs numbered
-//!            sequence, rules ◀─ rounds, T to 2 ◀─────────┘
+//! symbols ─▶ all pairs numbered ─▶ rounds, T to 3 ─▶ sequence, ids of its pairs, rules
 //! round      slopes ─▶ choose ─▶ make rules ─▶ count ─▶ rewrite ─▶ new pairs: sort, group, number
 //! ```
 //!
-//! The result equals that of `src/tadoc/grammar/rounds.rs` byte for byte: the rules and the
-//! remaining sequence. Thresholds, ends and shards come from `src/tadoc/grammar/schedule.rs`; the
-//! kernels define the order of ids and choices. A round waits for the device twice: for the number
-//! of replacements and for the number of new pairs.
+//! The result equals that of `src/tadoc/grammar/sequence.rs` byte for byte. Thresholds, ends and
+//! shards come from `src/tadoc/grammar/schedule.rs`; the kernels define the order of ids and
+//! choices. The cores learn rules and match them before the rounds, and look for repeats after
+//! them. A round waits for the device twice: for the number of replacements and for the number of
+//! new pairs.
 //!
 //! The rounds take about 80 bytes of device memory per element, kept between runs. A sequence is
 //! refused if its repeated pairs overflow their arrays. The arrays hold half as many pairs as there
@@ -29,9 +28,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::device::Device;
 use crate::error::GpuError;
-use tadoc::grammar::schedule::{
-    MAX_ROUNDS, is_last_round, next_threshold, sample_len, thresholds_of_sample,
-};
+use tadoc::grammar::schedule::Thresholds;
 use tadoc::grammar::{RoundsEngine, RoundsOutput};
 
 use super::check_limit;
@@ -105,31 +102,13 @@ impl DeviceRounds {
             Sequence::begin(kernels, &mut space.sequence, symbols.len(), first_rule)?;
         sequence.copy_from(symbols)?;
         let shared = &mut space.shared;
-        let is_learned = match sample_len(symbols.len()) {
-            Some(len) => {
-                let mut sample = Sequence::begin(kernels, &mut space.sample, len, first_rule)?;
-                sample.sample_from(&sequence)?;
-                let num_keys = sample.find_all_pairs(shared)?;
-                sample.number(shared, num_keys, false)?;
-                let thresholds = thresholds_of_sample(sample.largest_count(shared)?);
-                for &threshold in &thresholds {
-                    sample.round(shared, threshold, false)?;
-                }
-                sequence.learn(shared, &sample, &thresholds)?;
-                true
-            }
-            None => false,
-        };
         let num_keys = sequence.find_all_pairs(shared)?;
-        sequence.number(shared, num_keys, is_learned)?;
-        let mut threshold = sequence.largest_count(shared)?.max(2);
-        for _ in 0..MAX_ROUNDS {
-            threshold = next_threshold(threshold);
-            let num_replaced = sequence.round(shared, threshold, is_learned)?;
+        sequence.number(shared, num_keys)?;
+        let mut thresholds = Thresholds::from_largest_count(sequence.largest_count(shared)?);
+        while let Some(threshold) = thresholds.next() {
+            let num_replaced = sequence.round(shared, threshold)?;
             sequence.join_chunks();
-            if is_last_round(threshold, num_replaced, sequence.len()) {
-                break;
-            }
+            thresholds.end_if_few(num_replaced, sequence.len());
         }
         sequence.to_host()
     }

@@ -23,13 +23,8 @@ struct Sorted {
 
 impl Sequence<'_> {
     /// Assigns ids to the pairs that occur at least twice among the first `num_keys` keys of
-    /// `shared`. If `is_learned`, pairs in the table get the rules of the table.
-    pub(super) fn number(
-        &mut self,
-        shared: &mut Shared,
-        num_keys: usize,
-        is_learned: bool,
-    ) -> Result<(), GpuError> {
+    /// `shared`.
+    pub(super) fn number(&mut self, shared: &mut Shared, num_keys: usize) -> Result<(), GpuError> {
         if num_keys == 0 {
             return Ok(());
         }
@@ -52,7 +47,7 @@ impl Sequence<'_> {
             // SAFETY: the shards and groups of the repeated pairs were written there.
             bits => unsafe { kernels.sorter.sort_narrow(&shared.groups, groups, num_new, bits) }?,
         };
-        self.name(shared, sorted, groups.values_at, num_new, is_learned)
+        self.name(shared, sorted, groups.values_at, num_new)
     }
 
     /// Marks the starts of groups of equal pairs, and the places of their second pairs. Counts both
@@ -148,10 +143,11 @@ impl Sequence<'_> {
         sorted: Sorted,
         groups_at: u64,
         num_new: usize,
-        is_learned: bool,
     ) -> Result<(), GpuError> {
         let (kernels, arrays) = (self.kernels, self.arrays.at);
-        let (table_pairs, group_ids) = (shared.at.table_pairs, at(shared.at.group_ids));
+        let group_ids = at(shared.at.group_ids);
+        // The kernel can look up pairs that have rules already. There are none.
+        let [table_pairs, table_numbers, table_mask] = [at(0), at(0), number(0)];
         let name = [
             at(groups_at),
             number(num_new),
@@ -159,9 +155,9 @@ impl Sequence<'_> {
             at(sorted.pairs.keys_at),
             Argument::Short(sorted.symbol_bits),
             at(shared.at.group_starts),
-            at(if is_learned { table_pairs } else { 0 }),
-            at(shared.at.table_numbers),
-            Argument::Short(shared.table_mask),
+            table_pairs,
+            table_numbers,
+            table_mask,
             Argument::Short(self.first_rule),
             at(arrays.pairs),
             at(arrays.counts),
@@ -184,23 +180,6 @@ impl Sequence<'_> {
         }
         self.num_pairs += num_new;
         Ok(())
-    }
-
-    /// Writes the ids of learned rules to the places of the first `num_keys` keys of `shared`.
-    pub(super) fn look_up(&self, shared: &Shared, num_keys: usize) -> Result<(), GpuError> {
-        let input = shared.keys.inputs(&self.kernels.device);
-        let arguments = [
-            at(input.keys_at),
-            at(input.values_at),
-            number(num_keys),
-            Argument::Short(self.symbol_bits()),
-            at(shared.at.table_pairs),
-            at(shared.at.table_numbers),
-            Argument::Short(shared.table_mask),
-            at(self.ids_at()),
-        ];
-        // SAFETY: the arguments match the kernel; the keys were written with this number of bits.
-        unsafe { self.kernels.launch(&self.kernels.look_up, num_keys, &arguments) }
     }
 
     /// Returns the count of the most frequent pair; 0 if no pair is repeated.

@@ -1,16 +1,15 @@
 //! The sequence under replacement on a device: the counterpart of `Sequence` in
-//! `src/tadoc/grammar/rounds.rs` and of `Chunk` in `src/tadoc/grammar/chunk.rs`.
+//! `src/tadoc/grammar/sequence.rs` and of `Chunk` in `src/tadoc/grammar/chunk.rs`.
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
-use crate::corpus::check_limit;
 use crate::corpus::launch::Argument;
 use crate::corpus::sort_space::bits_below;
 use crate::corpus::transfer::{clear, fill, one_to_host, to_host};
 use crate::device::Device;
 use crate::error::GpuError;
 use tadoc::grammar::RoundsOutput;
-use tadoc::grammar::schedule::{CHUNK_LEN, SAMPLE_STEP, STRETCH_LEN, are_joined};
+use tadoc::grammar::schedule::{CHUNK_LEN, are_joined};
 
 use super::kernels::{Kernels, at, number};
 use super::space::{Arrays, Mask, Shared};
@@ -31,16 +30,6 @@ pub(super) struct Sequence<'a> {
     /// `chunk_step` of them.
     num_chunks: usize,
     chunk_step: usize,
-}
-
-/// The pairs that compete in a round.
-#[derive(Debug, Clone, Copy)]
-enum Rules {
-    /// Pairs numbered in this sequence; winners become rules.
-    Own,
-    /// Pairs learned from a sample, which are rules already. Holds the address of their counts in
-    /// the sample.
-    Learned(u64),
 }
 
 impl<'a> Sequence<'a> {
@@ -105,20 +94,6 @@ impl<'a> Sequence<'a> {
         copied.map_err(device.fault("copying a sequence"))
     }
 
-    /// Copies stretches of `whole` to the elements.
-    pub(super) fn sample_from(&mut self, whole: &Sequence<'_>) -> Result<(), GpuError> {
-        let arguments = [
-            at(whole.symbols_at()),
-            number(whole.len),
-            number(STRETCH_LEN),
-            number(SAMPLE_STEP),
-            number(self.len),
-            at(self.symbols_at()),
-        ];
-        // SAFETY: the arguments match the kernel; `len` is the length of the sample of `whole`.
-        unsafe { self.kernels.launch(&self.kernels.sample, self.len, &arguments) }
-    }
-
     /// Writes all pairs to the keys of `shared` and returns their number. Afterwards no pair has an
     /// id.
     pub(super) fn find_all_pairs(&mut self, shared: &mut Shared) -> Result<usize, GpuError> {
@@ -171,87 +146,26 @@ impl<'a> Sequence<'a> {
         }
     }
 
-    /// Learns the rules of `sample` and applies them. Afterwards the ids of all pairs must be found
-    /// again.
-    pub(super) fn learn(
-        &mut self,
-        shared: &mut Shared,
-        sample: &Sequence<'_>,
-        thresholds: &[u32],
-    ) -> Result<(), GpuError> {
-        self.make_table(shared, sample)?;
-        let num_learned = sample.num_rules;
-        let num_keys = self.find_all_pairs(shared)?;
-        self.look_up(shared, num_keys)?;
-        self.num_rules = num_learned;
-        for &threshold in thresholds {
-            let rules = Rules::Learned(sample.arrays.at.rule_counts);
-            let (_, num_keys) = self.replace(shared, threshold, rules)?;
-            self.look_up(shared, num_keys)?;
-        }
-        if num_learned > 0 {
-            let device = self.device();
-            let learned = &sample.arrays.rules.slice(..num_learned);
-            let copied = device
-                .stream()
-                .memcpy_dtod(learned, &mut self.arrays.rules.slice_mut(..num_learned));
-            copied.map_err(device.fault("copying learned rules"))?;
-        }
-        self.join_chunks();
-        Ok(())
-    }
-
-    /// Builds the table of the rules of `sample`.
-    fn make_table(&self, shared: &mut Shared, sample: &Sequence<'_>) -> Result<(), GpuError> {
-        let device = self.device();
-        let num_slots = (4 * sample.num_rules).next_power_of_two();
-        check_limit("learned rules", num_slots, shared.num_slots)?;
-        shared.table_mask = num_slots as u32 - 1;
-        fill(device, &mut shared.table_pairs, 0xff)?;
-        fill(device, &mut shared.table_numbers, 0)?;
-        let arguments = [
-            at(sample.arrays.at.rules),
-            number(sample.num_rules),
-            at(shared.at.table_pairs),
-            at(shared.at.table_numbers),
-            Argument::Short(shared.table_mask),
-        ];
-        // SAFETY: the arguments match the kernel; three quarters of the slots stay free.
-        unsafe { self.kernels.launch(&self.kernels.insert, sample.num_rules, &arguments) }
-    }
-
     /// Runs one round at `threshold`. Returns the number of pairs replaced.
-    pub(super) fn round(
-        &mut self,
-        shared: &mut Shared,
-        threshold: u32,
-        is_learned: bool,
-    ) -> Result<usize, GpuError> {
+    pub(super) fn round(&mut self, shared: &mut Shared, threshold: u32) -> Result<usize, GpuError> {
         if self.num_pairs == 0 {
             return Ok(0);
         }
-        let (num_replaced, num_keys) = self.replace(shared, threshold, Rules::Own)?;
-        self.number(shared, num_keys, is_learned)?;
+        let (num_replaced, num_keys) = self.replace(shared, threshold)?;
+        self.number(shared, num_keys)?;
         Ok(num_replaced)
     }
 
     /// Replaces the winning pairs that have a rule. Returns their number and the number of new
     /// pairs. The new pairs are the keys of `shared` and have no ids yet.
-    fn replace(
-        &mut self,
-        shared: &mut Shared,
-        threshold: u32,
-        rules: Rules,
-    ) -> Result<(usize, usize), GpuError> {
+    fn replace(&mut self, shared: &mut Shared, threshold: u32) -> Result<(usize, usize), GpuError> {
         self.mark_ends(shared)?;
-        self.choose(shared, threshold, rules)?;
-        if let Rules::Own = rules {
-            self.make_rules(shared)?;
-        }
-        self.count(shared, rules)?;
+        self.choose(shared, threshold)?;
+        self.make_rules(shared)?;
+        self.count(shared)?;
         let (num_replaced, num_keys) = self.totals(shared)?;
         if num_replaced > 0 {
-            self.rewrite(shared, rules)?;
+            self.rewrite(shared)?;
             self.current = 1 - self.current;
             self.len -= num_replaced;
         }
@@ -259,19 +173,15 @@ impl<'a> Sequence<'a> {
     }
 
     /// Marks the pairs that win.
-    fn choose(&self, shared: &Shared, threshold: u32, rules: Rules) -> Result<(), GpuError> {
+    fn choose(&self, shared: &Shared, threshold: u32) -> Result<(), GpuError> {
         let (kernels, arrays) = (self.kernels, self.arrays.at);
-        let (counts, uses) = match rules {
-            Rules::Own => (arrays.counts, arrays.uses),
-            Rules::Learned(counts) => (counts, 0),
-        };
         let [ids, len] = [at(self.ids_at()), number(self.len)];
         let [candidates, left_first, right_first] =
             [Mask::Candidates, Mask::LeftFirst, Mask::RightFirst].map(|mask| at(shared.mask(mask)));
-        let slopes =
-            [ids, len, at(counts), Argument::Short(threshold), candidates, left_first, right_first];
+        let (counts, threshold) = (at(arrays.counts), Argument::Short(threshold));
+        let slopes = [ids, len, counts, threshold, candidates, left_first, right_first];
         let chosen = at(shared.mask(Mask::Chosen));
-        let choose = [ids, len, candidates, left_first, right_first, at(uses), chosen];
+        let choose = [ids, len, candidates, left_first, right_first, at(arrays.uses), chosen];
         // SAFETY: the arguments match the kernels; ids have counts, and masks are as long as the
         // sequence.
         unsafe {
@@ -322,18 +232,15 @@ impl<'a> Sequence<'a> {
     }
 
     /// Counts the pairs to replace, and subtracts the pairs that disappear from the counts.
-    fn count(&self, shared: &Shared, rules: Rules) -> Result<(), GpuError> {
-        let (kernels, counts) = match rules {
-            Rules::Own => (self.kernels, self.arrays.at.counts),
-            Rules::Learned(_) => (self.kernels, 0),
-        };
+    fn count(&self, shared: &Shared) -> Result<(), GpuError> {
+        let kernels = self.kernels;
         let arguments = [
             at(self.symbols_at()),
             at(self.ids_at()),
             number(self.len),
-            at(rules.replaced_at(shared)),
+            at(shared.mask(Mask::Replaced)),
             at(shared.mask(Mask::Ends)),
-            at(counts),
+            at(self.arrays.at.counts),
             at(shared.mask(Mask::Places)),
             at(shared.at.sums),
         ];
@@ -345,13 +252,9 @@ impl<'a> Sequence<'a> {
     }
 
     /// Writes the new sequence to the other buffer.
-    fn rewrite(&self, shared: &Shared, rules: Rules) -> Result<(), GpuError> {
+    fn rewrite(&self, shared: &Shared) -> Result<(), GpuError> {
         let (kernels, arrays) = (self.kernels, self.arrays.at);
-        let rule_of_pair = match rules {
-            Rules::Own => arrays.rule_of_pair,
-            Rules::Learned(_) => 0,
-        };
-        let [replaced, sums] = [at(rules.replaced_at(shared)), at(shared.at.sums)];
+        let [replaced, sums] = [at(shared.mask(Mask::Replaced)), at(shared.at.sums)];
         let input = shared.keys.inputs(self.device());
         let rewrite = [
             at(self.symbols_at()),
@@ -360,7 +263,7 @@ impl<'a> Sequence<'a> {
             replaced,
             at(shared.mask(Mask::Places)),
             sums,
-            at(rule_of_pair),
+            at(arrays.rule_of_pair),
             Argument::Short(self.first_rule),
             Argument::Short(self.symbol_bits()),
             at(arrays.symbols[1 - self.current]),
@@ -384,22 +287,14 @@ impl<'a> Sequence<'a> {
         }
     }
 
-    /// Returns the elements, and the two elements of each rule, oldest rule first.
+    /// Returns the elements, the ids of their pairs, and the two elements of each rule, oldest rule
+    /// first.
     pub(super) fn to_host(&self) -> Result<RoundsOutput, GpuError> {
         let device = self.device();
         let symbols = to_host(device, &self.arrays.symbols[self.current], self.len)?;
+        let pair_ids = to_host(device, &self.arrays.ids[self.current], self.len)?;
         let rules = to_host(device, &self.arrays.rules, self.num_rules)?;
         let rules = rules.into_iter().map(|pair| ((pair >> 32) as u32, pair as u32)).collect();
-        Ok(RoundsOutput { symbols, rules })
-    }
-}
-
-impl Rules {
-    /// Returns the mask of the pairs to replace: with learned rules, all winning pairs.
-    fn replaced_at(self, shared: &Shared) -> u64 {
-        shared.mask(match self {
-            Self::Own => Mask::Replaced,
-            Self::Learned(_) => Mask::Chosen,
-        })
+        Ok(RoundsOutput { symbols, pair_ids, rules })
     }
 }

@@ -8,18 +8,16 @@
 //! Shared    keys              pairs to number, with their places: x 24
 //!           groups            repeated ones, by shard: x 16
 //!           masks             9 bits an element; sums for each word
-//!           table             learned pairs
 //! ```
 //!
-//! The sequence and its sample each have their own `Arrays`. Addresses are requested once, because
-//! cudarc records events on each request.
+//! Addresses are requested once, because cudarc records events on each request.
 
 use crate::corpus::launch::address;
 use crate::corpus::sort_space::{SortSpace, num_sums};
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
-use tadoc::grammar::schedule::{CHUNK_LEN, SAMPLE_STEP, sample_len};
+use tadoc::grammar::schedule::CHUNK_LEN;
 
 const WHAT: &str = "rounds of a grammar";
 
@@ -43,22 +41,20 @@ pub(super) enum Mask {
 
 const NUM_MASKS: usize = Mask::Seconds as usize + 1;
 
-/// Room for a sequence, its sample, and their shared arrays.
+/// Room for a sequence.
 #[derive(Debug)]
 pub(super) struct Space {
     /// Largest number of elements.
     pub(super) capacity: usize,
     pub(super) sequence: Arrays,
-    pub(super) sample: Arrays,
     pub(super) shared: Shared,
 }
 
 impl Space {
     pub(super) fn new(device: &Device, capacity: usize) -> Result<Self, GpuError> {
-        let sampled = sample_len(capacity).unwrap_or(0);
         let sequence = Arrays::new(device, capacity)?;
         let shared = Shared::new(device, capacity, sequence.max_pairs)?;
-        Ok(Self { capacity, sequence, sample: Arrays::new(device, sampled)?, shared })
+        Ok(Self { capacity, sequence, shared })
     }
 }
 
@@ -95,8 +91,8 @@ impl Arrays {
     fn new(device: &Device, capacity: usize) -> Result<Self, GpuError> {
         // An id takes two places, and there are at most three places per element.
         let max_pairs = (capacity + capacity / 2).min(capacity / 2 + MORE_PAIRS) + 1;
-        // A rule removes two elements; learned rules removed them from the sample.
-        let max_rules = capacity / 2 + capacity / SAMPLE_STEP + CHUNK_LEN;
+        // A rule removes two elements.
+        let max_rules = capacity / 2 + 1;
         let elements = || device.alloc(WHAT, capacity);
         let numbers = || device.alloc(WHAT, max_pairs + 1);
         let symbols: [DeviceBuffer<u32>; 2] = [elements()?, elements()?];
@@ -124,7 +120,7 @@ impl Arrays {
     }
 }
 
-/// The arrays that a sequence and its sample use in turn.
+/// The arrays that the steps of a round use in turn.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) keys: SortSpace<u64>,
@@ -141,13 +137,7 @@ pub(super) struct Shared {
     _group_ids: DeviceBuffer<u32>,
     pub(super) pass_counts: DeviceBuffer<u32>,
     pub(super) pass_masks: DeviceBuffer<u32>,
-    pub(super) table_pairs: DeviceBuffer<u64>,
-    pub(super) table_numbers: DeviceBuffer<u32>,
     pub(super) largest: DeviceBuffer<u32>,
-    /// Number of slots that fit into the table.
-    pub(super) num_slots: usize,
-    /// Number of slots in use, minus 1.
-    pub(super) table_mask: u32,
     pub(super) at: SharedAt,
 }
 
@@ -162,8 +152,6 @@ pub(super) struct SharedAt {
     pub(super) group_ids: u64,
     pub(super) pass_counts: u64,
     pub(super) pass_masks: u64,
-    pub(super) table_pairs: u64,
-    pub(super) table_numbers: u64,
     pub(super) largest: u64,
 }
 
@@ -174,8 +162,6 @@ impl Shared {
     fn new(device: &Device, capacity: usize, max_pairs: usize) -> Result<Self, GpuError> {
         // A warp writes its word even if the word lies after the last element.
         let num_words = capacity.div_ceil(32) + 8;
-        let max_learned = sample_len(capacity).unwrap_or(0) / 2 + 1;
-        let num_slots = (4 * max_learned).next_power_of_two();
         let masks: DeviceBuffer<u32> = device.alloc(WHAT, NUM_MASKS * num_words)?;
         let sums = device.alloc(WHAT, num_words + 1)?;
         let head_sums = device.alloc(WHAT, num_words + 1)?;
@@ -184,8 +170,6 @@ impl Shared {
         let group_ids = device.alloc(WHAT, capacity)?;
         let pass_counts = device.alloc(WHAT, MAX_PASSES)?;
         let pass_masks = device.alloc(WHAT, MAX_PASSES)?;
-        let table_pairs = device.alloc(WHAT, num_slots)?;
-        let table_numbers = device.alloc(WHAT, num_slots)?;
         let largest = device.alloc(WHAT, 1)?;
         let at = SharedAt {
             masks: address(device, &masks),
@@ -196,8 +180,6 @@ impl Shared {
             group_ids: address(device, &group_ids),
             pass_counts: address(device, &pass_counts),
             pass_masks: address(device, &pass_masks),
-            table_pairs: address(device, &table_pairs),
-            table_numbers: address(device, &table_numbers),
             largest: address(device, &largest),
         };
         Ok(Self {
@@ -214,11 +196,7 @@ impl Shared {
             _group_ids: group_ids,
             pass_counts,
             pass_masks,
-            table_pairs,
-            table_numbers,
             largest,
-            num_slots,
-            table_mask: 0,
             at,
         })
     }

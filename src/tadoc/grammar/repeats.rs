@@ -1,0 +1,349 @@
+//! Longer repeats of what remains after the rounds, each of which becomes a rule at once.
+//!
+//! ```text
+//! elements  a b c d x a b c d y c d      after the rounds, hardly any pair stands three times
+//! first     - - - - - 0 1 2 - - 2 -      first place of the pair (i, i+1), if it is an earlier one
+//! runs                └───────┘   └─┘    first places that ascend: element 5 to 8 are 0 to 3
+//! result    R x R y c d,  R = a b c d    a run of two elements is not worth a rule
+//! ```
+//!
+//! A run is an earlier passage and its repeat. Runs are taken from the left. A run is cut where its
+//! elements already belong to a rule, and it uses the rule of the earlier passage if it has the
+//! whole of it. This replaces rounds at threshold 2, which are slower: they build a passage of n
+//! elements pair by pair in log n rounds.
+//!
+//! Finding the runs is parallel. Taking them is serial, but it reads and marks only the elements in
+//! runs. The result depends neither on the number of threads nor on the ids that pairs have.
+//! Complexity: O(n) for n elements. Memory: 8 bytes for each element.
+
+use std::ops::Range;
+
+use rayon::prelude::*;
+
+use super::pair_join::{PairId, SEEN_ONCE};
+
+/// Least number of elements of a repeat.
+const LEAST_LEN: usize = 3;
+
+/// Number of elements that a thread searches for runs at a time.
+const PIECE_LEN: usize = 1 << 16;
+
+/// Mark of an element that is in no repeat.
+const FREE: u32 = 0;
+
+/// Mark of an element of a repeat behind its first one, which has the number of its body plus 2.
+const INSIDE: u32 = 1;
+const FIRST_NUMBER: u32 = 2;
+
+/// Mark of a pair without an earlier place.
+const NOWHERE: u32 = u32::MAX;
+
+/// Bodies of the rules that repeats became, stored one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Repeats {
+    symbols: Vec<u32>,
+    ends: Vec<u32>,
+}
+
+impl Repeats {
+    /// Returns the bodies, in the order of their ids.
+    pub(super) fn bodies(&self) -> impl ExactSizeIterator<Item = &[u32]> {
+        (0..self.ends.len()).map(|body| &self.symbols[self.range(body)])
+    }
+
+    /// Returns the number of symbols of all bodies.
+    pub(super) fn num_symbols(&self) -> usize {
+        self.symbols.len()
+    }
+
+    fn push(&mut self, body: &[u32]) {
+        self.symbols.extend_from_slice(body);
+        self.ends.push(self.symbols.len() as u32);
+    }
+
+    fn range(&self, body: usize) -> Range<usize> {
+        let start = body.checked_sub(1).map_or(0, |before| self.ends[before]);
+        start as usize..self.ends[body] as usize
+    }
+}
+
+/// Elements from `target` on that equal those from `source` on, which is before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Run {
+    source: usize,
+    target: usize,
+    len: usize,
+}
+
+/// Replaces repeats in `symbols` by rules with the ids from `first_rule` on, and returns their
+/// bodies. `pair_ids` has the id of the pair that begins at each symbol, or [`SEEN_ONCE`]. Equal
+/// ids mean equal pairs, and pairs with barriers have none.
+pub(super) fn replace_repeats(
+    symbols: &mut Vec<u32>,
+    mut pair_ids: Vec<PairId>,
+    first_rule: u32,
+) -> Repeats {
+    let runs = runs(&pair_ids, &first_places(&pair_ids));
+    // The ids are needed no more. Their memory is used for the marks.
+    pair_ids.fill(FREE);
+    let mut marks = pair_ids;
+    let mut repeats = Repeats::default();
+    let mut end = 0;
+    for run in runs {
+        end = take(run.behind(end), symbols, &mut marks, &mut repeats).max(end);
+    }
+    rewrite(symbols, &marks, &repeats, first_rule);
+    repeats
+}
+
+impl Run {
+    /// Returns the part whose target begins at `start` or behind it.
+    fn behind(self, start: usize) -> Self {
+        self.without(start.saturating_sub(self.target).min(self.len))
+    }
+
+    /// Returns the run without its first `num` elements.
+    fn without(self, num: usize) -> Self {
+        Self { source: self.source + num, target: self.target + num, len: self.len - num }
+    }
+}
+
+/// Makes rules of a run, from the left, and marks their elements. Returns the end of the last
+/// target, or 0 if there is none.
+fn take(mut run: Run, symbols: &[u32], marks: &mut [u32], repeats: &mut Repeats) -> usize {
+    let mut end = 0;
+    while run.len >= LEAST_LEN {
+        let Some(len) = repeat_at(run, symbols, marks, repeats) else {
+            run = run.without(1);
+            continue;
+        };
+        marks[run.target] = marks[run.source];
+        marks[run.target + 1..run.target + len].fill(INSIDE);
+        run = run.without(len);
+        end = run.target;
+    }
+    end
+}
+
+/// Returns the length of the repeat at the start of `run`: a new one, or the whole of one that
+/// already begins at its source.
+fn repeat_at(run: Run, symbols: &[u32], marks: &mut [u32], repeats: &mut Repeats) -> Option<usize> {
+    let Run { source, target, .. } = run;
+    match marks[source] {
+        FREE => {
+            let limit = run.len.min(target - source);
+            let free = marks[source..source + limit].iter().take_while(|&&mark| mark == FREE);
+            let len = Some(free.count()).filter(|&len| len >= LEAST_LEN)?;
+            marks[source] = FIRST_NUMBER + repeats.ends.len() as u32;
+            marks[source + 1..source + len].fill(INSIDE);
+            repeats.push(&symbols[source..source + len]);
+            Some(len)
+        }
+        INSIDE => None,
+        number => {
+            let len = repeats.range((number - FIRST_NUMBER) as usize).len();
+            (len <= run.len).then_some(len)
+        }
+    }
+}
+
+/// Replaces the marked elements.
+fn rewrite(symbols: &mut Vec<u32>, marks: &[u32], repeats: &Repeats, first_rule: u32) {
+    let (mut read, mut write) = (0, 0);
+    while let Some(&mark) = marks.get(read) {
+        match mark.checked_sub(FIRST_NUMBER) {
+            None => {
+                symbols[write] = symbols[read];
+                read += 1;
+            }
+            Some(body) => {
+                symbols[write] = first_rule + body;
+                read += repeats.range(body as usize).len();
+            }
+        }
+        write += 1;
+    }
+    symbols.truncate(write);
+}
+
+/// Returns the first place of each id. Each thread owns a range of the ids and reads all places.
+fn first_places(pair_ids: &[PairId]) -> Vec<u32> {
+    // SEEN_ONCE becomes 0.
+    let num_ids = pair_ids.par_iter().map(|id| id.wrapping_add(1)).max().unwrap_or(0) as usize;
+    let mut first_places = vec![NOWHERE; num_ids];
+    let ids_per_owner = num_ids.div_ceil(rayon::current_num_threads()).max(1);
+    first_places.par_chunks_mut(ids_per_owner).enumerate().for_each(|(owner, first_places)| {
+        let first_id = owner * ids_per_owner;
+        for (place, &id) in (0..).zip(pair_ids) {
+            if let Some(first) = first_places.get_mut((id as usize).wrapping_sub(first_id)) {
+                *first = place.min(*first);
+            }
+        }
+    });
+    first_places
+}
+
+/// Returns the runs of at least [`LEAST_LEN`] elements, by ascending targets. A run is as long as
+/// possible.
+fn runs(pair_ids: &[PairId], first_places: &[u32]) -> Vec<Run> {
+    let source_of = |place: usize| match pair_ids.get(place) {
+        None | Some(&SEEN_ONCE) => NOWHERE,
+        Some(&id) => Some(first_places[id as usize])
+            .filter(|&first| (first as usize) < place)
+            .unwrap_or(NOWHERE),
+    };
+    let num_pieces = pair_ids.len().div_ceil(PIECE_LEN);
+    let runs_in = |piece: usize| {
+        let start = piece * PIECE_LEN;
+        let before = start.checked_sub(1).map_or(NOWHERE, source_of);
+        runs_that_begin(start..pair_ids.len().min(start + PIECE_LEN), before, source_of)
+    };
+    (0..num_pieces).into_par_iter().flat_map_iter(runs_in).collect()
+}
+
+/// Returns the runs that begin in `range`. They may end behind it. `before` is the source of the
+/// place before the range.
+fn runs_that_begin(
+    range: Range<usize>,
+    mut before: u32,
+    source_of: impl Fn(usize) -> u32,
+) -> Vec<Run> {
+    let mut runs = Vec::new();
+    let mut start = None;
+    let mut place = range.start;
+    loop {
+        let source = source_of(place);
+        let continues = before != NOWHERE && source == before + 1;
+        if !continues {
+            if let Some((source, target)) = start.take()
+                && place - target + 1 >= LEAST_LEN
+            {
+                runs.push(Run { source: source as usize, target, len: place - target + 1 });
+            }
+            start = (source != NOWHERE).then_some((source, place));
+        }
+        if place >= range.end && (!continues || start.is_none()) {
+            return runs;
+        }
+        before = source;
+        place += 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use proptest::prelude::*;
+
+    use super::super::schedule::BARRIER;
+    use super::*;
+
+    /// Returns the ids of pairs that stand twice or more.
+    fn ids_of(symbols: &[u32]) -> Vec<PairId> {
+        let is_pair = |pair: &[u32]| !pair.contains(&BARRIER);
+        let mut counts: HashMap<&[u32], usize> = HashMap::new();
+        for pair in symbols.windows(2).filter(|pair| is_pair(pair)) {
+            *counts.entry(pair).or_default() += 1;
+        }
+        let mut ids = HashMap::new();
+        let pairs = symbols.windows(2).map(|pair| {
+            let next_id = ids.len() as PairId;
+            match counts.get(pair) {
+                Some(2..) => *ids.entry(pair).or_insert(next_id),
+                _ => SEEN_ONCE,
+            }
+        });
+        let mut pair_ids: Vec<PairId> = pairs.collect();
+        pair_ids.resize(symbols.len(), SEEN_ONCE);
+        pair_ids
+    }
+
+    /// Returns the runs of ids that have an earlier place, place by place.
+    fn expected_runs(pair_ids: &[PairId]) -> Vec<Run> {
+        let first_of = |place: usize| {
+            let id = pair_ids[place];
+            let first = pair_ids.iter().position(|&other| other == id);
+            first.filter(|&first| id != SEEN_ONCE && first < place)
+        };
+        let mut runs: Vec<Run> = Vec::new();
+        for target in 0..pair_ids.len() {
+            let Some(source) = first_of(target) else { continue };
+            match runs.last_mut() {
+                Some(run)
+                    if run.target + run.len - 1 == target && run.source + run.len - 1 == source =>
+                {
+                    run.len += 1;
+                }
+                _ => runs.push(Run { source, target, len: 2 }),
+            }
+        }
+        runs.retain(|run| run.len >= LEAST_LEN);
+        runs
+    }
+
+    fn check(symbols: &[u32], first_rule: u32) {
+        let pair_ids = ids_of(symbols);
+        assert_eq!(runs(&pair_ids, &first_places(&pair_ids)), expected_runs(&pair_ids));
+        let mut replaced = symbols.to_vec();
+        let repeats = replace_repeats(&mut replaced, pair_ids, first_rule);
+        let bodies: Vec<&[u32]> = repeats.bodies().collect();
+        let expanded = replaced.iter().flat_map(|&symbol| match symbol.checked_sub(first_rule) {
+            Some(body) if symbol != BARRIER => bodies[body as usize].to_vec(),
+            _ => vec![symbol],
+        });
+        assert!(expanded.eq(symbols.iter().copied()));
+        for (body, symbol) in bodies.iter().zip(first_rule..) {
+            assert!(body.len() >= LEAST_LEN && body.iter().all(|&symbol| symbol < first_rule));
+            assert!(replaced.iter().filter(|&&other| other == symbol).count() >= 2);
+        }
+    }
+
+    fn symbols() -> impl Strategy<Value = Vec<u32>> {
+        let copies = prop::collection::vec((0..100usize, 1..20usize, 0..9u32), 0..30);
+        copies.prop_map(|copies| {
+            let mut symbols = vec![0, 1, 2, 3, BARRIER];
+            for (start, len, other) in copies {
+                let start = start % symbols.len();
+                let end = (start + len).min(symbols.len());
+                symbols.extend_from_within(start..end);
+                symbols.push(if other == 8 { BARRIER } else { other });
+            }
+            symbols
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn repeats_expand_to_the_input(symbols in symbols()) {
+            check(&symbols, 100);
+        }
+    }
+
+    #[test]
+    fn a_passage_becomes_one_rule() {
+        let mut symbols = vec![0, 1, 2, 3, 9, 0, 1, 2, 3, 8, 2, 3];
+        let pair_ids = ids_of(&symbols);
+        let repeats = replace_repeats(&mut symbols, pair_ids, 10);
+        assert_eq!(symbols, [10, 9, 10, 8, 2, 3]);
+        assert!(repeats.bodies().eq([[0, 1, 2, 3]]));
+    }
+
+    #[test]
+    fn runs_cross_pieces() {
+        let passage: Vec<u32> = (0..PIECE_LEN as u32 + 9).collect();
+        for gap in [1, 2, PIECE_LEN - 10, PIECE_LEN] {
+            let symbols = [&passage[..], &vec![BARRIER; gap], &passage].concat();
+            let pair_ids = ids_of(&symbols);
+            let expected = Run { source: 0, target: passage.len() + gap, len: passage.len() };
+            assert_eq!(runs(&pair_ids, &first_places(&pair_ids)), [expected]);
+            check_length(&symbols, gap + 2);
+        }
+    }
+
+    fn check_length(symbols: &[u32], expected: usize) {
+        let mut replaced = symbols.to_vec();
+        replace_repeats(&mut replaced, ids_of(symbols), 1 << 20);
+        assert_eq!(replaced.len(), expected);
+    }
+}

@@ -5,10 +5,8 @@
 //   grammar_pairs_passes   how many pairs belong to each pass
 //   grammar_pairs_groups   where each pair's group begins; the repeated ones in the order of their
 //                          second places, with their shards
-//   grammar_pairs_number   ids, counts and rules of the repeated pairs
+//   grammar_pairs_number   ids and counts of the repeated pairs
 //   grammar_pairs_answer   the ids to where the pairs stand
-//   grammar_pairs_insert   a hash table of learned pairs
-//   grammar_pairs_look_up  ids of learned pairs to where they stand
 //   grammar_pairs_largest  the largest count
 //
 //   sorted pairs   aaa  bb  c  dddd     stable, so places ascend in each group
@@ -21,7 +19,6 @@
 #include "corpus_shared.cuh"
 
 constexpr u32 NO_ID = 0xffffffffu;
-constexpr u64 NO_PAIR = ~0ull;
 // Bits of the number of a shard.
 constexpr u32 SHARD_BITS = 11;
 constexpr u32 MAX_PASSES = 256;
@@ -47,27 +44,6 @@ static __device__ __forceinline__ u32 pass_of(u64 pair, u32 num_passes)
 {
     return (u32)((pair * 0x2545f4914f6cdd1dull >> 32) * num_passes >> 32);
 }
-
-// Learned pairs and 1 more than their ids, with linear probing; NO_PAIR marks a free slot.
-struct PairTable {
-    u64* pairs;
-    u32* numbers;
-    u32 mask;
-
-    // NO_ID where it is not there.
-    __device__ __forceinline__ u32 id_of(u64 pair) const
-    {
-        for (u32 slot = (u32)hash_of(pair) & mask;; slot = (slot + 1) & mask) {
-            const u64 found = pairs[slot];
-            if (found == pair) {
-                return numbers[slot] - 1;
-            }
-            if (found == NO_PAIR) {
-                return NO_ID;
-            }
-        }
-    }
-};
 
 extern "C" __global__ void grammar_pairs_heads(
     const u64* keys, const u32* positions, u32 num_keys, u32* heads, u32* sums, u32* seconds)
@@ -145,24 +121,17 @@ extern "C" __global__ void grammar_pairs_groups(
 
 extern "C" __global__ void grammar_pairs_number(
     const u32* groups, u32 num_new, u32 first_id, const u64* keys, u32 symbol_bits, const u32* starts,
-    u64* table_pairs, u32* table_numbers, u32 table_mask, u32 first_rule, u64* pairs, u32* counts,
-    u32* uses, u32* rule_of_pair, u32* ids)
+    u64* pairs, u32* counts, u32* uses, u32* rule_of_pair, u32* ids)
 {
     const u32 at = blockIdx.x * blockDim.x + threadIdx.x;
     if (at >= num_new) {
         return;
     }
     const u32 group = groups[at], id = first_id + at, start = starts[group];
-    const u64 pair = pair_of(keys[start], symbol_bits);
-    u32 rule = 0;
-    if (table_pairs) {
-        const u32 known = PairTable{table_pairs, table_numbers, table_mask}.id_of(pair);
-        rule = known != NO_ID ? first_rule + known : 0;
-    }
-    pairs[id] = pair;
+    pairs[id] = pair_of(keys[start], symbol_bits);
     counts[id] = starts[group + 1] - start;
     uses[id] = 0;
-    rule_of_pair[id] = rule;
+    rule_of_pair[id] = 0;
     ids[group] = id;
 }
 
@@ -174,35 +143,6 @@ extern "C" __global__ void grammar_pairs_answer(
     if (at < num_keys) {
         const u32 group = head_sums[at / 32] + __popc(heads[at / 32] << (31 - lane)) - 1;
         pair_ids[positions[at]] = ids[group];
-    }
-}
-
-// The slots are NO_PAIR and 0 before. Of equal pairs the last one counts.
-extern "C" __global__ void grammar_pairs_insert(
-    const u64* pairs, u32 num_pairs, u64* table_pairs, u32* table_numbers, u32 table_mask)
-{
-    const u32 at = blockIdx.x * blockDim.x + threadIdx.x;
-    if (at >= num_pairs) {
-        return;
-    }
-    const u64 pair = pairs[at];
-    for (u32 slot = (u32)hash_of(pair) & table_mask;; slot = (slot + 1) & table_mask) {
-        const u64 found = atomicCAS(&table_pairs[slot], NO_PAIR, pair);
-        if (found == NO_PAIR || found == pair) {
-            atomicMax(&table_numbers[slot], at + 1);
-            return;
-        }
-    }
-}
-
-extern "C" __global__ void grammar_pairs_look_up(
-    const u64* keys, const u32* positions, u32 num_keys, u32 symbol_bits, u64* table_pairs,
-    u32* table_numbers, u32 table_mask, u32* pair_ids)
-{
-    const u32 at = blockIdx.x * blockDim.x + threadIdx.x;
-    if (at < num_keys) {
-        const PairTable table = {table_pairs, table_numbers, table_mask};
-        pair_ids[positions[at]] = table.id_of(pair_of(keys[at], symbol_bits));
     }
 }
 

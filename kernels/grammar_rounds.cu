@@ -309,16 +309,3 @@ extern "C" __global__ void grammar_rounds_fresh_write(
         positions[place] = at;
     }
 }
-
-// Stretches of `stretch_len` elements, one of `step`, with a barrier behind each.
-extern "C" __global__ void grammar_rounds_sample(
-    const u32* symbols, u32 len, u32 stretch_len, u32 step, u32 sample_len, u32* sample)
-{
-    const u32 at = blockIdx.x * blockDim.x + threadIdx.x;
-    if (at >= sample_len) {
-        return;
-    }
-    const u32 stretch = at / (stretch_len + 1), place = at % (stretch_len + 1);
-    const u64 from = (u64)stretch * stretch_len * step + place;
-    sample[at] = place < stretch_len && from < len ? symbols[from] : BARRIER;
-}

@@ -146,8 +146,6 @@ impl Sequence<'_> {
     ) -> Result<(), GpuError> {
         let (kernels, arrays) = (self.kernels, self.arrays.at);
         let group_ids = at(shared.at.group_ids);
-        // The kernel can look up pairs that have rules already. There are none.
-        let [table_pairs, table_numbers, table_mask] = [at(0), at(0), number(0)];
         let name = [
             at(groups_at),
             number(num_new),
@@ -155,10 +153,6 @@ impl Sequence<'_> {
             at(sorted.pairs.keys_at),
             Argument::Short(sorted.symbol_bits),
             at(shared.at.group_starts),
-            table_pairs,
-            table_numbers,
-            table_mask,
-            Argument::Short(self.first_rule),
             at(arrays.pairs),
             at(arrays.counts),
             at(arrays.uses),

@@ -13,6 +13,7 @@
 //! random                         the random numbers of a test case
 //! calls                          calls of every table function
 //! alone, command, device         processes, the program `tadoc`, and the first device
+//! http_server, s3_server         servers of files
 //! ```
 
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -25,12 +26,14 @@ pub mod device;
 pub mod documents;
 pub mod edit_model;
 pub mod grammars;
+pub mod http_server;
 #[cfg(feature = "store")]
 pub mod living;
 pub mod malformed;
 pub mod naive;
 pub mod random;
 pub mod reading;
+pub mod s3_server;
 pub mod scrambled;
 pub mod texts;
 

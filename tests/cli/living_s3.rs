@@ -26,11 +26,11 @@ use tadoc::text::TokenizerProfile;
 use tadoc_store::{Change, CommitKind, LivingStore, ObjectPrefix, Storage, Version};
 use testkit::living::{self, Ledger, Step, Texts, append, batch, eager, run, texts, workload};
 use testkit::random::Random;
+use testkit::s3_server::{BUCKET, server};
 
 use self::plan::{Fault, Plan};
 use self::proxy::Proxy;
 use crate::harness::{Folder, Ran, new_folder};
-use crate::server::{BUCKET, server};
 
 /// Time-out that no answer reaches.
 const PATIENT: Duration = Duration::from_secs(60);

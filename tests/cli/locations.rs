@@ -4,8 +4,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::harness::{Folder, Ran, gzip, new_folder};
-use crate::remote::serve;
-use crate::server::{BUCKET, server};
+use testkit::http_server::serve;
+use testkit::s3_server::{BUCKET, server};
 
 /// Content of a location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,7 @@
 //!   (statements that are long chains).
 //! - Output: `failures` (exit statuses, pinned error texts, files left behind), `pipes` (readers
 //!   that leave), `secrets` (values that no output may show), `safe` (attempts to leave the sandbox).
-//! - Helpers: `harness`, `server`.
+//! - Helpers: `harness`, and the servers of `testkit`.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -44,7 +44,6 @@ mod rows;
 #[cfg(unix)]
 mod safe;
 mod secrets;
-mod server;
 mod sql;
 mod timestamps;
 mod web_and_mail;

@@ -13,7 +13,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use crate::harness::{Folder, Ran, new_folder};
-use crate::remote::serve;
+use testkit::http_server::serve;
 
 /// Word of the files outside, in the form of the corpora and tables.
 const OUTSIDE: &str = "0utsideW0rd";

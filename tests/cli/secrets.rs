@@ -1,7 +1,7 @@
 //! Tests that no output of `tadoc` contains passwords, keys and tokens of statements.
 
 use crate::harness::new_folder;
-use crate::remote::serve;
+use testkit::http_server::serve;
 
 const SECRET: &str = "T0pS3cret";
 

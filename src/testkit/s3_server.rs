@@ -36,6 +36,19 @@ pub struct Server {
     _log: tempfile::TempDir,
 }
 
+impl Server {
+    /// Returns the variables of the environment by which `tadoc` finds the server.
+    pub fn variables(&self) -> Vec<(&'static str, String)> {
+        vec![
+            ("AWS_ENDPOINT", format!("http://{}", self.address)),
+            ("AWS_ALLOW_HTTP", "true".into()),
+            ("AWS_REGION", "us-east-1".into()),
+            ("AWS_ACCESS_KEY_ID", "anybody".into()),
+            ("AWS_SECRET_ACCESS_KEY", "secret".into()),
+        ]
+    }
+}
+
 /// Returns the server. Without one it prints a line that says so and returns `None`; with
 /// `REQUIRE_S3=1` it panics.
 pub fn server() -> Option<&'static Server> {

@@ -19,9 +19,15 @@ pub struct Worker {
 
 impl Worker {
     pub fn start(folder: &Folder, arguments: &[&str]) -> Self {
+        Self::start_with(folder, arguments, &[])
+    }
+
+    /// Variant of [`Worker::start`] with variables of the environment.
+    pub fn start_with(folder: &Folder, arguments: &[&str], variables: &[(&str, String)]) -> Self {
         let worker = ["worker", "--listen", "127.0.0.1:0"];
         let mut command = folder.command(&[&worker, arguments].concat());
         command.env_remove("TADOC_TOKEN");
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         let mut line = String::new();
@@ -85,6 +91,29 @@ pub fn corpora() -> Folder {
     folder
 }
 
+/// Returns a folder with `needles.tadoc`: 64 documents, each a segment. Document 17 alone has the word
+/// needle.
+pub fn needles() -> Folder {
+    let folder = Folder::for_program(env!("CARGO_BIN_EXE_tadoc"));
+    let text = |n: usize| {
+        let mut words: Vec<String> =
+            (0..600).map(|i| format!("{} of the {}", WORDS[(n * i + i / 7) % 9], i % 13)).collect();
+        words.truncate(550 + n % 50);
+        if n == 17 {
+            words[200] = "the needle of".to_owned();
+        }
+        words.join(" ")
+    };
+    let texts: Vec<String> = (0..64).map(text).collect();
+    for (n, text) in texts.iter().enumerate() {
+        folder.write(&format!("texts/{n:02}.txt"), text);
+    }
+    // Two documents exceed a block, and none is cut.
+    let block_size = texts.iter().map(String::len).max().unwrap().to_string();
+    folder.ok(&["ingest", "texts", "--block-size", &block_size, "-o", "needles.tadoc"]);
+    folder
+}
+
 const WORDS: [&str; 9] =
     ["file", "Fold", "the sea", "segment", "café", "scan", "storm", "To be", "grammar"];
 
@@ -100,6 +129,17 @@ pub fn sql(folder: &Folder, workers: &str, statement: &str) -> Ran {
         arguments.extend(["--workers", workers]);
     }
     folder.run(&arguments)
+}
+
+/// Returns the sum of the counter `name` of all nodes of an `EXPLAIN ANALYZE`.
+pub fn counter(analyzed: &str, name: &str) -> u64 {
+    let marked = format!("{name}=");
+    let counts = analyzed.split([' ', '[', ',']).filter_map(|part| part.strip_prefix(&marked));
+    let number = |count: &str| {
+        let end = count.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(count.len());
+        count[..end].parse::<u64>().unwrap_or_else(|_| panic!("{name}={count} is rounded"))
+    };
+    counts.map(number).sum()
 }
 
 /// Returns the lines of `ran`, sorted.

@@ -1,6 +1,6 @@
 //! Tests of `tadoc sql --workers` with processes of `tadoc worker` on loopback.
 //!
-//! - `rows`: every function has the rows of one process.
+//! - `rows`: every function has the rows of one process. `metrics`: so have the counters.
 //! - `faults`: workers that are killed, silent, stopped, or ask for a token; statements that are
 //!   cancelled.
 //! - `encryption`: workers behind TLS.
@@ -11,4 +11,5 @@
 mod cluster;
 mod encryption;
 mod faults;
+mod metrics;
 mod rows;

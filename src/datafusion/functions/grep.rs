@@ -147,6 +147,10 @@ impl TableFunction for Grep {
         num_lines.saturating_mul(LINE_BYTES).min(scan.document_bytes())
     }
 
+    fn finds_few(&self) -> bool {
+        true
+    }
+
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         let literals = self.pattern().map(|pattern| shown_demands(pattern.demands()));
         let hits = format!("at most {}", scan.options.max_hits);

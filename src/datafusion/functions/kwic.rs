@@ -149,6 +149,10 @@ impl TableFunction for Kwic {
         text_bytes.min(2 * MAX_CONTEXT_BYTES as u64) * times
     }
 
+    fn finds_few(&self) -> bool {
+        true
+    }
+
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         let hits = format!("at most {}", scan.options.max_hits);
         let shown = [("hits", hits), scan.device()];

@@ -116,6 +116,10 @@ impl TableFunction for Search {
         }
     }
 
+    fn finds_few(&self) -> bool {
+        true
+    }
+
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         let hits = format!("at most {}", scan.options.max_hits);
         let shown = [("hits", hits), scan.device()];

@@ -69,6 +69,10 @@ impl TableFunction for TermCount {
         self.query.parse(scan).map(drop).map_err(|error| self.signature().error(error))
     }
 
+    fn finds_few(&self) -> bool {
+        true
+    }
+
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         self.query.explain(scan).into_iter().chain([scan.device()]).collect()
     }

@@ -9,22 +9,35 @@
 //! The node is a leaf, so that an engine that spreads leaves can divide the runs ([`RunsExec::share`]).
 //! Each partition reads its runs one after another. The rows of a partition ascend by document if
 //! those of a run do.
+//!
+//! Dynamic filters, of a join or of `ORDER BY … LIMIT`, are passed to each run, and a run that begins
+//! later sees more of them. They travel with the plan of a task and are filled in there. So they work
+//! where the node that fills them in is in the stage of the scan: a join with a small side, which all
+//! tasks get whole. In another stage they stay true. For the planner to see a small side, the node sums
+//! up the rows of its runs, and guesses those of searches.
 
 use std::fmt;
 use std::sync::Arc;
 
 use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::internal_err;
-use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Statistics, internal_err};
+use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::expressions::col;
+use datafusion::logical_expr::Operator;
+use datafusion::physical_expr::expressions::{BinaryExpr, Column, col, lit};
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::execution_plan::{
     Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
 };
+use datafusion::physical_plan::filter_pushdown::{
+    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation,
+};
 use datafusion::physical_plan::metrics::MetricsSet;
+use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
@@ -32,7 +45,13 @@ use datafusion::physical_plan::{
 use datafusion::prelude::SessionConfig;
 use futures::{StreamExt, TryStreamExt, stream};
 
-use super::exec::labelled;
+use super::exec::{DOC_ID, labelled};
+use crate::scan::TadocExec;
+
+/// Documents for each row that a search is guessed to find.
+const DOCS_FOR_A_ROW: usize = 8;
+/// Most rows that a search is guessed to find: so few that all workers may get them.
+const MAX_GUESS: usize = 10_000;
 
 /// The number of machines that answer statements together. In a session whose configuration holds it as
 /// an extension, scans are cut into runs of segments, which an engine can divide between machines.
@@ -111,8 +130,29 @@ impl RunsExec {
     /// Returns the node with only the runs at `places`, ascending.
     #[cfg(feature = "distributed")]
     pub(crate) fn share(&self, places: &[usize]) -> Self {
-        let runs = places.iter().filter_map(|&place| self.runs.get(place).cloned()).collect();
+        self.with_runs(places.iter().filter_map(|&place| self.runs.get(place).cloned()).collect())
+    }
+
+    /// Returns the node with other scans of its runs.
+    fn with_runs(&self, runs: Vec<Run>) -> Self {
         Self::new(runs, self.num_partitions(), self.schema(), &self.ordering)
+    }
+
+    /// Returns an estimate of the number of rows, and a guess for a search.
+    fn num_rows(&self) -> Precision<usize> {
+        let scans = self.runs.iter().map(|run| run.scan.downcast_ref::<TadocExec>());
+        let Some(scans) = scans.collect::<Option<Vec<_>>>() else { return Precision::Absent };
+        let docs_with_few: Option<u64> = scans.iter().map(|scan| scan.docs_with_few()).sum();
+        match docs_with_few {
+            Some(num_docs) => {
+                let guess = usize::try_from(num_docs).unwrap_or(usize::MAX) / DOCS_FOR_A_ROW;
+                Precision::Inexact(guess.clamp(1, MAX_GUESS))
+            }
+            None => {
+                let num_rows = scans.iter().map(|scan| scan.num_rows());
+                num_rows.reduce(|sum, rows| sum.add(&rows)).unwrap_or(Precision::Absent)
+            }
+        }
     }
 
     /// Returns the runs of a partition. Partitions have equal numbers of runs, in order.
@@ -120,6 +160,20 @@ impl RunsExec {
         let end = |partition: usize| self.runs.len() * partition / self.num_partitions();
         &self.runs[end(partition)..end(partition + 1)]
     }
+}
+
+/// Rewrites `filter` on ids of the whole corpus into one on ids of a run, which count from
+/// `first_doc_id`.
+fn of_ids(filter: Arc<dyn PhysicalExpr>, first_doc_id: u64) -> Result<Arc<dyn PhysicalExpr>> {
+    let shift = |part: Arc<dyn PhysicalExpr>| {
+        let is_id = part.downcast_ref::<Column>().is_some_and(|column| column.name() == DOC_ID);
+        if !is_id || first_doc_id == 0 {
+            return Ok(Transformed::no(part));
+        }
+        let shifted = BinaryExpr::new(part, Operator::Plus, lit(first_doc_id as i64));
+        Ok(Transformed::yes(Arc::new(shifted) as Arc<dyn PhysicalExpr>))
+    };
+    filter.transform_up(shift).data()
 }
 
 impl DisplayAs for RunsExec {
@@ -200,11 +254,49 @@ impl ExecutionPlan for RunsExec {
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
     }
 
+    fn handle_child_pushdown_result(
+        &self,
+        phase: FilterPushdownPhase,
+        result: ChildPushdownResult,
+        config: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        let mut is_narrower = false;
+        let narrowed = |run: &Run| {
+            let mut of_run = result.clone();
+            for parent in &mut of_run.parent_filters {
+                parent.filter = of_ids(Arc::clone(&parent.filter), run.first_doc_id)?;
+            }
+            let passed = run.scan.handle_child_pushdown_result(phase, of_run, config)?;
+            is_narrower |= passed.updated_node.is_some();
+            let scan = passed.updated_node.unwrap_or_else(|| Arc::clone(&run.scan));
+            Ok::<_, DataFusionError>(Run { scan, first_doc_id: run.first_doc_id })
+        };
+        let runs = self.runs.iter().map(narrowed).collect::<Result<Vec<_>>>()?;
+        // Scans leave these filters to the nodes that made them.
+        let passed = FilterPushdownPropagation::all_unsupported(result);
+        match is_narrower {
+            true => Ok(passed.with_updated_node(Arc::new(self.with_runs(runs)))),
+            false => Ok(passed),
+        }
+    }
+
     fn metrics(&self) -> Option<MetricsSet> {
         let mut all = MetricsSet::new();
         let of_runs = self.runs.iter().filter_map(|run| run.scan.metrics());
         of_runs.for_each(|of_run| of_run.iter().for_each(|metric| all.push(Arc::clone(metric))));
         Some(all.aggregate_by_name())
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        _input_stats: &[Arc<Statistics>],
+        args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let mut statistics = Statistics::new_unknown(&self.schema());
+        if args.partition().is_none() {
+            statistics.num_rows = self.num_rows();
+        }
+        Ok(Arc::new(statistics))
     }
 
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
@@ -213,6 +305,6 @@ impl ExecutionPlan for RunsExec {
             Ok::<_, DataFusionError>(Run { scan, first_doc_id: run.first_doc_id })
         };
         let runs = self.runs.iter().map(reset).collect::<Result<_>>()?;
-        Ok(Arc::new(Self::new(runs, self.num_partitions(), self.schema(), &self.ordering)))
+        Ok(Arc::new(self.with_runs(runs)))
     }
 }

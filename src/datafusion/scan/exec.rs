@@ -119,9 +119,14 @@ impl TadocExec {
     }
 
     /// Returns an estimate of the number of rows.
-    #[cfg(feature = "distributed")]
     pub(crate) fn num_rows(&self) -> Precision<usize> {
         self.num_rows
+    }
+
+    /// Returns the number of documents in which few rows are likely to be found. Returns `None` if its
+    /// rows may be many.
+    pub(crate) fn docs_with_few(&self) -> Option<u64> {
+        self.function.finds_few().then(|| self.scan.num_docs())
     }
 
     /// Returns the same node with `num_partitions` output partitions. Returns `None` unless a

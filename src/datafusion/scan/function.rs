@@ -168,6 +168,12 @@ pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
         Precision::Absent
     }
 
+    /// Returns true if it is likely to find few rows, in few documents. In sessions with workers this
+    /// decides which side of a join all workers get.
+    fn finds_few(&self) -> bool {
+        false
+    }
+
     /// Returns the number of partitions that are worth their threads, at most `target`.
     fn num_partitions(&self, _scan: &Scan, _target: usize) -> usize {
         1

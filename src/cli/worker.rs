@@ -22,10 +22,9 @@ use axum::response::Response;
 use axum::routing::get;
 use clap::Args;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion_tadoc::distributed::{WORKER_VERSION, worker_of};
+use datafusion_tadoc::distributed::{WORKER_VERSION, worker_of, worker_routes};
 use http_body_util::BodyExt;
 use tokio::net::TcpListener;
-use tonic::service::Routes;
 
 use crate::failure::{Failure, Outcome};
 use crate::output::note;
@@ -122,8 +121,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let tls = tls(arguments.tls_cert.as_deref(), arguments.tls_key.as_deref())?;
     let credentials = credentials(secret.as_deref(), arguments.workers_ca.as_deref())?;
     let worker = worker_of(environment.build_arc()?, credentials);
-    let routes = Routes::new(worker.into_worker_server()).into_axum_router();
-    let router = router(routes, access);
+    let router = router(worker_routes(worker).into_axum_router(), access);
     let max_connections = arguments.max_connections.into();
     let connections = Connections::new(max_connections, MAX_REQUESTS, Arc::new(Metrics::default()));
     let stop = interrupt::ask_twice();

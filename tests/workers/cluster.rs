@@ -51,6 +51,13 @@ impl Worker {
         ticks / 100.0
     }
 
+    /// Returns the most memory that the process has set aside, used or not, in KiB.
+    pub fn peak_kib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmPeak:")).unwrap();
+        line.split_whitespace().next().unwrap().parse().unwrap()
+    }
+
     /// Asks for the end, and returns the exit status and the rest of standard error.
     pub fn end(mut self) -> (i32, String) {
         self.signal("TERM");

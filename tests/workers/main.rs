@@ -3,7 +3,7 @@
 //! - `rows`: every function has the rows of one process. `metrics`: so have the counters.
 //! - `faults`: workers that are killed, silent, stopped, or ask for a token; statements that are
 //!   cancelled.
-//! - `encryption`: workers behind TLS.
+//! - `encryption`: workers behind TLS. `hostile`: bytes that no coordinator sends.
 //! - Helpers: `cluster`.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -11,5 +11,6 @@
 mod cluster;
 mod encryption;
 mod faults;
+mod hostile;
 mod metrics;
 mod rows;

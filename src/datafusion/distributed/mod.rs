@@ -50,6 +50,7 @@ pub use datafusion_distributed as engine;
 pub(crate) use files::PlannedFiles;
 pub use session::{
     WORKER_VERSION, WorkerUrls, as_worker, register_workers, serve_worker, with_workers, worker_of,
+    worker_routes,
 };
 
 use std::fmt;

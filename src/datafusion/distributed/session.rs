@@ -42,6 +42,7 @@ use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
 use tokio::net::TcpListener;
 use tonic::codegen::http::{HeaderMap, HeaderValue, Request};
+use tonic::service::Routes;
 use tonic::transport::server::TcpIncoming;
 use tonic::transport::{Endpoint, Server};
 use tower::ServiceExt;
@@ -72,6 +73,9 @@ const SILENT_FOR: Duration = Duration::from_secs(10);
 const ASK_EVERY: Duration = Duration::from_secs(5);
 /// Most workers of a session.
 const MAX_WORKERS: usize = 1024;
+/// Most bytes of a message to a worker. The head of a message says its length, and memory for it is set
+/// aside before it has arrived.
+const MAX_MESSAGE_BYTES: usize = 64 << 20;
 
 /// The workers of a session: URLs like `http://host:8815` or `https://host:8815`, and the credentials of
 /// the connections to them.
@@ -228,9 +232,16 @@ pub fn worker_of(runtime: Arc<RuntimeEnv>, credentials: Credentials) -> Worker {
     Worker::from_session_builder(session).with_runtime_env(runtime).with_version(WORKER_VERSION)
 }
 
+/// Returns the service of `worker`, for a server of one's own. It refuses messages of more than 64 MiB,
+/// such as a plan with a list of a million words.
+pub fn worker_routes(worker: Worker) -> Routes {
+    let service = worker.into_worker_server().max_decoding_message_size(MAX_MESSAGE_BYTES);
+    Routes::new(service)
+}
+
 /// Answers the requests of coordinators and other workers at `listener`, until `stop` ends. Then it
 /// accepts no more connections, and returns when the open ones have ended. It asks nobody for a token:
-/// keep it behind a firewall, or put the service of [`worker_of`] behind a check.
+/// keep it behind a firewall, or put [`worker_routes`] behind a check.
 ///
 /// # Errors
 /// The errors of the listener.
@@ -243,7 +254,7 @@ pub async fn serve_worker(
     let served = Server::builder()
         .http2_keepalive_interval(Some(ASK_EVERY))
         .http2_keepalive_timeout(Some(SILENT_FOR))
-        .add_service(worker.into_worker_server())
+        .add_routes(worker_routes(worker))
         .serve_with_incoming_shutdown(incoming, stop);
     served.await.map_err(|error| exec_datafusion_err!("the worker's listener: {error}"))
 }

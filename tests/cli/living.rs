@@ -78,6 +78,46 @@ fn appending_is_refused_with_reasons() {
 }
 
 #[test]
+fn rows_that_are_copied_are_one_version() {
+    let folder = notes();
+    let files = |below: &str| {
+        let entries = std::fs::read_dir(folder.join(below)).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    let (folders, segments) = (files("notes"), files("notes/segments"));
+    // Text that is larger than edits may be, with and without a column of its own.
+    let rows = "SELECT 'copy/' || i AS path, repeat('to be ' || i || ' ', 500) AS text";
+    let copy = |columns: &str, place: &str| {
+        let rows = format!("{rows}{columns} FROM (SELECT unnest(range(0, 100)) AS i)");
+        folder.run(&["sql", "-q", "-c", &format!("COPY ({rows}) TO '{place}' STORED AS TADOC")])
+    };
+    copy("", "notes/").ok();
+    copy(", i AS number", "notes").ok();
+    copy("", &folder.join("notes").display().to_string()).ok();
+    assert_eq!(folder.ok(&["history", "notes"]).lines().count(), 1 + 2 + 3);
+    assert_eq!(folder.rows("SELECT count(*), max(doc_id) FROM documents('notes')"), ["302,301"]);
+    assert_eq!(folder.rows("SELECT count FROM word_count('notes') WHERE word = '99'"), ["1500"]);
+    let sum = folder.table_rows("notes", "SELECT sum(number), count(number) FROM d");
+    assert_eq!(sum, ["4950,100"]);
+    assert_eq!(files("notes"), folders, "stray files");
+    assert_eq!(files("notes/segments").len(), segments.len() + 3);
+    // A statement that fails late leaves nothing.
+    let failed = copy(", CAST(CASE i WHEN 99 THEN 'x' ELSE '1' END AS INT) AS number", "notes/");
+    assert_eq!(failed.status, 1, "{}", failed.stderr);
+    assert_eq!(folder.ok(&["history", "notes"]).lines().count(), 1 + 2 + 3);
+    assert_eq!(files("notes"), folders);
+    assert_eq!(files("notes/segments").len(), segments.len() + 3);
+    folder.ok(&["verify", "notes"]);
+    // The folder still takes documents, and other folders still take files.
+    folder.ok(&["ingest", "in", "-o", "notes", "--append"]);
+    copy("", "plain/").ok();
+    assert_eq!(files("plain").len(), 1);
+}
+
+#[test]
 fn all_edits_of_a_command_line_are_one_commit() {
     let folder = notes();
     folder.write("new.md", "bytes \u{fffd} of a file\n");

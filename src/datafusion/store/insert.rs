@@ -1,4 +1,4 @@
-//! `INSERT INTO d (path, text) …`: rows become documents.
+//! `INSERT INTO d (path, text) …`, and `COPY (…) TO` a living corpus: rows become documents.
 //!
 //! ```text
 //! rows ─▶ at most 100 of 64 KiB in all, no user columns ─▶ edits in the file of the version
@@ -7,13 +7,16 @@
 //!
 //! Columns that a statement omits arrive as NULL. `doc_id`, `bytes` and `words` are derived from
 //! the corpus and the text, so they must be NULL. The document is `content`, or `text` where
-//! `content` is NULL. Rows where both are NULL are refused, as in `COPY`.
+//! `content` is NULL. Rows where both are NULL are refused.
+//!
+//! `COPY` gives the columns of a query: its text, maybe paths, and user columns. It drops derived
+//! columns, so that a corpus can be copied to a corpus.
 
 use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, new_null_array};
 use datafusion::arrow::compute::kernels::zip::zip;
 use datafusion::arrow::compute::{cast, is_not_null};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
@@ -25,6 +28,7 @@ use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::dml::InsertOp;
+use datafusion::physical_expr::LexRequirement;
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
@@ -36,7 +40,10 @@ use crate::errors::{core_error, datafusion_error, mask_secrets};
 use crate::options::TadocOptions;
 use crate::placement::DeviceSession;
 use crate::scan::table::TadocTable;
-use crate::source::columns::RESERVED;
+use crate::source::CorpusCache;
+use crate::source::columns::{RESERVED, user_fields};
+use crate::store::create::with_declared;
+use crate::store::opening::open_columns;
 use crate::store::recompress::recompress_if_due;
 use crate::write::building::{Building, Roles, check_texts, feed, show_building};
 use tadoc::edits::{Edit, EditBatch};
@@ -68,6 +75,7 @@ pub(crate) async fn insert_into(
     table.schema().logically_equivalent_names_and_types(&input.schema())?;
     let sink = InsertSink {
         schema: nullable(&table.schema()),
+        copied: None,
         location: table.location().into(),
         store,
         options,
@@ -78,6 +86,47 @@ pub(crate) async fn insert_into(
     Ok(Arc::new(DataSinkExec::new(input, Arc::new(sink), order)))
 }
 
+/// Plans a `COPY` of the rows of `input` to the living corpus at `location`. Returns `None` if there
+/// is none.
+///
+/// # Errors
+/// A plan error for rows without text, for a column that the corpus has with another type, and if
+/// `options` ask to replace what is there; the errors of opening the corpus.
+pub(crate) async fn copy_into(
+    location: &str,
+    session: &dyn Session,
+    input: &Arc<dyn ExecutionPlan>,
+    options: &TadocOptions,
+    order: &Option<LexRequirement>,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let runtime = session.runtime_env();
+    let cache = session.config().get_extension::<CorpusCache>().unwrap_or_default();
+    let Some(found) = cache.living.find(runtime, location).await? else { return Ok(None) };
+    if options.overwrite {
+        return plan_err!(
+            "COPY: {} is a living corpus, which grows and is not replaced; leave tadoc.overwrite out, \
+             and DELETE documents that are to go",
+            mask_secrets(location)
+        );
+    }
+    let schema = nullable(&input.schema());
+    let roles = Roles::find(&schema)?;
+    let version = found.latest.clone();
+    let (files, edits) = open_columns(&cache, runtime, options, &found, version).await?;
+    let known = user_fields(runtime, &files, &edits).await?;
+    with_declared(known, &schema.project(&roles.user())?)?;
+    let sink = InsertSink {
+        schema,
+        copied: Some(roles),
+        location: location.into(),
+        store: found.store,
+        options: options.clone(),
+        metrics: ExecutionPlanMetricsSet::new(),
+    };
+    let plan = DataSinkExec::new(Arc::clone(input), Arc::new(sink), order.clone());
+    Ok(Some(Arc::new(plan)))
+}
+
 /// Makes all columns nullable. Omitted columns are NULL, even those that are never NULL when read.
 fn nullable(schema: &Schema) -> SchemaRef {
     let field = |field: &FieldRef| Arc::new(field.as_ref().clone().with_nullable(true));
@@ -86,8 +135,10 @@ fn nullable(schema: &Schema) -> SchemaRef {
 
 /// Sink that adds documents to a living corpus; see the module's description.
 struct InsertSink {
-    /// Columns of the table.
+    /// Columns of the rows: those of the table, or those of a query.
     schema: SchemaRef,
+    /// Roles of the columns of a query that is copied.
+    copied: Option<Roles>,
     location: String,
     store: LivingStore,
     options: TadocOptions,
@@ -104,8 +155,23 @@ impl InsertSink {
         Arc::new(Schema::new(own.into_iter().chain(user).collect::<Vec<_>>()))
     }
 
-    /// Converts rows of the table to rows of [`InsertSink::document_schema`].
+    /// Converts rows to rows of [`InsertSink::document_schema`].
     fn documents(&self, rows: &RecordBatch) -> Result<RecordBatch> {
+        let (path, content) = match &self.copied {
+            Some(roles) => copied(rows, roles)?,
+            None => self.inserted(rows)?,
+        };
+        check_texts(as_binary_view_array(&content)?)?;
+        let mut columns = vec![path, content];
+        let schema = self.document_schema();
+        for field in &schema.fields()[columns.len()..] {
+            columns.push(Arc::clone(rows.column(self.schema.index_of(field.name())?)));
+        }
+        Ok(RecordBatch::try_new(schema, columns)?)
+    }
+
+    /// Returns the paths and contents of rows of the table.
+    fn inserted(&self, rows: &RecordBatch) -> Result<(ArrayRef, ArrayRef)> {
         let column =
             |name: &str| -> Result<&ArrayRef> { Ok(rows.column(self.schema.index_of(name)?)) };
         for name in DERIVED {
@@ -122,13 +188,7 @@ impl InsertSink {
             0 => content,
             _ => zip(&is_not_null(&content)?, &content, &text)?,
         };
-        check_texts(as_binary_view_array(&content)?)?;
-        let mut columns: Vec<ArrayRef> = vec![cast(column("path")?, &DataType::Utf8View)?, content];
-        let schema = self.document_schema();
-        for field in &schema.fields()[columns.len()..] {
-            columns.push(Arc::clone(column(field.name())?));
-        }
-        Ok(RecordBatch::try_new(schema, columns)?)
+        Ok((cast(column("path")?, &DataType::Utf8View)?, content))
     }
 
     async fn add_as_edits(&self, documents: &[RecordBatch]) -> Result<()> {
@@ -179,6 +239,16 @@ impl InsertSink {
         recompress_if_due(&self.store, &version, &self.options).await;
         Ok(())
     }
+}
+
+/// Returns the paths and contents of rows of a query.
+fn copied(rows: &RecordBatch, roles: &Roles) -> Result<(ArrayRef, ArrayRef)> {
+    let (text, path) = roles.text_and_path();
+    let path = match path {
+        Some(path) => cast(rows.column(path), &DataType::Utf8View)?,
+        None => new_null_array(&DataType::Utf8View, rows.num_rows()),
+    };
+    Ok((path, cast(rows.column(text), &DataType::BinaryView)?))
 }
 
 /// Returns true if the rows seen so far may become edits.

@@ -6,7 +6,7 @@
 //!                                        └─▶ snapshot ◀───────┘ in `corpora`, once for each commit
 //! "d$history", "d$segments", "d$edits" ─ catalog ─▶ tables
 //!
-//! INSERT INTO d ────────────▶ insert: rows to edits, or to a segment file ─────────┐
+//! INSERT INTO d, COPY TO ───▶ insert: rows to edits, or to a segment file ─────────┐
 //! DELETE, UPDATE, TRUNCATE ─▶ statement: the query that finds the rows, kept whole ├▶ one commit
 //! INSERT INTO "d$edits" ────▶     └▶ delete, update, edits_sink ▶ write: edits ────┘
 //! ```
@@ -45,9 +45,9 @@ mod write;
 pub(crate) use cache::{FoundCorpus, LivingCache};
 pub(crate) use catalog::{CorpusOpener, LivingCatalogs};
 pub(crate) use create::{begin_if_asked, with_declared, with_hint};
-pub(crate) use insert::insert_into;
+pub(crate) use insert::{copy_into, insert_into};
 pub(crate) use location::LivingLocation;
-pub(crate) use opening::{open_files, open_view};
+pub(crate) use opening::{open_columns, open_view};
 pub(crate) use paths::PathTable;
 pub(crate) use reading::Reading;
 pub(crate) use snapshot::make_version;

@@ -12,7 +12,7 @@ use crate::store::cache::FoundCorpus;
 use crate::store::view::{
     LivingView, check_files, dropped_docs, explain_missing, fresh_bytes, table_bytes,
 };
-use tadoc_store::Version;
+use tadoc_store::{Version, VersionEdits};
 
 /// Returns the view of `version` of `found` that a scan needs. It is read unless it is known.
 ///
@@ -53,6 +53,26 @@ pub(crate) async fn open_view(
     Ok(view)
 }
 
+/// Opens what says which user columns `version` of `found` has: its files, and its edits if they set
+/// any.
+///
+/// # Errors
+/// The errors of [`open_view`].
+pub(crate) async fn open_columns(
+    corpora: &CorpusCache,
+    runtime: &Arc<RuntimeEnv>,
+    options: &TadocOptions,
+    found: &FoundCorpus,
+    version: Version,
+) -> Result<(Vec<OpenFile>, Vec<Arc<VersionEdits>>)> {
+    if version.sets_columns {
+        let view = open_view(corpora, runtime, options, found, version).await?;
+        return Ok((view.files.clone(), view.edits.clone()));
+    }
+    let files = open_files(corpora, runtime, options, found, &version).await?;
+    Ok((files, Vec::new()))
+}
+
 /// Opens the files of `version`, a version of `found`, with their footers. Reads no edits.
 ///
 /// # Errors
@@ -60,7 +80,7 @@ pub(crate) async fn open_view(
 /// differs from what the version says.
 ///
 /// [`Error::Missing`]: tadoc::Error::Missing
-pub(crate) async fn open_files(
+async fn open_files(
     corpora: &CorpusCache,
     runtime: &Arc<RuntimeEnv>,
     options: &TadocOptions,

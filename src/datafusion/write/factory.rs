@@ -21,7 +21,7 @@ use crate::scan::table::TadocTable;
 use crate::source::columns::user_fields;
 use crate::source::location::{Wanted, resolve_files};
 use crate::source::{CorpusCache, OpenFile};
-use crate::store::{begin_if_asked, no_versions, open_files, open_view, with_declared, with_hint};
+use crate::store::{begin_if_asked, no_versions, open_columns, with_declared, with_hint};
 use tadoc_store::VersionEdits;
 
 /// Factory of tables `STORED AS TADOC`.
@@ -96,13 +96,9 @@ impl TadocTableFactory {
         let runtime = session.runtime_env();
         if let Some(found) = self.cache.living.find(runtime, location).await? {
             let version = found.version(version).await?;
-            if version.sets_columns {
-                let view = open_view(&self.cache, runtime, options, &found, version).await?;
-                let (files, edits) = (view.files.clone(), view.edits.clone());
-                return Ok(Found { files, edits, is_living: true });
-            }
-            let files = open_files(&self.cache, runtime, options, &found, &version).await?;
-            return Ok(Found { files, edits: Vec::new(), is_living: true });
+            let opened = open_columns(&self.cache, runtime, options, &found, version).await?;
+            let (files, edits) = opened;
+            return Ok(Found { files, edits, is_living: true });
         }
         let files = resolve_files(runtime, location, Wanted::Corpora).await;
         let files = files.map_err(|error| with_hint(error, location))?;

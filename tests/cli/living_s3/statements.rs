@@ -26,6 +26,8 @@ const STATEMENTS: &[&str] = &[
     // More than 1 MiB of edits makes the store optimize.
     "UPDATE d SET text = repeat('to be or not to be ', 60000) WHERE doc_id = 0",
     "INSERT INTO d (path, text) VALUES ('e', 'late')",
+    "COPY (SELECT 'f' AS path, 'later' AS text, 'Eve' AS author) TO '@/' STORED AS TADOC",
+    "COPY (SELECT 'g' AS path, 'last' AS text) TO '@/' STORED AS TADOC",
 ];
 
 /// Queries for the final state. Ids of commits and times are not compared.

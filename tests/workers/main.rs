@@ -1,6 +1,7 @@
 //! Tests of `tadoc sql --workers` with processes of `tadoc worker` on loopback.
 //!
 //! - `rows`: every function has the rows of one process. `metrics`: so have the counters.
+//! - `stores`: corpora in S3 and behind HTTP.
 //! - `faults`: workers that are killed, silent, stopped, or ask for a token; statements that are
 //!   cancelled.
 //! - `encryption`: workers behind TLS. `hostile`: bytes that no coordinator sends.
@@ -14,3 +15,4 @@ mod faults;
 mod hostile;
 mod metrics;
 mod rows;
+mod stores;

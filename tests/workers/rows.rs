@@ -2,7 +2,8 @@
 
 use testkit::calls::CALLS;
 
-use super::cluster::{Worker, corpora, list, sorted, sql};
+use super::cluster::{Worker, corpora, list, needles, sorted, sql};
+use testkit::command::Folder;
 
 #[test]
 fn two_and_three_workers_have_the_rows_of_one_process() {
@@ -24,6 +25,59 @@ fn two_and_three_workers_have_the_rows_of_one_process() {
             assert_eq!((status, rest.as_str()), (0, ""));
         }
     }
+}
+
+/// Runs all calls over `needles.tadoc` in one process, and returns the sorted rows of each.
+fn rows_of_calls(folder: &Folder, workers: &str) -> Vec<Vec<String>> {
+    let calls = CALLS.iter().filter(|call| !call.contains(['#', '~']));
+    let statements = calls.map(|call| {
+        format!("SELECT 'next' AS next; SELECT * FROM {}", call.replace('@', "'needles.tadoc'"))
+    });
+    let statements: Vec<String> = statements.collect();
+    let text = sql(folder, workers, &statements.join("; ")).ok();
+    let of_call = text.split("{\"next\":\"next\"}\n").skip(1).map(|rows| {
+        let mut rows: Vec<String> = rows.lines().map(str::to_owned).collect();
+        rows.sort_unstable();
+        rows
+    });
+    let of_call: Vec<_> = of_call.collect();
+    assert_eq!(of_call.len(), statements.len());
+    of_call
+}
+
+#[test]
+fn sixty_four_segments_have_the_rows_of_one_process() {
+    let folder = needles();
+    let segments = "SELECT value FROM corpus_info('needles.tadoc') WHERE name = 'segments'";
+    assert_eq!(folder.rows(segments), ["64"]);
+    let workers = [(), (), ()].map(|()| Worker::start(&folder, &[]));
+    let expected = rows_of_calls(&folder, "");
+    let got = rows_of_calls(&folder, &list(&workers));
+    let calls = CALLS.iter().filter(|call| !call.contains(['#', '~']));
+    for (call, (got, expected)) in calls.zip(got.iter().zip(&expected)) {
+        assert_eq!(got, expected, "{call}");
+    }
+    assert!(expected.iter().filter(|rows| rows.is_empty()).count() < 5, "calls without rows");
+    assert!(workers.iter().all(|worker| worker.computed() > 0.0));
+}
+
+#[test]
+fn a_divided_copy_to_a_living_corpus_is_one_version() {
+    let folder = corpora();
+    let workers = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];
+    let names = |below: &str| std::fs::read_dir(folder.join(below)).unwrap().count();
+    let (num_names, num_segments) = (names("living"), names("living/segments"));
+    let copy = "COPY (SELECT path, text FROM documents('many.tadoc')) TO 'living/' STORED AS TADOC";
+    sql(&folder, &list(&workers), copy).ok();
+    assert_eq!((names("living"), names("living/segments")), (num_names, num_segments + 1));
+    // Below the header: one to create it, two of `ingest`, one of the copy.
+    assert_eq!(folder.ok(&["history", "living"]).lines().count(), 1 + 4);
+    let rows = |corpus: &str, first: u64| {
+        let documents = format!("documents('{corpus}') WHERE doc_id >= {first}");
+        sorted(sql(&folder, "", &format!("SELECT path, md5(text) AS digest FROM {documents}")))
+    };
+    let expected = rows("many.tadoc", 0);
+    assert_eq!((expected.len(), rows("living", 3)), (60, expected));
 }
 
 #[test]

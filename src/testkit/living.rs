@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::edits::{Edit, EditBatch};
-use tadoc::format::OpenLimits;
+use tadoc::format::{OpenLimits, SegmentLayout};
 use tadoc::text::TokenizerProfile;
 use tadoc::{Error, Result};
 use tadoc_store::{
     Change, CommitKind, LivingStore, RetryPolicy, Storage, StoreOptions, Version, WrittenPart,
 };
+
+use crate::random::Random;
 
 /// Texts by document id, with `None` for dropped documents.
 pub type Texts = Vec<Option<Vec<u8>>>;
@@ -120,11 +122,19 @@ pub async fn texts(store: &LivingStore, version: &Version) -> Result<Texts> {
     (0..corpus.num_docs()).map(text).collect()
 }
 
-/// Writes a segment file of `texts`. Dropped documents become empty ones.
+/// Returns one of the layouts of segments, at random but always the same for a `seed`.
+pub fn any_layout(seed: u64) -> SegmentLayout {
+    *Random(seed).pick(&[SegmentLayout::Small, SegmentLayout::Fast])
+}
+
+/// Writes a segment file of `texts`, in either layout. Dropped documents become empty ones.
 pub async fn write_texts(store: &LivingStore, texts: Texts) -> Result<WrittenPart> {
+    let num_bytes = texts.iter().flatten().map(Vec::len).sum::<usize>();
+    let layout = any_layout((num_bytes + texts.len()) as u64);
     store
         .write_part(move |out| {
-            let mut builder = CorpusBuilder::new(out, IngestOptions::default())?;
+            let options = IngestOptions { layout, ..IngestOptions::default() };
+            let mut builder = CorpusBuilder::new(out, options)?;
             for (id, text) in texts.iter().enumerate() {
                 builder.push_document(&format!("{id}.txt"), text.as_deref().unwrap_or_default())?;
             }

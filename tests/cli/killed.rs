@@ -4,7 +4,7 @@
 //! The binary runs 200 times on one corpus. Each run adds documents, makes edits (always of two
 //! documents, so that half a change would show), or optimizes and cleans up. A run ends by itself
 //! or is killed after a random time within the time of a whole run. The order of the runs is
-//! seeded; the moments depend on the machine. After each run every document is compared with plain
+//! seeded, and so are the layouts that they write; the moments depend on the machine. After each run every document is compared with plain
 //! texts.
 
 use std::process::Stdio;
@@ -38,6 +38,7 @@ fn next_run(folder: &Folder, random: &mut Random, run_idx: usize, texts: &Texts)
     let mut pick = || there[random.below(there.len())];
     let (one, other) = (pick(), pick());
     let mark = format!(" mark {run_idx}");
+    let layout = if random.one_in(2) { "fast" } else { "small" };
     let arguments: Vec<String> = match random.below(10) {
         0..3 => {
             folder.write("in/1.txt", format!("document of run {run_idx}\n").repeat(20));
@@ -45,7 +46,9 @@ fn next_run(folder: &Folder, random: &mut Random, run_idx: usize, texts: &Texts)
             for name in ["in/1.txt", "in/2.txt"] {
                 after.push(Some(std::fs::read(folder.join(name)).unwrap()));
             }
-            ["ingest", "in", "-o", "notes", "--append"].map(str::to_owned).into()
+            ["ingest", "in", "-o", "notes", "--append", "--layout", layout]
+                .map(str::to_owned)
+                .into()
         }
         3..7 => {
             for id in [one, other] {
@@ -65,7 +68,8 @@ fn next_run(folder: &Folder, random: &mut Random, run_idx: usize, texts: &Texts)
                 .map(str::to_owned)
                 .into()
         }
-        _ => ["optimize", "notes", "--clean-up", "0"].map(str::to_owned).into(),
+        8 => ["optimize", "notes", "--clean-up", "0"].map(str::to_owned).into(),
+        _ => ["optimize", "notes", "--clean-up", "0", "--layout", layout].map(str::to_owned).into(),
     };
     Attempt { arguments, after }
 }

@@ -383,6 +383,22 @@ fn layouts_change_both_ways_and_the_text_stays() {
     for name in ["small.tadoc", &newest] {
         assert!(folder.ok(&["info", name]).contains("layout           fast\n"), "{name}");
     }
+    // Statements write in the layout of the session, and of one statement.
+    let rows = "COPY (SELECT path, text FROM documents('fast.tadoc')) TO";
+    for (set, name, options, layout) in [
+        ("fast", "set.tadoc", "", "fast"),
+        ("small", "option.tadoc", "OPTIONS ('tadoc.layout' 'fast')", "fast"),
+        ("small", "usual.tadoc", "", "small"),
+    ] {
+        let copy = format!("{rows} '{name}' STORED AS TADOC {options}");
+        let set = format!("SET tadoc.layout = '{set}'");
+        folder.ok(&["sql", "-q", "-c", &set, "-c", &copy]);
+        assert!(
+            folder.ok(&["info", name]).contains(&format!("layout           {layout}\n")),
+            "{name}"
+        );
+        assert_eq!(folder.cat(name, "b.txt"), b"that is the question");
+    }
     for name in ["small.tadoc", "notes"] {
         assert_eq!(folder.cat(name, "a.txt"), b"to be or not to be");
         folder.ok(&["verify", name, "--quiet"]);

@@ -18,7 +18,7 @@ use tadoc::format::OpenLimits;
 use tadoc::segment::Corpus;
 use tadoc::text::TokenizerProfile;
 use tadoc_store::{Change, CommitKind, LivingStore, ObjectPrefix, OptimizeOptions, Part, Version};
-use testkit::living::{self, Texts, batch, eager};
+use testkit::living::{self, Texts, any_layout, batch, eager};
 use testkit::random::Random;
 
 const WORDS: [&str; 8] = ["to", "be", "or", "not", "that", "is", "the", "question"];
@@ -36,14 +36,16 @@ fn text(random: &mut Random, max_words: usize) -> Vec<u8> {
 /// Returns options with blocks of `block_bytes`, under which files of fewer than `small_file_bytes`
 /// are small.
 fn options(block_bytes: usize, small_file_bytes: u64) -> OptimizeOptions {
-    let ingest = IngestOptions { block_bytes, ..IngestOptions::default() };
+    let layout = any_layout(block_bytes as u64 + small_file_bytes);
+    let ingest = IngestOptions { block_bytes, layout, ..IngestOptions::default() };
     OptimizeOptions { ingest, small_file_bytes, max_run_bytes: 4000, ..Default::default() }
 }
 
 async fn append_file(store: &LivingStore, texts: Vec<Vec<u8>>, block_bytes: usize) -> Version {
     let written = store
         .write_part(move |out| {
-            let options = IngestOptions { block_bytes, ..IngestOptions::default() };
+            let layout = any_layout(texts.iter().map(Vec::len).sum::<usize>() as u64);
+            let options = IngestOptions { block_bytes, layout, ..IngestOptions::default() };
             let mut builder = CorpusBuilder::new(out, options)?;
             for (idx, text) in texts.iter().enumerate() {
                 builder.push_document(&format!("file {idx}"), text)?;

@@ -3,9 +3,9 @@
 //!
 //! The binary runs 200 times on one corpus. Each run adds documents, makes edits (always of two
 //! documents, so that half a change would show), or optimizes and cleans up. A run ends by itself
-//! or is killed after a random time within the time of a whole run. The order of the runs is
-//! seeded, and so are the layouts that they write; the moments depend on the machine. After each run every document is compared with plain
-//! texts.
+//! or is killed after a random time within the time of a whole run. The order of the runs and the
+//! layouts that they write are seeded; the moments depend on the machine. After each run every
+//! document is compared with plain texts.
 
 use std::process::Stdio;
 use std::thread::sleep;

@@ -2,6 +2,7 @@
 //!
 //! The library resolves locations in the same way as for SQL. This module adds the waiting.
 
+use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
@@ -10,16 +11,20 @@ use std::sync::Arc;
 use bytes::Bytes;
 use datafusion::error::Result;
 use datafusion_tadoc::{FileAt, Found, Resolver};
-use futures::TryStreamExt;
-use futures::stream::BoxStream;
+use futures::stream::{self, BoxStream};
+use futures::{StreamExt, TryStreamExt};
 use tadoc::Corpus;
 use tadoc::format::{FileFooter, OpenLimits};
 use tadoc_store::{LivingStore, Part, StoreOptions};
 use tokio::runtime::Runtime;
+use tokio::task::JoinHandle;
 
 use crate::failure::{Failure, Outcome};
 use crate::location::{is_living_folder, text_of};
 use crate::runtime::runtime;
+
+/// Bytes of a file that are read before anybody asks for them.
+pub const AHEAD_BYTES: usize = 1 << 20;
 
 /// Resolver of locations that waits for results. Clones share threads and stores.
 #[derive(Debug, Clone)]
@@ -129,9 +134,19 @@ impl StoredFile {
 }
 
 impl StoredFile {
-    /// Returns a reader that streams the whole file.
+    /// Requests the file and returns a reader of all its bytes. The first [`AHEAD_BYTES`] come while
+    /// nobody waits for them.
     pub fn reader(&self) -> impl Read + use<> {
-        StoredBytes { file: self.clone(), stream: None, chunk: Bytes::new() }
+        let runtime = Arc::clone(&self.resolver.runtime);
+        let request = runtime.spawn(start(self.file.clone()));
+        let rest = stream::empty().boxed();
+        StoredBytes {
+            runtime,
+            request: Some(request),
+            ahead: VecDeque::new(),
+            rest,
+            chunk: Bytes::new(),
+        }
     }
 }
 
@@ -143,29 +158,58 @@ impl PartialEq for StoredFile {
 
 impl Eq for StoredFile {}
 
-/// A reader over the bytes of a file. The first read requests them.
+/// The first bytes of a file, and a stream of the rest.
+struct Started {
+    ahead: VecDeque<Bytes>,
+    rest: BoxStream<'static, Result<Bytes>>,
+}
+
+/// Requests the bytes of `file` and reads the first of them, about [`AHEAD_BYTES`].
+async fn start(file: FileAt) -> Result<Started> {
+    let mut started = Started { ahead: VecDeque::new(), rest: file.stream().await? };
+    let mut len_bytes = 0;
+    while len_bytes < AHEAD_BYTES {
+        let Some(chunk) = started.rest.try_next().await? else { break };
+        len_bytes += chunk.len();
+        started.ahead.push_back(chunk);
+    }
+    Ok(started)
+}
+
+/// A reader over the bytes of a file that was requested.
 struct StoredBytes {
-    file: StoredFile,
-    stream: Option<BoxStream<'static, Result<Bytes>>>,
+    runtime: Arc<Runtime>,
+    request: Option<JoinHandle<Result<Started>>>,
+    ahead: VecDeque<Bytes>,
+    rest: BoxStream<'static, Result<Bytes>>,
     chunk: Bytes,
 }
 
 impl StoredBytes {
-    fn next_chunk(&mut self) -> Result<Option<Bytes>> {
-        self.file.resolver.wait(async {
-            let stream = match &mut self.stream {
-                Some(stream) => stream,
-                None => self.stream.insert(self.file.file.stream().await?),
-            };
-            stream.try_next().await
-        })
+    fn next_chunk(&mut self) -> io::Result<Option<Bytes>> {
+        if let Some(request) = self.request.take() {
+            let started = self.runtime.block_on(request)?.map_err(io::Error::other)?;
+            (self.ahead, self.rest) = (started.ahead, started.rest);
+        }
+        match self.ahead.pop_front() {
+            Some(chunk) => Ok(Some(chunk)),
+            None => self.runtime.block_on(self.rest.try_next()).map_err(io::Error::other),
+        }
+    }
+}
+
+impl Drop for StoredBytes {
+    fn drop(&mut self) {
+        if let Some(request) = &self.request {
+            request.abort();
+        }
     }
 }
 
 impl Read for StoredBytes {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         while self.chunk.is_empty() && !bytes.is_empty() {
-            match self.next_chunk().map_err(io::Error::other)? {
+            match self.next_chunk()? {
                 Some(chunk) => self.chunk = chunk,
                 None => return Ok(0),
             }

@@ -4,13 +4,16 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use crate::command::Folder;
 
 /// Serves the files `names` of `folder`, each at any path that ends with its name, for as long as
 /// the test runs. Returns the port. Requests below `/forbidden/` are refused, and so are GET
-/// requests below `/kept/`. `/moved/` redirects to the file, `/round/` to itself.
+/// requests below `/kept/`. `/moved/` redirects to the file, `/round/` to itself. A GET request below
+/// `/together/` is answered once there is a second one, and refused after ten seconds.
 pub fn serve(folder: &Folder, names: &[&str]) -> u16 {
     let read = |name: &&str| (format!("/{name}"), fs::read(folder.join(name)).unwrap());
     let files: Arc<Vec<(String, Vec<u8>)>> = Arc::new(names.iter().map(read).collect());
@@ -34,6 +37,9 @@ fn answer(stream: &TcpStream, files: &[(String, Vec<u8>)]) -> Option<()> {
     let path = path.split(' ').next()?.split('?').next()?;
     let mut stream = stream;
     if path.starts_with("/forbidden/") || path.starts_with("/kept/") && method == "GET" {
+        return stream.write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n").ok();
+    }
+    if path.starts_with("/together/") && method == "GET" && !is_accompanied() {
         return stream.write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n").ok();
     }
     if let Some(target) =
@@ -65,4 +71,16 @@ fn answer(stream: &TcpStream, files: &[(String, Vec<u8>)]) -> Option<()> {
         stream.write_all(body).ok()?;
     }
     Some(())
+}
+
+/// Waits for a second request, and returns false after ten seconds.
+fn is_accompanied() -> bool {
+    static NUM_REQUESTS: AtomicUsize = AtomicUsize::new(0);
+    NUM_REQUESTS.fetch_add(1, Ordering::SeqCst);
+    let start = Instant::now();
+    let is_alone = || NUM_REQUESTS.load(Ordering::SeqCst) < 2;
+    while is_alone() && start.elapsed() < Duration::from_secs(10) {
+        thread::sleep(Duration::from_millis(1));
+    }
+    !is_alone()
 }

@@ -375,6 +375,19 @@ fn documents_come_from_urls() {
         let rows = folder.table_rows("d.tadoc", "SELECT path, text, n FROM d ORDER BY doc_id");
         assert_eq!(rows, [format!("{url},row one,1"), format!("{url},row two,2")]);
     }
+    // Files of stores are requested ahead, and stay in order.
+    let names: Vec<String> = (0..40).map(|n| format!("{n:02}.txt")).collect();
+    names.iter().for_each(|name| folder.write(name, name.repeat(9)));
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let together = serve(folder, &names);
+    let url = |name: &&str| format!("http://127.0.0.1:{together}/together/{name}");
+    let urls: Vec<String> = names.iter().map(url).collect();
+    let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+    scene.run(&[&["ingest", "-q", "--force", "-o", "d.tadoc"], &urls[..]].concat()).ok();
+    let rows = folder.table_rows("d.tadoc", "SELECT path, text FROM d ORDER BY doc_id");
+    let expected = urls.iter().zip(&names).map(|(url, name)| format!("{url},{}", name.repeat(9)));
+    assert!(rows.iter().cloned().eq(expected), "{rows:?}");
+
     let missing = format!("http://127.0.0.1:{port}/no.txt");
     let ran = scene.run(&["ingest", &missing, "-o", "none.tadoc"]);
     assert_eq!((ran.status, ran.stderr.lines().count()), (1, 1), "{}", ran.stderr);

@@ -12,6 +12,7 @@
 //! next batch, so memory does not grow with a file or a line. A row is held in memory as a whole,
 //! and `--max-row-size` limits its size.
 
+mod ahead;
 mod archives;
 mod csv;
 mod headers;
@@ -36,6 +37,7 @@ use std::sync::Arc;
 
 use regex::bytes::Regex;
 
+use self::ahead::Ahead;
 pub use self::archives::ArchiveOptions;
 use self::archives::Archives;
 pub use self::csv::Dialect;
@@ -244,11 +246,11 @@ pub fn read(
     };
     let mut clock = division.timestamps.as_ref().map(Clock::new);
     let mut archives = Archives::new(archives);
-    for input in inputs {
+    for (input, reader) in Ahead::new(inputs) {
         if let Some(clock) = &mut clock {
             clock.enter(input);
         }
-        let opened = open(input, options.decompress, options.expansion)?;
+        let opened = open(input, reader, options.decompress, options.expansion)?;
         archives.visit(opened, input, &mut |opened, input, head| {
             let (columns, clock, sink) = (&mut columns, clock.as_mut(), &mut sink);
             let rows = &mut Rows { input, options, columns, clock, sink };

@@ -169,17 +169,26 @@ pub struct Counters {
     text_bytes: Counter,
 }
 
-/// Opens `input`. Compressed inputs are decompressed within `limits`, unless `decompress` is false.
+/// Opens `input`, whose bytes `reader` gives if it is there already. Compressed inputs are decompressed
+/// within `limits`, unless `decompress` is false.
 ///
 /// # Errors
 /// The file does not exist or cannot be read.
-pub fn open(input: &Input, decompress: bool, limits: ExpansionLimits) -> Outcome<Opened<'static>> {
-    let raw: Box<dyn Read> = match &input.source {
-        Source::Stdin => Box::new(io::stdin()),
-        Source::File(path) => Box::new(File::open(path).map_err(|error| failed(input, &error))?),
-        Source::Stored(stored) => Box::new(stored.reader()),
-        Source::Text(bytes) => Box::new(Cursor::new(bytes.clone())),
-        Source::Member(_) => Box::new(io::empty()),
+pub fn open(
+    input: &Input,
+    reader: Option<Box<dyn Read>>,
+    decompress: bool,
+    limits: ExpansionLimits,
+) -> Outcome<Opened<'static>> {
+    let raw: Box<dyn Read> = match (reader, &input.source) {
+        (Some(reader), _) => reader,
+        (None, Source::Stdin) => Box::new(io::stdin()),
+        (None, Source::File(path)) => {
+            Box::new(File::open(path).map_err(|error| failed(input, &error))?)
+        }
+        (None, Source::Stored(stored)) => Box::new(stored.reader()),
+        (None, Source::Text(bytes)) => Box::new(Cursor::new(bytes.clone())),
+        (None, Source::Member(_)) => Box::new(io::empty()),
     };
     let budget = Budget {
         limits,

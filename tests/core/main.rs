@@ -14,6 +14,7 @@ mod edit_oracle;
 mod fixtures;
 mod fold_oracle;
 mod grep_oracle;
+mod language_limits;
 mod language_oracle;
 mod naive_oracle;
 mod near_duplicate_oracle;

@@ -14,7 +14,7 @@ use crate::scan::arguments::Arguments;
 use crate::scan::{Execution, Scan};
 use crate::source::{LoadedCorpus, Sought};
 use tadoc::analytics::Fold;
-use tadoc::query::{Leaf, Query, QueryLimits, check_num_hits};
+use tadoc::query::{Query, QueryLimits, check_num_hits};
 use tadoc::segment::Corpus;
 
 /// A query as it was written. The corpora of a scan determine how it is cut into words.
@@ -43,14 +43,10 @@ impl QueryText {
         let Ok(query) = self.parse(scan) else { return Vec::new() };
         let is_plain = query.is_leaf() && query.items().len() == 1;
         let parsed = (!is_plain).then(|| ("parsed", query.to_string()));
-        let exact = Query::parse_exact(scan.source.profile(), &self.text, &limits(scan));
-        let leaves = exact.iter().filter(|_| !self.is_exact).flat_map(Query::leaves);
-        let gaps = leaves.filter_map(|leaf| match leaf {
-            Leaf::Exact { gaps, .. } => Some(gaps.iter().map(|gap| gap.trim())),
-            _ => None,
-        });
-        let ignored: Vec<&str> = gaps.flatten().filter(|gap| !gap.is_empty()).collect();
-        let ignored = (!ignored.is_empty()).then(|| ("ignored", ignored.join(" ")));
+        let profile = scan.source.profile();
+        let ignored = Query::ignored_punctuation(profile, &self.text, &limits(scan));
+        let ignored = ignored.ok().filter(|all| !self.is_exact && !all.is_empty());
+        let ignored = ignored.map(|all| ("ignored", all.join(" ")));
         parsed.into_iter().chain(ignored).collect()
     }
 

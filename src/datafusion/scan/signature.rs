@@ -201,7 +201,7 @@ pub(crate) const GLOB: Argument =
 pub(crate) const QUERY: Argument = required(
     "query",
     ArgumentKind::Text,
-    "words, prefixes (pow*), wildcards (p?wer), edits (word~1), /regular expressions/ and \"phrases\" of them, joined by AND, OR, NOT, NEAR(a b, 5) and parentheses",
+    "words, prefixes (pow*), wildcards (p?wer), edits (word~1), /regular expressions/ and \"phrases\" of them, joined by AND, OR, NOT, NEAR(a b, 5) and parentheses; ^word is the first of a document",
 );
 /// Argument for the length of sequences.
 pub(crate) const NUM_WORDS: Argument =
@@ -232,7 +232,7 @@ pub(crate) const EXACT: Argument = optional(
     "exact",
     ArgumentKind::Boolean,
     "false",
-    "match phrases only with the same punctuation and blanks",
+    "match phrases and parts of NEAR only with the same punctuation and blanks",
 );
 
 /// Argument for the version of a living corpus.

@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! phrase     occurrences inside the segment, then those that cross its end
-//! exact      those of the phrase, whose text is read and compared
+//! placed     those of the phrase at the first word of a document; exact ones, whose text is read and
+//!            compared
 //! NEAR       occurrences of its items ─▶ Windows ─▶ stretches
 //!            (behind the end of the segment: while a stretch that begins in it can go on)
 //! query      hits of all leaves, merged by a heap
@@ -23,7 +24,7 @@ use crate::segment::Corpus;
 
 use crate::query::counts::segment_item_counts;
 use crate::query::hit::Hit;
-use crate::query::language::Leaf;
+use crate::query::language::{Leaf, Place};
 use crate::query::matching::cut::{PartStart, doc_cut_after, part_start};
 use crate::query::matching::doc_set::DocSet;
 use crate::query::matching::occurrences::ItemStream;
@@ -49,6 +50,26 @@ impl LeafHits {
     fn of_list(hits: Vec<Hit>) -> Self {
         let (first_doc_id, continued) = (0, PartStart::default());
         Self { inside: None, listed: hits.into_iter(), first_doc_id, continued }
+    }
+
+    /// Finds the occurrences of an item where `place` fits.
+    fn of_part(
+        resolved: &ResolvedQuery<'_>,
+        segment_idx: usize,
+        (item_idx, place): (usize, &Place),
+        filter: Filter<'_>,
+    ) -> Result<Self> {
+        let all = Self::of_item(resolved, segment_idx, item_idx, filter)?;
+        if place.is_any() {
+            return Ok(all);
+        }
+        let mut fitting = Vec::new();
+        for hit in all.filter(|hit| !place.is_first || hit.word_index == 0) {
+            if has_gaps(resolved.corpus(), &hit, &place.gaps)? {
+                fitting.push(hit);
+            }
+        }
+        Ok(Self::of_list(fitting))
     }
 
     fn of_item(
@@ -158,19 +179,14 @@ pub(in crate::query) fn listed(
     leaf: &Leaf,
     filter: Filter<'_>,
 ) -> Result<Vec<Hit>> {
-    let Leaf::Exact { item, gaps } = leaf else {
+    let Leaf::Placed { item, place } = leaf else {
         return stretches(resolved, segment_idx, leaf, filter);
     };
-    let mut exact = Vec::new();
-    for hit in LeafHits::of_item(resolved, segment_idx, *item, filter)? {
-        if has_gaps(resolved.corpus(), &hit, gaps)? {
-            exact.push(hit);
-        }
-    }
-    Ok(exact)
+    let fitting = LeafHits::of_part(resolved, segment_idx, (*item, place), filter)?;
+    Ok(fitting.collect())
 }
 
-/// Returns true if the texts around the words of `hit` are `gaps`.
+/// Returns true if the texts around the words of `hit` are `gaps`, or if there are none.
 fn has_gaps(corpus: &Corpus, hit: &Hit, gaps: &[String]) -> Result<bool> {
     let [before, between @ .., behind] = gaps else { return Ok(true) };
     let Some(start) = hit.byte_offset.checked_sub(before.len() as u64) else { return Ok(false) };
@@ -198,13 +214,13 @@ fn stretches(
     let rule = match leaf {
         Leaf::Gapped { max_between, .. } => Rule::Gapped(*max_between),
         Leaf::Near { max_between, .. } => Rule::Near(*max_between),
-        Leaf::Phrase(_) | Leaf::Exact { .. } => Rule::Near(0),
+        Leaf::Phrase(_) | Leaf::Placed { .. } => Rule::Near(0),
     };
     let mut windows = Windows::new(rule, lens);
     let (mut found, mut last) = (Vec::new(), None);
     let mut note = |hit: Hit| found.push(hit);
     let docs = Arc::new(docs_with_all(resolved, segment_idx, items, filter)?);
-    for (hit, part) in occurrences(resolved, segment_idx, items, &docs)? {
+    for (hit, part) in occurrences(resolved, segment_idx, leaf, &docs)? {
         last = Some(hit);
         windows.push(part, hit, true, &mut note);
     }
@@ -217,7 +233,7 @@ fn stretches(
     'segments: for (idx, doc) in later {
         let mut docs = DocSet::none(resolved.num_docs(idx));
         docs.insert(doc);
-        for (hit, part) in occurrences(resolved, idx, items, &Arc::new(docs))? {
+        for (hit, part) in occurrences(resolved, idx, leaf, &Arc::new(docs))? {
             if hit.word_index > last_word {
                 break 'segments;
             }
@@ -231,13 +247,15 @@ fn stretches(
 fn occurrences(
     resolved: &ResolvedQuery<'_>,
     segment_idx: usize,
-    items: &[usize],
+    leaf: &Leaf,
     docs: &Arc<DocSet>,
 ) -> Result<Merged> {
-    let of = |&item: &usize| LeafHits::of_item(resolved, segment_idx, item, Some(docs));
+    let of = |(part, &item): (usize, &usize)| {
+        LeafHits::of_part(resolved, segment_idx, (item, leaf.place(part)), Some(docs))
+    };
     let sources = match docs.is_empty() {
         true => Vec::new(),
-        false => items.iter().map(of).collect::<Result<_>>()?,
+        false => leaf.items().iter().enumerate().map(of).collect::<Result<_>>()?,
     };
     Ok(Merged::new(sources))
 }

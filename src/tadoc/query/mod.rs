@@ -75,7 +75,7 @@ pub use kwic::{
     Context, ContextBatch, ContextForm, ContextWords, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, kwic,
     kwic_segments,
 };
-pub use language::{Expression, Leaf, Query, QueryLimits, WordPattern};
+pub use language::{Expression, Leaf, Place, Query, QueryLimits, WordPattern};
 pub use leaf_lists::LeafLists;
 pub use lines::{LineCounter, LinePlace};
 pub use matching::{

@@ -283,6 +283,7 @@ fn rank_any(
     best: &mut Best,
     interrupt: &mut Interrupt<'_>,
 ) -> Result<()> {
+    leaves.retain(|&(leaf, _)| !lists[leaf].is_empty());
     leaves.sort_by(|a, b| a.1.total_cmp(&b.1));
     let mut lists: Vec<&[DocumentCount]> = leaves.iter().map(|&(leaf, _)| lists[leaf]).collect();
     let sums = leaves.iter().scan(0.0, |sum, (_, bound)| {

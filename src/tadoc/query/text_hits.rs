@@ -8,7 +8,7 @@ use std::ops::Range;
 use crate::text::{TokenizerProfile, for_each_token};
 
 use crate::query::hit::Hit;
-use crate::query::language::{Leaf, Query, WordPattern};
+use crate::query::language::{Leaf, Place, Query, WordPattern};
 use crate::query::windows::{Rule, Windows};
 
 /// A hit of a query in a text.
@@ -85,9 +85,12 @@ fn occurrences(item: &[WordPattern], words: &[PlacedWord<'_>]) -> Vec<usize> {
     windows.filter(|(_, window)| is_match(window)).map(|(at, _)| at).collect()
 }
 
-/// Returns true if the texts around the words from `first` on are `gaps`.
-fn has_gaps(words: &[PlacedWord<'_>], first: usize, text: &[u8], gaps: &[String]) -> bool {
-    let [before, between @ .., behind] = gaps else { return true };
+/// Returns true if the surroundings of the words from `first` on are those of `place`.
+fn fits(words: &[PlacedWord<'_>], first: usize, text: &[u8], place: &Place) -> bool {
+    if place.is_first && first > 0 {
+        return false;
+    }
+    let [before, between @ .., behind] = &place.gaps[..] else { return true };
     let item = &words[first..words.len().min(first + between.len() + 1)];
     let (Some(start), Some(end)) = (item.first(), item.last()) else { return false };
     let found = item.windows(2).map(|pair| &text[pair[0].1.end..pair[1].1.start]);
@@ -111,10 +114,10 @@ fn leaf_hits(
         Leaf::Phrase(item) => {
             return items[*item].iter().map(|&first| (first, bytes(*item, first))).collect();
         }
-        Leaf::Exact { item, gaps } => {
-            let is_exact = |&first: &usize| has_gaps(words, first, text, gaps);
-            let exact = items[*item].iter().copied().filter(is_exact);
-            return exact.map(|first| (first, bytes(*item, first))).collect();
+        Leaf::Placed { item, place } => {
+            let is_fitting = |&first: &usize| fits(words, first, text, place);
+            let fitting = items[*item].iter().copied().filter(is_fitting);
+            return fitting.map(|first| (first, bytes(*item, first))).collect();
         }
         Leaf::Near { max_between, .. } => Rule::Near(*max_between),
         Leaf::Gapped { max_between, .. } => Rule::Gapped(*max_between),
@@ -125,6 +128,7 @@ fn leaf_hits(
         .iter()
         .enumerate()
         .flat_map(|(part, &item)| items[item].iter().map(move |&first| (first, part)))
+        .filter(|&(first, part)| fits(words, first, text, leaf.place(part)))
         .collect();
     places.sort_unstable();
     let mut found = Vec::new();

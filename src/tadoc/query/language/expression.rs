@@ -24,18 +24,20 @@ pub type Item = Vec<WordPattern>;
 pub enum Leaf {
     /// The words of one item, with nothing but separators between them.
     Phrase(usize),
-    /// The words of one item with exactly these texts around them.
-    Exact {
+    /// The words of one item where their surroundings fit.
+    Placed {
         /// Index of the item.
         item: usize,
-        /// Text before the first word, between neighbours and behind the last word.
-        gaps: Vec<String>,
+        /// Surroundings.
+        place: Place,
     },
     /// Occurrences of all items, two or more, in any order. Between the end of the first and the
     /// start of the last there are at most `max_between` words.
     Near {
         /// Indexes of the items.
         items: Vec<usize>,
+        /// Surroundings of each item.
+        places: Vec<Place>,
         /// Most words between the first and the last occurrence.
         max_between: u64,
     },
@@ -52,9 +54,36 @@ impl Leaf {
     /// Returns the indexes of the items of the leaf.
     pub fn items(&self) -> &[usize] {
         match self {
-            Self::Phrase(item) | Self::Exact { item, .. } => std::slice::from_ref(item),
+            Self::Phrase(item) | Self::Placed { item, .. } => std::slice::from_ref(item),
             Self::Near { items, .. } | Self::Gapped { items, .. } => items,
         }
+    }
+
+    /// Returns the surroundings of the part with this index among [`items`](Self::items).
+    pub(in crate::query) fn place(&self, part: usize) -> &Place {
+        const ANY: &Place = &Place { is_first: false, gaps: Vec::new() };
+        match self {
+            Self::Placed { place, .. } => place,
+            Self::Near { places, .. } => places.get(part).unwrap_or(ANY),
+            Self::Phrase(_) | Self::Gapped { .. } => ANY,
+        }
+    }
+}
+
+/// Surroundings that the occurrences of an item must have.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// True if the occurrence begins at the first word of the document.
+    pub is_first: bool,
+    /// Text before the first word, between neighbours and behind the last word. Empty if any text
+    /// fits.
+    pub gaps: Vec<String>,
+}
+
+impl Place {
+    /// Returns true if every occurrence fits.
+    pub(in crate::query) fn is_any(&self) -> bool {
+        !self.is_first && self.gaps.is_empty()
     }
 }
 
@@ -88,6 +117,20 @@ impl Expression {
             other => vec![other],
         });
         single_or(distinct(flat.collect()), Self::Or)
+    }
+
+    /// Returns the condition that `kept` holds and none of `excluded`. `a NOT b NOT c` is the same as
+    /// `a NOT (b OR c)`, so that a chain of any length has one level.
+    pub(in crate::query) fn without(kept: Self, excluded: Vec<Self>) -> Self {
+        match (kept, excluded) {
+            (kept, excluded) if excluded.is_empty() => kept,
+            (Self::Not(parts), more) => {
+                let [kept, excluded] = *parts;
+                let excluded = Self::any([excluded].into_iter().chain(more).collect());
+                Self::Not(Box::new([kept, excluded]))
+            }
+            (kept, excluded) => Self::Not(Box::new([kept, Self::any(excluded)])),
+        }
     }
 
     /// Returns true if the condition holds where exactly the leaves that `is_there` returns true
@@ -143,7 +186,7 @@ impl Expression {
             Self::And(parts) => Self::all(all(parts)),
             Self::Or(parts) => Self::any(all(parts)),
             Self::Not(parts) => {
-                Self::Not(Box::new([parts[0].renumbered(leaves), parts[1].renumbered(leaves)]))
+                Self::without(parts[0].renumbered(leaves), vec![parts[1].renumbered(leaves)])
             }
         }
     }
@@ -203,19 +246,26 @@ impl Leaves {
         self.leaves.number(Leaf::Phrase(item))
     }
 
-    /// Returns the number of the leaf whose words have exactly `gaps` around them.
-    pub fn exact(&mut self, item: Item, gaps: Vec<String>) -> usize {
+    /// Returns the number of the leaf whose words follow each other where `place` fits.
+    pub fn placed(&mut self, item: Item, place: Place) -> usize {
         let item = self.items.number(item);
-        self.leaves.number(Leaf::Exact { item, gaps })
+        self.leaves.number(match place.is_any() {
+            true => Leaf::Phrase(item),
+            false => Leaf::Placed { item, place },
+        })
     }
 
-    /// Returns the number of the leaf whose `items` lie near each other. Equal items count once.
-    pub fn near(&mut self, items: Vec<Item>, max_between: u64) -> usize {
-        let items = items.into_iter().map(|item| self.items.number(item)).collect();
-        self.leaves.number(match distinct(items) {
-            items if items.len() == 1 => Leaf::Phrase(items[0]),
-            items => Leaf::Near { items, max_between },
-        })
+    /// Returns the number of the leaf whose `parts` lie near each other. Equal parts count once.
+    pub fn near(&mut self, parts: Vec<(Item, Place)>, max_between: u64) -> usize {
+        if let [first, rest @ ..] = &parts[..]
+            && rest.iter().all(|part| part == first)
+        {
+            let (item, place) = first.clone();
+            return self.placed(item, place);
+        }
+        let parts = parts.into_iter().map(|(item, place)| (self.items.number(item), place));
+        let (items, places) = distinct(parts.collect()).into_iter().unzip();
+        self.leaves.number(Leaf::Near { items, places, max_between })
     }
 
     /// Returns the number of the leaf whose words follow each other with gaps.
@@ -228,18 +278,21 @@ impl Leaves {
     }
 
     /// Returns `root` for other `items` in place of the items it was made with, as items, leaves
-    /// and root. Items that are equal become one.
+    /// and root. Items that are equal become one, and items of no leaf are left out. Cost:
+    /// O(leaves and their items).
     pub fn replaced(
-        items: Vec<Item>,
+        items: &[Item],
         leaves: &[Leaf],
         root: &Expression,
     ) -> (Vec<Item>, Vec<Leaf>, Expression) {
         let mut made = Self::new();
         let of_leaf = |leaf: &Leaf| match leaf {
             Leaf::Phrase(item) => made.phrase(items[*item].clone()),
-            Leaf::Exact { item, gaps } => made.exact(items[*item].clone(), gaps.clone()),
-            Leaf::Near { items: near, max_between } => {
-                made.near(near.iter().map(|&item| items[item].clone()).collect(), *max_between)
+            Leaf::Placed { item, place } => made.placed(items[*item].clone(), place.clone()),
+            Leaf::Near { items: near, places, max_between } => {
+                let parts = near.iter().zip(places);
+                let parts = parts.map(|(&item, place)| (items[item].clone(), place.clone()));
+                made.near(parts.collect(), *max_between)
             }
             Leaf::Gapped { items: gapped, max_between } => {
                 made.gapped(gapped.iter().flat_map(|&i| items[i].clone()).collect(), *max_between)
@@ -269,13 +322,12 @@ impl Shown<'_> {
         Shown { expression, ..*self }.to_string()
     }
 
-    /// Writes an operand of an operator that binds more tightly than OR and, if `is_first` is
-    /// false, than NOT.
-    fn operand(&self, expression: &Expression, is_first: bool) -> String {
+    /// Writes an operand of an operator that binds more tightly than OR. NOT inside of it stands in
+    /// parentheses.
+    fn operand(&self, expression: &Expression) -> String {
         let text = self.of(expression);
         match expression {
             Expression::Leaf(_) | Expression::And(_) => text,
-            Expression::Not(_) if is_first => text,
             Expression::Or(_) | Expression::Not(_) => format!("({text})"),
         }
     }
@@ -285,19 +337,27 @@ impl Shown<'_> {
         format!("\"{}\"", words.collect::<Vec<_>>().join(gap).replace('"', "\"\""))
     }
 
+    /// Writes an item with the text around its words.
+    fn placed(&self, item: usize, place: &Place) -> String {
+        let sign = if place.is_first { "^" } else { "" };
+        if place.gaps.is_empty() {
+            return sign.to_owned() + &self.quoted(&[item], " ");
+        }
+        let words = self.items[item].iter().map(WordPattern::to_string);
+        let mut gaps = place.gaps.iter().map(|gap| escaped(gap));
+        let first = gaps.next().unwrap_or_default();
+        let rest = words.zip(gaps).map(|(word, gap)| word + &gap);
+        format!("{sign}\"{}\"", (first + &rest.collect::<String>()).replace('"', "\"\""))
+    }
+
     fn leaf(&self, leaf: &Leaf) -> String {
         match leaf {
             Leaf::Phrase(item) => self.quoted(&[*item], " "),
-            Leaf::Exact { item, gaps } => {
-                let words = self.items[*item].iter().map(WordPattern::to_string);
-                let mut gaps = gaps.iter().map(|gap| escaped(gap));
-                let first = gaps.next().unwrap_or_default();
-                let rest = words.zip(gaps).map(|(word, gap)| word + &gap);
-                format!("\"{}\"", (first + &rest.collect::<String>()).replace('"', "\"\""))
-            }
-            Leaf::Near { items, max_between } => {
-                let items: Vec<String> = items.iter().map(|i| self.quoted(&[*i], " ")).collect();
-                format!("NEAR({}, {max_between})", items.join(" "))
+            Leaf::Placed { item, place } => self.placed(*item, place),
+            Leaf::Near { items, places, max_between } => {
+                let parts = items.iter().zip(places);
+                let parts: Vec<String> = parts.map(|(&i, place)| self.placed(i, place)).collect();
+                format!("NEAR({}, {max_between})", parts.join(" "))
             }
             Leaf::Gapped { items, max_between } => {
                 format!("{}~{max_between}", self.quoted(items, " "))
@@ -312,14 +372,19 @@ impl fmt::Display for Shown<'_> {
         let text = match self.expression {
             Expression::Leaf(leaf) => self.leaf(&self.leaves[*leaf]),
             Expression::And(parts) => {
-                joined(parts.iter().map(|part| self.operand(part, false)).collect(), " ")
+                joined(parts.iter().map(|part| self.operand(part)).collect(), " ")
             }
             Expression::Or(parts) => {
                 joined(parts.iter().map(|part| self.of(part)).collect(), " OR ")
             }
             Expression::Not(parts) => {
                 let [kept, excluded] = parts.as_ref();
-                format!("{} NOT {}", self.operand(kept, true), self.operand(excluded, false))
+                let excluded = match excluded {
+                    Expression::Or(parts) => &parts[..],
+                    other => std::slice::from_ref(other),
+                };
+                let excluded = excluded.iter().map(|part| self.operand(part));
+                joined([self.operand(kept)].into_iter().chain(excluded).collect(), " NOT ")
             }
         };
         formatter.write_str(&text)

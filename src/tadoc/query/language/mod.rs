@@ -12,7 +12,7 @@ pub(in crate::query) mod regex;
 pub(in crate::query) mod wildcard;
 pub(in crate::query) mod words;
 
-pub use expression::{Expression, Leaf};
+pub use expression::{Expression, Leaf, Place};
 pub use pattern::WordPattern;
 pub use query::Query;
 pub use words::QueryLimits;

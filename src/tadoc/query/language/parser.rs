@@ -9,7 +9,7 @@
 //! part      = "(" or ")"
 //!           | "NEAR" "(" phrase { phrase } [ "," number ] ")"
 //!           | quoted [ "~" number ]
-//!           | word
+//!           | [ "^" ] ( quoted | word )
 //! ```
 //!
 //! The order of binding is that of SQLite's FTS5 (section 3.6 of its documentation). Operators are
@@ -17,13 +17,17 @@
 //! `main(argc)` is the phrase `main argc`. Every error names the character at which it was found,
 //! counted from 1.
 //!
+//! FTS5 takes `path:power` for a filter on a column. A query of ours is about the text of documents
+//! only, and most colons in queries are text: `12:30`, `std::io`, `http://x`. So a column filter is
+//! refused where it names a column that documents have, and all else is words as before.
+//!
 //! Time is O(text). Groups nest to a depth of [`MAX_DEPTH`]; a limit that is exceeded ends the
 //! parse at that point.
 
 use crate::error::{Error, Result};
 use crate::text::TokenizerProfile;
 
-use crate::query::language::expression::{Expression, Item, Leaf, Leaves};
+use crate::query::language::expression::{Expression, Item, Leaf, Leaves, Place};
 use crate::query::language::words::{
     Budget, Character, QueryLimits, Words, invalid, quoted, regex_end, words_of,
 };
@@ -34,9 +38,17 @@ const MAX_DEPTH: usize = 256;
 const DEFAULT_NEAR_WORDS: u64 = 10;
 /// Largest number of words of NEAR and behind a quoted phrase.
 const MAX_NEAR_WORDS: u64 = 1_000_000;
+/// Columns of documents, which other engines filter by `column:word`.
+const COLUMNS: [&str; 4] = ["doc_id", "path", "text", "title"];
 
-/// A parsed query: items, leaves and the condition.
-pub(in crate::query) type Parsed = (Vec<Item>, Vec<Leaf>, Expression);
+/// A parsed query.
+pub(in crate::query) struct Parsed {
+    pub items: Vec<Item>,
+    pub leaves: Vec<Leaf>,
+    pub root: Expression,
+    /// Text around the words of each part, without blanks at its ends, if it is not blank.
+    pub punctuation: Vec<String>,
+}
 
 /// Parses `text`; `None` if it is blank. If it is exact, the text between words counts.
 pub(in crate::query) fn parse(
@@ -55,8 +67,16 @@ pub(in crate::query) fn parse(
     }
     let text: Vec<Character> = text.chars().enumerate().collect();
     let budget = Budget::new(limits);
-    let mut parser =
-        Parser { text: &text, at: 0, depth: 0, profile, budget, is_exact, leaves: Leaves::new() };
+    let mut parser = Parser {
+        text: &text,
+        at: 0,
+        depth: 0,
+        profile,
+        budget,
+        is_exact,
+        leaves: Leaves::new(),
+        punctuation: Vec::new(),
+    };
     if parser.next() == Next::End {
         return Ok(None);
     }
@@ -67,8 +87,9 @@ pub(in crate::query) fn parse(
             "parentheses in pairs; write one inside quotes to search beside it",
         ));
     }
+    let punctuation = parser.punctuation;
     let (items, leaves) = parser.leaves.finish();
-    Ok(Some((items, leaves, root)))
+    Ok(Some(Parsed { items, leaves, root, punctuation }))
 }
 
 /// Part of a query that begins at a place.
@@ -81,6 +102,8 @@ enum Next {
     /// The list of NEAR, whose parenthesis has this index.
     Near(usize),
     Quoted,
+    /// The sign in front of a part at the first word of a document.
+    First,
     Word,
 }
 
@@ -93,6 +116,7 @@ struct Parser<'t> {
     budget: Budget,
     is_exact: bool,
     leaves: Leaves,
+    punctuation: Vec<String>,
 }
 
 impl Parser<'_> {
@@ -106,6 +130,7 @@ impl Parser<'_> {
             '(' => return Next::Open,
             ')' => return Next::Close,
             '"' => return Next::Quoted,
+            '^' => return Next::First,
             _ => {}
         }
         for operator in ["AND", "OR", "NOT"] {
@@ -165,11 +190,12 @@ impl Parser<'_> {
 
     /// Parses a part, and the parts that NOT excludes.
     fn without(&mut self) -> Result<Expression> {
-        let mut kept = self.list()?;
+        let kept = self.list()?;
+        let mut excluded = Vec::new();
         while self.skip_operator("NOT") {
-            kept = Expression::Not(Box::new([kept, self.list()?]));
+            excluded.push(self.list()?);
         }
-        Ok(kept)
+        Ok(Expression::without(kept, excluded))
     }
 
     fn skip_operator(&mut self, operator: &str) -> bool {
@@ -189,9 +215,10 @@ impl Parser<'_> {
                 Next::Open => self.group()?,
                 Next::Near(open) => self.near(open)?,
                 Next::Quoted => self.quoted()?,
+                Next::First => self.first()?,
                 Next::Word => {
                     let words = self.word(bare_end)?;
-                    self.phrase(words)
+                    self.phrase(words, false)
                 }
             };
             parts.push(part);
@@ -252,8 +279,14 @@ impl Parser<'_> {
                         _ => return Err(self.not_in_near()),
                     }
                 }
-                (Next::Quoted, _) => items.push(self.quoted_item()?.patterns),
-                (Next::Word, _) => items.push(self.word(near_end)?.patterns),
+                (Next::Quoted, _) => {
+                    let words = self.quoted_item()?;
+                    items.push(self.placed(words));
+                }
+                (Next::Word, _) => {
+                    let words = self.word(near_end)?;
+                    items.push(self.placed(words));
+                }
                 _ => return Err(self.not_in_near()),
             }
             if self.slop_number().is_some() {
@@ -277,13 +310,41 @@ impl Parser<'_> {
     }
 
     fn quoted(&mut self) -> Result<Expression> {
+        let start = self.at;
         let words = self.quoted_item()?;
         if self.slop_number().is_none() {
-            return Ok(self.phrase(words));
+            return Ok(self.phrase(words, false));
         }
         self.at += 1;
         let max_between = self.number("\"a b\"~5")?;
+        if max_between == 0 || words.patterns.len() == 1 {
+            return Ok(self.phrase(words, false));
+        }
+        let punctuation = words.gaps.iter().map(|gap| gap.trim()).find(|gap| !gap.is_empty());
+        if let Some(punctuation) = punctuation.filter(|_| self.is_exact) {
+            return Err(invalid(
+                format!("`{punctuation}` in a phrase with gaps, at character {}", start + 1),
+                "words and blanks where exact => true and other words may stand between them; \
+                 NEAR(\"§ a\" b, 5) keeps the text around its parts",
+            ));
+        }
         Ok(Expression::Leaf(self.leaves.gapped(words.patterns, max_between)))
+    }
+
+    /// Parses a part behind `^`.
+    fn first(&mut self) -> Result<Expression> {
+        let start = self.at;
+        self.at += 1;
+        let is_blank = self.char_at(self.at).is_none_or(char::is_whitespace);
+        let words = match self.next() {
+            Next::Quoted if !is_blank => self.quoted_item()?,
+            Next::Word if !is_blank => self.word(bare_end)?,
+            _ => return Err(not_first("without a word or phrase behind it", start)),
+        };
+        match self.slop_number() {
+            Some(_) => Err(not_first("before a phrase with gaps", start)),
+            None => Ok(self.phrase(words, true)),
+        }
     }
 
     /// Returns the first digit of `~5` behind a quoted phrase.
@@ -292,20 +353,33 @@ impl Parser<'_> {
         self.char_at(self.at + 1).filter(|digit| is_slop && digit.is_ascii_digit())
     }
 
-    fn phrase(&mut self, words: Words) -> Expression {
+    /// Adds words that follow each other, at the first word of a document if `is_first`.
+    fn phrase(&mut self, words: Words, is_first: bool) -> Expression {
+        let (item, place) = self.placed(words);
+        Expression::Leaf(self.leaves.placed(item, Place { is_first, ..place }))
+    }
+
+    /// Returns an item with the texts that must stand around its words: none unless they count.
+    fn placed(&self, words: Words) -> (Item, Place) {
         // Words can touch without a gap, as in `日本`.
         let has_gaps = words.gaps.len() > 2 || words.gaps.iter().any(|gap| !gap.is_empty());
-        Expression::Leaf(match self.is_exact && has_gaps {
-            true => self.leaves.exact(words.patterns, words.gaps),
-            false => self.leaves.phrase(words.patterns),
-        })
+        let gaps = if self.is_exact && has_gaps { words.gaps } else { Vec::new() };
+        (words.patterns, Place { is_first: false, gaps })
     }
 
     fn quoted_item(&mut self) -> Result<Words> {
         let start = self.at;
         let (item, end) = quoted(self.text, start)?;
         self.at = end;
-        words_of(self.profile, start, &item, &mut self.budget)
+        self.words(start, &item)
+    }
+
+    /// Cuts an item that starts at character `start` into words, and notes its punctuation.
+    fn words(&mut self, start: usize, item: &[Character]) -> Result<Words> {
+        let words = words_of(self.profile, start, item, &mut self.budget)?;
+        let gaps = words.gaps.iter().map(|gap| gap.trim()).filter(|gap| !gap.is_empty());
+        self.punctuation.extend(gaps.map(str::to_owned));
+        Ok(words)
     }
 
     /// Parses an item without quotes, which ends where `end_of` returns.
@@ -314,12 +388,29 @@ impl Parser<'_> {
         if self.starts_with("NEAR") && self.is_near_without_list() {
             return Err(invalid(format!("NEAR without a list, {}", self.here()), NEAR_SYNTAX));
         }
+        if let Some(column) = self.column_filter() {
+            let got = format!("`{column}:` before a word, {}", self.here());
+            return Err(invalid(got, &not_a_filter(column)));
+        }
         let word_at = match self.char_at(start) {
             Some('/') => regex_end(self.text, start)?,
             _ => start,
         };
         self.at = end_of(self.text, word_at);
-        words_of(self.profile, start, &self.text[start..self.at], &mut self.budget)
+        self.words(start, &self.text[start..self.at])
+    }
+
+    /// Returns the column of a filter `column:word` at the next character.
+    fn column_filter(&self) -> Option<&'static str> {
+        let is_column = |column: &&str| {
+            let written = self.text[self.at..].iter().map(|&(_, c)| c.to_ascii_lowercase());
+            let behind = self.at + column.len() + 1;
+            written.take(column.len() + 1).eq(column.chars().chain([':']))
+                && self
+                    .char_at(behind)
+                    .is_some_and(|c| !c.is_whitespace() && !matches!(c, ':' | ')'))
+        };
+        COLUMNS.into_iter().find(is_column)
     }
 
     /// Returns true for `NEAR` alone and for `NEAR/5`, as other languages write it.
@@ -354,6 +445,23 @@ impl Parser<'_> {
 
 const NEAR_SYNTAX: &str = "NEAR(a \"b c\", 5): words and phrases, then the most words between them; \
                            write \"NEAR\" in quotes for the word";
+
+/// Returns the error of a `^` at index `start`.
+fn not_first(what: &str, start: usize) -> Error {
+    invalid(
+        format!("`^` {what}, at character {}", start + 1),
+        "^word or ^\"a phrase\", at the first word of a document; write \"^\" inside quotes for the \
+         character",
+    )
+}
+
+/// Returns what to write instead of a filter on `column`.
+fn not_a_filter(column: &str) -> String {
+    format!(
+        "a query without column filters, because it is about the text of documents; write \
+         \"{column}:word\" in quotes for the text, or a condition on {column} in WHERE"
+    )
+}
 
 fn unclosed(start: usize) -> Error {
     invalid(

@@ -12,6 +12,7 @@
 //! (a OR b) NOT (c d)   parentheses group; NOT binds before AND, AND before OR
 //! NEAR(power loss, 5)  both, in any order, with at most 5 words between them (10 if none is given)
 //! "power loss"~5       both, in this order, with at most 5 other words among them
+//! ^power ^"power loss" at the first word of a document
 //!
 //! pow*  p?wer  *ing    words that fit: `*` is any characters or none, `?` is one
 //! quik~1  colour~2     words that one or two edits turn into this one
@@ -78,11 +79,12 @@ impl Query {
     }
 
     /// Parses `text` as [`parse_within`](Self::parse_within) does. Phrases match only where the text
-    /// before, between and behind their words is the same as in the query: `"§ 1"` not in `1`.
-    /// Parts of NEAR and phrases with gaps are as without this.
+    /// before, between and behind their words is the same as in the query: `"§ 1"` not in `1`. So do
+    /// the parts of NEAR. A phrase with gaps has words and blanks only.
     ///
     /// # Errors
-    /// As [`parse_within`](Self::parse_within).
+    /// As [`parse_within`](Self::parse_within), and
+    /// [`InvalidArgument`](crate::Error::InvalidArgument) for punctuation in a phrase with gaps.
     pub fn parse_exact(
         profile: TokenizerProfile,
         text: &str,
@@ -91,16 +93,28 @@ impl Query {
         Self::parsed(profile, text, limits, true)
     }
 
+    /// Returns the punctuation that [`parse_within`](Self::parse_within) ignores, in order.
+    ///
+    /// # Errors
+    /// As [`parse_within`](Self::parse_within).
+    pub fn ignored_punctuation(
+        profile: TokenizerProfile,
+        text: &str,
+        limits: &QueryLimits,
+    ) -> Result<Vec<String>> {
+        Ok(parse(profile, text, limits, false)?.map_or_else(Vec::new, |parsed| parsed.punctuation))
+    }
+
     fn parsed(
         profile: TokenizerProfile,
         text: &str,
         limits: &QueryLimits,
         is_exact: bool,
     ) -> Result<Self> {
-        let Some((items, leaves, root)) = parse(profile, text, limits, is_exact)? else {
+        let Some(parsed) = parse(profile, text, limits, is_exact)? else {
             return Err(invalid("an empty query".into(), "words or \"quoted phrases\""));
         };
-        Ok(Self { items, leaves, root })
+        Ok(Self { items: parsed.items, leaves: parsed.leaves, root: parsed.root })
     }
 
     /// Returns the query for words that match after `fold`. Words are folded as [`Fold::text`]
@@ -134,7 +148,7 @@ impl Query {
         };
         let items = self.items.iter().map(|item| item.iter().map(folded).collect());
         let items: Vec<Item> = items.collect::<Result<_>>()?;
-        let (items, leaves, root) = Leaves::replaced(items, &self.leaves, &self.root);
+        let (items, leaves, root) = Leaves::replaced(&items, &self.leaves, &self.root);
         Ok(Self { items, leaves, root })
     }
 
@@ -159,11 +173,8 @@ impl Query {
 
     /// Returns the query for one leaf of this query.
     pub(in crate::query) fn leaf_alone(&self, leaf: usize) -> Self {
-        let (items, leaves, root) = Leaves::replaced(
-            self.items.clone(),
-            &self.leaves[leaf..leaf + 1],
-            &Expression::Leaf(0),
-        );
+        let (items, leaves, root) =
+            Leaves::replaced(&self.items, &self.leaves[leaf..leaf + 1], &Expression::Leaf(0));
         Self { items, leaves, root }
     }
 
@@ -262,6 +273,7 @@ mod tests {
             ("a OR b NOT c AND d", "\"a\" OR (\"b\" NOT \"c\") \"d\""),
             ("(a OR b) c", "(\"a\" OR \"b\") \"c\""),
             ("a NOT b NOT c", "\"a\" NOT \"b\" NOT \"c\""),
+            ("(a NOT b) NOT (c OR d)", "\"a\" NOT \"b\" NOT \"c\" NOT \"d\""),
             ("a NOT (b NOT c)", "\"a\" NOT (\"b\" NOT \"c\")"),
             ("((a)) (b (a))", "\"a\" \"b\""),
             ("a OR (b OR a)", "\"a\" OR \"b\""),
@@ -278,6 +290,13 @@ mod tests {
             ("quik~1 \"x colour~2 y\"", "\"quik~1\" \"x colour~2 y\""),
             ("well-known~1", "\"well known~1\""),
             ("a~b ~1", "\"a b\" \"1\""),
+            ("^a b^c", "^\"a\" \"b c\""),
+            ("a OR ^\"b c\" ^d*", "\"a\" OR ^\"b c\" ^\"d*\""),
+            ("a^\"b\"", "\"a\" \"b\""),
+            ("\"^a\" (^/b/)", "\"a\" ^\"/b/\""),
+            ("std::io 12:30 http://x C:\\x", "\"std io\" \"12 30\" \"http x\" \"C x\""),
+            ("path::join path: text:) (a:b", "\"path join\" \"path\" \"text\""),
+            ("mypath:a \"path:a\"", "\"mypath a\" \"path a\""),
         ];
         for (text, expected) in cases {
             assert_eq!(normal(text).unwrap(), expected, "{text}");
@@ -309,6 +328,17 @@ mod tests {
             ("NEAR(\"a b\"~2 c)", "inside NEAR, at character 11"),
             ("\"a b\"~5x", "at character 7"),
             ("word~3", "an edit distance of 1 or 2"),
+            ("a ^", "`^` without a word or phrase behind it, at character 3"),
+            ("^ a", "`^` without a word or phrase behind it, at character 1"),
+            ("^^a", "`^` without a word or phrase behind it, at character 1"),
+            ("^(a)", "`^` without a word or phrase behind it, at character 1"),
+            ("^NEAR(a b)", "`^` without a word or phrase behind it, at character 1"),
+            ("^\"a b\"~5", "`^` before a phrase with gaps, at character 1"),
+            ("NEAR(a ^b)", "`^b)` inside NEAR, at character 8"),
+            ("a path:power", "`path:` before a word, at character 3"),
+            ("Title:\"a b\"", "write \"title:word\" in quotes"),
+            ("NEAR(a text:b)", "`text:` before a word, at character 8"),
+            ("^doc_id:1", "`doc_id:` before a word, at character 2"),
             ("pow*~1", "behind no word"),
             ("/I\\/O error/", "at character 1: no word of profile word can match it"),
             (deep.as_str(), "at most 256 deep"),

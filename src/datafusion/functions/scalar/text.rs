@@ -49,6 +49,8 @@ const MAX_WORDS: Argument = ("max_words", Some("16"), "most words of the part, 1
 const FOLD: Argument =
     ("fold", Some("false"), "match words of any case, accents or ending, as in search");
 const TOKENIZER: Argument = ("tokenizer", Some("'word'"), "profile that cuts text and query");
+const EXACT: Argument =
+    ("exact", Some("false"), "match phrases only where the text around their words is the same");
 
 /// Largest number of words of a snippet.
 const MAX_SNIPPET_WORDS: i64 = 1000;
@@ -66,9 +68,11 @@ impl Kind {
 
     fn arguments(self) -> &'static [Argument] {
         match self {
-            Self::Matches => &[TEXT, QUERY, FOLD, TOKENIZER],
-            Self::Highlight => &[TEXT, QUERY, OPEN, CLOSE, FOLD, TOKENIZER],
-            Self::Snippet => &[TEXT, QUERY, OPEN, CLOSE, ELLIPSIS, MAX_WORDS, FOLD, TOKENIZER],
+            Self::Matches => &[TEXT, QUERY, FOLD, TOKENIZER, EXACT],
+            Self::Highlight => &[TEXT, QUERY, OPEN, CLOSE, FOLD, TOKENIZER, EXACT],
+            Self::Snippet => {
+                &[TEXT, QUERY, OPEN, CLOSE, ELLIPSIS, MAX_WORDS, FOLD, TOKENIZER, EXACT]
+            }
         }
     }
 
@@ -169,11 +173,19 @@ impl ScalarUDFImpl for TextFunction {
             if argument == MAX_WORDS && (given.is_integer() || is_null) {
                 return Ok(DataType::Int64);
             }
-            let is_fold = argument == FOLD && matches!(given, DataType::Boolean);
-            if argument != MAX_WORDS && (given.is_string() || is_null || is_fold) {
+            let is_flag = matches!(given, DataType::Boolean);
+            if argument == EXACT && (is_flag || is_null) {
+                return Ok(DataType::Boolean);
+            }
+            let takes_text = argument != MAX_WORDS && argument != EXACT;
+            if takes_text && (given.is_string() || is_null || argument == FOLD && is_flag) {
                 return Ok(DataType::Utf8View);
             }
-            let expected = if argument == MAX_WORDS { "a whole number" } else { "text" };
+            let expected = match argument {
+                MAX_WORDS => "a whole number",
+                EXACT => "true or false",
+                _ => "text",
+            };
             plan_err!(
                 "{name}: {}: got {given}, expected {expected}; usage: {}",
                 argument.0,
@@ -210,7 +222,7 @@ struct Call<'a> {
 }
 
 /// Query of the row before, with the arguments that it was made of.
-type Parsed = ((String, Fold, TokenizerProfile), Query);
+type Parsed = ((String, Fold, TokenizerProfile, bool), Query);
 
 impl Call<'_> {
     fn answer(&self, num_rows: usize) -> Result<ArrayRef> {
@@ -267,6 +279,11 @@ impl Call<'_> {
         texts.is_valid(row).then(|| Cow::Borrowed(texts.value(row)))
     }
 
+    fn is_exact(&self, row: usize) -> bool {
+        let flags = self.column(EXACT).map(|column| column.as_boolean());
+        flags.is_some_and(|flags| flags.is_valid(row) && flags.value(row))
+    }
+
     fn max_words(&self, row: usize) -> Result<usize> {
         let column = self.column(MAX_WORDS).map(|column| column.as_primitive::<Int64Type>());
         let Some(column) = column.filter(|column| column.is_valid(row)) else {
@@ -300,14 +317,15 @@ impl Call<'_> {
             Some(name) => name.parse().map_err(datafusion_error)?,
             None => TokenizerProfile::Word,
         };
-        let is_same = parsed.as_ref().is_some_and(|((known, folded, cut), _)| {
-            known == text && *folded == fold && *cut == profile
+        let is_exact = self.is_exact(row);
+        let is_same = parsed.as_ref().is_some_and(|((known, folded, cut, exact), _)| {
+            known == text && *folded == fold && *cut == profile && *exact == is_exact
         });
         if !is_same {
-            let query = Query::parse_within(profile, text, &self.limits)
-                .and_then(|query| query.folded(&fold));
+            let parse = if is_exact { Query::parse_exact } else { Query::parse_within };
+            let query = parse(profile, text, &self.limits).and_then(|query| query.folded(&fold));
             match query {
-                Ok(query) => *parsed = Some(((text.to_owned(), fold, profile), query)),
+                Ok(query) => *parsed = Some(((text.to_owned(), fold, profile, is_exact), query)),
                 Err(error) => return self.refuse(error.to_string()),
             }
         }

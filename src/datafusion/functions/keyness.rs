@@ -1,4 +1,5 @@
-//! The function `keyness(corpus, reference [, min_count])`: the words that tell a corpus from another.
+//! The function `keyness(corpus, reference [, min_count] [, fold])`: the words that tell a corpus from
+//! another.
 //!
 //! ```text
 //! word_count(corpus) ──┐                    sum of counts ─┐
@@ -24,7 +25,7 @@ use datafusion::logical_expr::{
 };
 
 use super::PlannedFunction;
-use super::word_count::WordCount;
+use super::word_count;
 use crate::errors::mask_secrets;
 use crate::scan::TadocTable;
 use crate::scan::arguments::Arguments;
@@ -49,9 +50,10 @@ pub(super) static DEFINITION: PlannedFunction = PlannedFunction {
                 "1",
                 "leave out words that are rarer in both together",
             ),
+            signature::FOLD,
         ],
         columns: &[
-            signature::WORD,
+            signature::column("word", ColumnKind::Text, "the word, folded if it is asked for"),
             signature::column("count", ColumnKind::Integer, "how often it occurs in the corpus"),
             signature::column(
                 "reference_count",
@@ -77,16 +79,18 @@ pub(super) static DEFINITION: PlannedFunction = PlannedFunction {
 /// Returns the view for a call.
 fn plan(
     arguments: &Arguments,
-    _session: &dyn Session,
+    session: &dyn Session,
     cache: &Arc<CorpusCache>,
 ) -> Result<Arc<dyn TableProvider>> {
     let counted = |argument: &str, name: &str| {
-        let function = Arc::new(WordCount::new(Fold::NONE));
+        let bind = word_count::DEFINITION.bind;
         let location = arguments.text(argument).to_owned();
-        let table = TadocTable::new(function, location.clone(), Arc::clone(cache));
+        let table = TadocTable::new(bind(arguments, session), location.clone(), Arc::clone(cache))
+            .with_synonyms_of(arguments, bind);
         let source = provider_as_source(Arc::new(table));
-        // Scans of one name are taken for equal, so the name has the location.
-        let shown = TableReference::bare(format!("word_count({:?})", mask_secrets(&location)));
+        // Scans of one name are taken for equal, so the name has the location and the fold.
+        let (location, fold) = (mask_secrets(&location), shown_fold(arguments));
+        let shown = TableReference::bare(format!("word_count({location:?}{fold})"));
         let scan = LogicalPlanBuilder::scan(shown, source, None)?;
         scan.project([col("word").alias(format!("{name}_word")), col("count").alias(name)])
     };
@@ -115,6 +119,18 @@ fn plan(
         ])?
         .build()?;
     Ok(Arc::new(ViewTable::new(plan, None)))
+}
+
+/// Returns the fold of a call as the name of a scan shows it.
+fn shown_fold(arguments: &Arguments) -> String {
+    let shown = match arguments.unread_synonyms() {
+        Some((fold, table)) => format!("{fold},synonyms:{table}"),
+        None => arguments.fold("fold").to_string(),
+    };
+    match shown == Fold::NONE.to_string() {
+        true => String::new(),
+        false => format!(", fold => '{shown}'"),
+    }
 }
 
 /// Returns the functions that the plan calls.

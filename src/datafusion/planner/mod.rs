@@ -1,7 +1,9 @@
-//! Statements before planning: named arguments, depth limit, and hints for errors.
+//! Statements before planning: named arguments, descriptions of functions, depth limit, and hints for
+//! errors.
 
 mod misspelled;
 mod relation;
+mod routines;
 mod statement_depth;
 mod way_out;
 

@@ -5,7 +5,8 @@
 //! this crate. It maps `name => value` to positions, and reports unknown, repeated and missing
 //! arguments with the signature of the function. It names the relation after the function, so that
 //! `word_count.word` is valid. It names the scan after the whole call, so that two different calls
-//! are never treated as equal. All other relations pass through unchanged.
+//! are never treated as equal. The list of functions gets descriptions ([`routines`](super::routines)).
+//! All other relations pass through unchanged.
 
 use datafusion::common::{DFSchema, TableReference};
 use datafusion::error::Result;
@@ -20,6 +21,7 @@ use datafusion::scalar::ScalarValue;
 
 use crate::errors::mask_secrets;
 use crate::functions::find_signature;
+use crate::planner::routines::described;
 use crate::scan::signature::Signature;
 
 /// Planner for calls of this crate's table functions; see the module's description.
@@ -35,6 +37,14 @@ impl RelationPlanner for TadocRelationPlanner {
         let (name, arguments, alias) = match &relation {
             TableFactor::Table { name, args: Some(args), alias, .. } => (name, &args.args, alias),
             TableFactor::Function { name, args, alias, .. } => (name, args, alias),
+            TableFactor::Table { name, alias, .. }
+                if let Some(plan) = described(name, context)? =>
+            {
+                return Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(
+                    plan,
+                    alias.clone(),
+                ))));
+            }
             _ => return Ok(RelationPlanning::Original(Box::new(relation))),
         };
         let Some(signature) = called_function(name, context) else {

@@ -11,7 +11,7 @@ use tadoc::build::IngestOptions;
 use tadoc::format::SegmentLayout;
 use testkit::random::Random;
 
-use super::{session_with, table};
+use super::{batches, session_with, table};
 use crate::fixtures;
 
 /// Queries of `@`, and the number of segments that each skips in a new session.
@@ -212,5 +212,18 @@ async fn user_columns_choose_the_segments() {
         let expected: Vec<u32> = (first..end.min(1000)).collect();
         assert_eq!(rows.matches("event ").count(), expected.len(), "{sql}");
         assert!(expected.iter().all(|i| rows.contains(&format!("event {i} of"))), "{sql}");
+        // The documents that a join chooses so are those that are searched.
+        let search = format!(
+            "SELECT s.doc_id, s.byte_offset FROM search('events', 'event') s JOIN events d \
+             ON s.doc_id = d.doc_id WHERE d.at >= {} AND d.at < {} ORDER BY s.doc_id",
+            at(first),
+            at(end)
+        );
+        let skipped = counter(&open().await, &search, "segments_skipped").await;
+        // Without a document nothing is searched.
+        assert!(skipped >= 5 || expected.is_empty(), "{search}: {skipped}");
+        let rows = batches(&open().await, &search).await.unwrap();
+        let num_rows: usize = rows.iter().map(|rows| rows.num_rows()).sum();
+        assert_eq!(num_rows, expected.len(), "{search}");
     }
 }

@@ -21,7 +21,7 @@ use std::path::{Component, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use datafusion::common::{plan_datafusion_err, plan_err};
+use datafusion::common::{exec_err, plan_datafusion_err, plan_err};
 use datafusion::datasource::object_store::ObjectStoreUrl;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -231,6 +231,10 @@ pub(crate) fn store_of(runtime: &RuntimeEnv, file: &SourceFile) -> Result<Arc<dy
 }
 
 /// Reads a range of bytes of a file.
+///
+/// # Errors
+/// The errors of the store, and an execution error if the file has become shorter: a store may then
+/// give fewer bytes. All of them name the file.
 pub(crate) async fn read_range(
     store: &dyn ObjectStore,
     file: &SourceFile,
@@ -240,8 +244,18 @@ pub(crate) async fn read_range(
         // Some stores refuse empty ranges.
         return Ok(Bytes::new());
     }
-    let bytes = store.get_range(&file.meta.location, range).await;
-    bytes.map_err(|error| DataFusionError::from(error).context(file.path.clone()))
+    let failed = |error| DataFusionError::from(error).context(file.path.clone());
+    let bytes = store.get_range(&file.meta.location, range.clone()).await.map_err(failed)?;
+    if bytes.len() as u64 != range.end - range.start {
+        return exec_err!(
+            "{}: expected bytes {} to {}, got {}; the file was cut while it was open, so write it anew",
+            file.path,
+            range.start,
+            range.end,
+            bytes.len()
+        );
+    }
+    Ok(bytes)
 }
 
 /// A parsed location.

@@ -227,3 +227,41 @@ async fn user_columns_choose_the_segments() {
         assert_eq!(num_rows, expected.len(), "{search}");
     }
 }
+
+#[tokio::test]
+async fn a_file_that_is_cut_under_a_session_is_an_error() {
+    let dir = tempfile::tempdir().unwrap();
+    let all = "SELECT count(*), sum(length(text)) FROM documents('@')";
+    let layouts = [SegmentLayout::Small, SegmentLayout::Fast];
+    for (layout, quarters) in
+        layouts.into_iter().flat_map(|layout| (0..4).map(move |n| (layout, n)))
+    {
+        let path = write(&dir.path().join("cut.tadoc"), 20_000, layout);
+        let whole = fs::read(&path).unwrap();
+        let ctx = fixtures::session();
+        let expected = sorted(&ctx, &format!("SELECT * FROM search('{path}', 'only1')")).await;
+        // One segment is open, and the plans are made.
+        let mut plans = Vec::new();
+        for query in [all, "SELECT * FROM term_vector('@')", "SELECT * FROM search('@', 'only2')"] {
+            let frame = ctx.sql(&query.replace('@', &path)).await.unwrap();
+            plans.push(frame.create_physical_plan().await.unwrap());
+        }
+        fs::write(&path, &whole[..whole.len() * quarters / 4]).unwrap();
+        for (at, plan) in plans.into_iter().enumerate() {
+            match collect(plan, ctx.task_ctx()).await {
+                // What a search of one segment reads may still be there.
+                Ok(rows) => assert_eq!(
+                    (at, rows.iter().map(|batch| batch.num_rows()).sum::<usize>()),
+                    (2, 1)
+                ),
+                Err(error) => assert!(error.to_string().contains("cut.tadoc"), "{error}"),
+            }
+        }
+        let error = batches(&ctx, &all.replace('@', &path)).await.unwrap_err().to_string();
+        assert!(error.contains("cut.tadoc"), "{layout} {quarters}: {error}");
+        // The session answers again when the file is back.
+        fs::write(&path, &whole).unwrap();
+        let search = format!("SELECT * FROM search('{path}', 'only1')");
+        assert_eq!(sorted(&ctx, &search).await, expected, "{layout} {quarters}");
+    }
+}

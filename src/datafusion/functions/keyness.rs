@@ -25,10 +25,11 @@ use datafusion::logical_expr::{
 };
 
 use super::PlannedFunction;
-use super::word_count;
+use super::word_count::WordCount;
 use crate::errors::mask_secrets;
 use crate::scan::TadocTable;
 use crate::scan::arguments::Arguments;
+use crate::scan::function::Bind;
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::source::CorpusCache;
 use tadoc::analytics::{self, Fold};
@@ -83,7 +84,7 @@ fn plan(
     cache: &Arc<CorpusCache>,
 ) -> Result<Arc<dyn TableProvider>> {
     let counted = |argument: &str, name: &str| {
-        let bind = word_count::DEFINITION.bind;
+        let bind: Bind = |arguments, _| Arc::new(WordCount::new(arguments.fold("fold")));
         let location = arguments.text(argument).to_owned();
         let table = TadocTable::new(bind(arguments, session), location.clone(), Arc::clone(cache))
             .with_synonyms_of(arguments, bind);

@@ -295,7 +295,7 @@ mod tests {
             ("a^\"b\"", "\"a\" \"b\""),
             ("\"^a\" (^/b/)", "\"a\" ^\"/b/\""),
             ("std::io 12:30 http://x C:\\x", "\"std io\" \"12 30\" \"http x\" \"C x\""),
-            ("path::join path: text:) (a:b", "\"path join\" \"path\" \"text\""),
+            ("(path::join path: text:) (a:b)", "\"path join\" \"path\" \"text\" \"a b\""),
             ("mypath:a \"path:a\"", "\"mypath a\" \"path a\""),
         ];
         for (text, expected) in cases {

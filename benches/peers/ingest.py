@@ -1,69 +1,54 @@
 #!/usr/bin/env python3
 """Measures the rate of `tadoc ingest`, its memory and its files, beside Tantivy on the same documents.
 
-Claim it supports: "ingest at the rate of Tantivy with stored text and two threads, or faster". Several binaries of
-ours can be named, to compare the code before and after a change in one run.
+Claim it supports: "ingest at the rate of Tantivy with stored text and two threads, or faster". Several binaries
+of ours can be named, to compare the code before and after a change in one run.
 
     pip install tantivy
     python3 benches/peers/ingest.py --tadoc now=target/debug/tadoc --tadoc before=/tmp/old/tadoc FOLDER ...
 
-Each packer is a process of its own. The packers take turns, and the shortest of `--rounds` times counts. Prints
-Markdown with a row for each corpus and packer: time, MB/s of raw text, its ratio to the rate of Tantivy, bytes of the
-output and their share of the raw bytes, and the greatest resident memory. Tantivy is called from Python, which
-takes about 1 us a document. `--cores 0,1` binds all packers to these cores.
+Each packer is a process of its own. The packers take turns, and the shortest of `--rounds` times counts.
+Prints Markdown with a row for each corpus and packer: time, MB/s of raw text, its ratio to the rate of Tantivy,
+bytes of the output and their share of the raw bytes, and the greatest resident memory. Tantivy is called from
+Python, whose own time was not measured. `--cores 0,1` binds all packers to these cores.
 """
 
 import argparse
 import os
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
 
 from documents import read_documents, stage
+from opening import measured
 from sizes import folder_len
 
 
-def timed(command):
-    """Runs a command and returns its seconds and its greatest resident memory in bytes."""
-    before = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - before
-    if status != 0:
-        raise SystemExit(f"exit status {status}: {command}")
-    return seconds, usage.ru_maxrss * 1024
-
-
 def ingest(binary, options, staged, out):
-    """Packs the documents by one of our binaries and returns (seconds, peak bytes, bytes on disk)."""
-    return *timed([binary, "ingest", staged, "-o", out, "--force", *options]), os.path.getsize(out)
+    """Packs the documents by one of our binaries and returns (seconds, peak MB, bytes on disk)."""
+    _, seconds, _, peak_mb = measured([binary, "ingest", staged, "-o", out, "--force", *options])
+    return seconds, peak_mb, os.path.getsize(out)
 
 
 def tantivy(folder, temp):
-    """Indexes the documents by Tantivy and returns (seconds, peak bytes, bytes on disk)."""
+    """Indexes the documents by Tantivy and returns (seconds, peak MB, bytes on disk)."""
     out = os.path.join(temp, "tantivy")
     shutil.rmtree(out, ignore_errors=True)
     code = "import sys; sys.path.insert(0, sys.argv[1]); import sizes; sizes.tantivy_index(*sys.argv[2:])"
-    return *timed([sys.executable, "-c", code, os.path.dirname(__file__), folder, temp]), folder_len(out)
+    _, seconds, _, peak_mb = measured([sys.executable, "-c", code, os.path.dirname(__file__), folder, temp])
+    return seconds, peak_mb, folder_len(out)
 
 
-def measure(folder, packers, rounds, temp):
-    """Returns {packer: (seconds, peak bytes, bytes on disk)} of the fastest round of each."""
-    best = {}
-    for _ in range(rounds):
-        for name, pack in packers.items():
-            result = pack()
-            if name not in best or result < best[name]:
-                best[name] = result
-    return best
+def measure(packers, rounds):
+    """Returns {packer: (seconds, peak MB, bytes on disk)} of the fastest round of each."""
+    turns = [[pack() for pack in packers.values()] for _ in range(rounds)]
+    return {name: min(results) for name, results in zip(packers, zip(*turns))}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpora", nargs="+", metavar="FOLDER")
-    parser.add_argument("--tadoc", action="append", required=True, metavar="NAME=BINARY")
+    parser.add_argument("--tadoc", action="append", metavar="NAME=BINARY", help="default: tadoc=target/debug/tadoc")
     parser.add_argument("--options", default="", help="further options of `tadoc ingest`, as one text")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--cores", help="cores of all packers, such as 0,1")
@@ -71,7 +56,7 @@ def main():
     arguments = parser.parse_args()
     if arguments.cores:
         os.sched_setaffinity(0, map(int, arguments.cores.split(",")))
-    binaries = dict(text.split("=", 1) for text in arguments.tadoc)
+    binaries = dict(text.split("=", 1) for text in arguments.tadoc or ["tadoc=target/debug/tadoc"])
     print("| corpus | packer | s | MB/s | rate / Tantivy | bytes | share | peak MB |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for folder in arguments.corpora:
@@ -84,12 +69,13 @@ def main():
             }
             if not arguments.no_tantivy:
                 packers["Tantivy"] = lambda: tantivy(folder, temp)
-            best = measure(folder, packers, arguments.rounds, temp)
+            best = measure(packers, arguments.rounds)
             peer = best.get("Tantivy", (None,))[0]
-            for name, (seconds, peak, num_bytes) in best.items():
+            for name, (seconds, peak_mb, num_bytes) in best.items():
                 ratio = f"{peer / seconds:.2f}" if peer else ""
-                print(f"| {os.path.basename(folder.rstrip('/'))} | {name} | {seconds:.2f} | {raw / seconds / 1e6:.1f} | {ratio} "
-                      f"| {num_bytes:,} | {num_bytes / raw:.4f} | {peak / 1e6:.0f} |")
+                shown, rate = os.path.basename(folder.rstrip("/")), raw / seconds / 1e6
+                print(f"| {shown} | {name} | {seconds:.2f} | {rate:.1f} | {ratio} | {num_bytes:,} "
+                      f"| {num_bytes / raw:.4f} | {peak_mb:.0f} |")
                 sys.stdout.flush()
 
 

@@ -154,7 +154,8 @@ pub fn documents_below(folder: &Path) -> Vec<Document> {
     paths.into_iter().map(read).collect()
 }
 
-/// Reads the sources of the core: real text that is always available. All of the workspace would take minutes.
+/// Reads the sources of the core: real text that is always available. Those of the workspace would
+/// take minutes.
 pub fn own_sources() -> Vec<Document> {
     documents_below(&root().join("src/tadoc"))
 }

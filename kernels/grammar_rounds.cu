@@ -151,7 +151,7 @@ extern "C" __global__ void grammar_rounds_new_rules(
 // `numbers` has the sums of what grammar_rounds_new_rules said.
 extern "C" __global__ void grammar_rounds_make_rules(
     const u32* numbers, u32 num_pairs, u32 num_rules, u32 first_rule, const u64* pairs, u32* counts,
-    u32* uses, u32* rule_of_pair, u64* rules, u32* rule_counts)
+    u32* uses, u32* rule_of_pair, u64* rules)
 {
     const u32 id = blockIdx.x * blockDim.x + threadIdx.x;
     if (id >= num_pairs) {
@@ -166,7 +166,6 @@ extern "C" __global__ void grammar_rounds_make_rules(
         const u32 number = num_rules + numbers[id];
         rule_of_pair[id] = first_rule + number;
         rules[number] = pairs[id];
-        rule_counts[number] = counts[id];
     }
     if (rule_of_pair[id] != 0) {
         counts[id] -= num_uses;

@@ -205,7 +205,6 @@ impl<'a> Sequence<'a> {
             at(arrays.uses),
             at(arrays.rule_of_pair),
             at(arrays.rules),
-            at(arrays.rule_counts),
         ];
         let mark = [
             at(self.ids_at()),

@@ -4,7 +4,7 @@
 //! Arrays    symbols, ids      elements x 4, twice: each round writes them again
 //!           starts            starts of chunks
 //!           pairs ... numbers by id of a pair: x 8, counts, uses, rules x 4 each
-//!           rules             x 8, rule_counts x 4
+//!           rules             x 8
 //! Shared    keys              pairs to number, with their places: x 24
 //!           groups            repeated ones, by shard: x 16
 //!           masks             9 bits an element; sums for each word
@@ -67,7 +67,7 @@ pub(super) struct Arrays {
     pub(super) rules: DeviceBuffer<u64>,
     pub(super) numbers: DeviceBuffer<u32>,
     _pairs: DeviceBuffer<u64>,
-    _counts: [DeviceBuffer<u32>; 4],
+    _counts: [DeviceBuffer<u32>; 3],
     pub(super) max_pairs: usize,
     pub(super) at: ArraysAt,
 }
@@ -84,7 +84,6 @@ pub(super) struct ArraysAt {
     pub(super) rule_of_pair: u64,
     pub(super) numbers: u64,
     pub(super) rules: u64,
-    pub(super) rule_counts: u64,
 }
 
 impl Arrays {
@@ -102,7 +101,6 @@ impl Arrays {
         let [counts, uses, rule_of_pair, numbers]: [DeviceBuffer<u32>; 4] =
             [numbers()?, numbers()?, numbers()?, numbers()?];
         let rules = device.alloc(WHAT, max_rules)?;
-        let rule_counts: DeviceBuffer<u32> = device.alloc(WHAT, max_rules)?;
         let at = ArraysAt {
             symbols: [address(device, &symbols[0]), address(device, &symbols[1])],
             ids: [address(device, &ids[0]), address(device, &ids[1])],
@@ -113,9 +111,8 @@ impl Arrays {
             rule_of_pair: address(device, &rule_of_pair),
             numbers: address(device, &numbers),
             rules: address(device, &rules),
-            rule_counts: address(device, &rule_counts),
         };
-        let _counts = [counts, uses, rule_of_pair, rule_counts];
+        let _counts = [counts, uses, rule_of_pair];
         Ok(Self { symbols, ids, starts, rules, numbers, _pairs: pairs, _counts, max_pairs, at })
     }
 }

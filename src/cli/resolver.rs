@@ -2,7 +2,6 @@
 //!
 //! The library resolves locations in the same way as for SQL. This module adds the waiting.
 
-use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
@@ -138,15 +137,8 @@ impl StoredFile {
     /// nobody waits for them.
     pub fn reader(&self) -> impl Read + use<> {
         let runtime = Arc::clone(&self.resolver.runtime);
-        let request = runtime.spawn(start(self.file.clone()));
-        let rest = stream::empty().boxed();
-        StoredBytes {
-            runtime,
-            request: Some(request),
-            ahead: VecDeque::new(),
-            rest,
-            chunk: Bytes::new(),
-        }
+        let request = Some(runtime.spawn(start(self.file.clone())));
+        StoredBytes { runtime, request, stream: stream::empty().boxed(), chunk: Bytes::new() }
     }
 }
 
@@ -158,43 +150,34 @@ impl PartialEq for StoredFile {
 
 impl Eq for StoredFile {}
 
-/// The first bytes of a file, and a stream of the rest.
-struct Started {
-    ahead: VecDeque<Bytes>,
-    rest: BoxStream<'static, Result<Bytes>>,
-}
-
-/// Requests the bytes of `file` and reads the first of them, about [`AHEAD_BYTES`].
-async fn start(file: FileAt) -> Result<Started> {
-    let mut started = Started { ahead: VecDeque::new(), rest: file.stream().await? };
-    let mut len_bytes = 0;
+/// Requests the bytes of `file`, reads the first of them, about [`AHEAD_BYTES`], and returns a stream of
+/// all.
+async fn start(file: FileAt) -> Result<BoxStream<'static, Result<Bytes>>> {
+    let mut rest = file.stream().await?;
+    let (mut ahead, mut len_bytes) = (Vec::new(), 0);
     while len_bytes < AHEAD_BYTES {
-        let Some(chunk) = started.rest.try_next().await? else { break };
+        let Some(chunk) = rest.try_next().await? else { break };
         len_bytes += chunk.len();
-        started.ahead.push_back(chunk);
+        ahead.push(Ok(chunk));
     }
-    Ok(started)
+    Ok(stream::iter(ahead).chain(rest).boxed())
 }
 
 /// A reader over the bytes of a file that was requested.
 struct StoredBytes {
     runtime: Arc<Runtime>,
-    request: Option<JoinHandle<Result<Started>>>,
-    ahead: VecDeque<Bytes>,
-    rest: BoxStream<'static, Result<Bytes>>,
+    /// The request, until its stream is taken.
+    request: Option<JoinHandle<Result<BoxStream<'static, Result<Bytes>>>>>,
+    stream: BoxStream<'static, Result<Bytes>>,
     chunk: Bytes,
 }
 
 impl StoredBytes {
     fn next_chunk(&mut self) -> io::Result<Option<Bytes>> {
         if let Some(request) = self.request.take() {
-            let started = self.runtime.block_on(request)?.map_err(io::Error::other)?;
-            (self.ahead, self.rest) = (started.ahead, started.rest);
+            self.stream = self.runtime.block_on(request)?.map_err(io::Error::other)?;
         }
-        match self.ahead.pop_front() {
-            Some(chunk) => Ok(Some(chunk)),
-            None => self.runtime.block_on(self.rest.try_next()).map_err(io::Error::other),
-        }
+        self.runtime.block_on(self.stream.try_next()).map_err(io::Error::other)
     }
 }
 

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Inputs are read in their order, and so the first error in this order is the one that is reported.
-//! Each request holds at most [`AHEAD_BYTES`](crate::resolver::AHEAD_BYTES) of its file in memory.
+//! Each request holds about [`AHEAD_BYTES`](crate::resolver::AHEAD_BYTES) of its file in memory.
 
 use std::collections::VecDeque;
 use std::io::Read;

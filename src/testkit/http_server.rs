@@ -36,10 +36,11 @@ fn answer(stream: &TcpStream, files: &[(String, Vec<u8>)]) -> Option<()> {
     let (method, path) = request.split_once(' ')?;
     let path = path.split(' ').next()?.split('?').next()?;
     let mut stream = stream;
-    if path.starts_with("/forbidden/") || path.starts_with("/kept/") && method == "GET" {
-        return stream.write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n").ok();
-    }
-    if path.starts_with("/together/") && method == "GET" && !is_accompanied() {
+    let is_get_below = |folder: &str| method == "GET" && path.starts_with(folder);
+    if path.starts_with("/forbidden/")
+        || is_get_below("/kept/")
+        || is_get_below("/together/") && !is_accompanied()
+    {
         return stream.write_all(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n").ok();
     }
     if let Some(target) =

@@ -320,8 +320,7 @@ impl Parser<'_> {
         if max_between == 0 || words.patterns.len() == 1 {
             return Ok(self.phrase(words, false));
         }
-        let punctuation = words.gaps.iter().map(|gap| gap.trim()).find(|gap| !gap.is_empty());
-        if let Some(punctuation) = punctuation.filter(|_| self.is_exact) {
+        if let Some(punctuation) = punctuation_of(&words).next().filter(|_| self.is_exact) {
             return Err(invalid(
                 format!("`{punctuation}` in a phrase with gaps, at character {}", start + 1),
                 "words and blanks where exact => true and other words may stand between them; \
@@ -377,8 +376,7 @@ impl Parser<'_> {
     /// Cuts an item that starts at character `start` into words, and notes its punctuation.
     fn words(&mut self, start: usize, item: &[Character]) -> Result<Words> {
         let words = words_of(self.profile, start, item, &mut self.budget)?;
-        let gaps = words.gaps.iter().map(|gap| gap.trim()).filter(|gap| !gap.is_empty());
-        self.punctuation.extend(gaps.map(str::to_owned));
+        self.punctuation.extend(punctuation_of(&words).map(str::to_owned));
         Ok(words)
     }
 
@@ -445,6 +443,11 @@ impl Parser<'_> {
 
 const NEAR_SYNTAX: &str = "NEAR(a \"b c\", 5): words and phrases, then the most words between them; \
                            write \"NEAR\" in quotes for the word";
+
+/// Returns the texts around words that are not blank, without blanks at their ends.
+fn punctuation_of(words: &Words) -> impl Iterator<Item = &str> {
+    words.gaps.iter().map(|gap| gap.trim()).filter(|gap| !gap.is_empty())
+}
 
 /// Returns the error of a `^` at index `start`.
 fn not_first(what: &str, start: usize) -> Error {

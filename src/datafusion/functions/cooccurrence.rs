@@ -51,7 +51,8 @@ pub(super) static DEFINITION: Definition = Definition {
                 "word",
                 ArgumentKind::Text,
                 "NULL",
-                "only pairs with this word, which is word1; a filter on word1 misses those in which it is word2",
+                "only pairs with this word, which is word1; a filter on word1 misses those in which it is \
+                 word2",
             ),
             signature::VERSION,
         ],

@@ -1,7 +1,8 @@
 //! Descriptions of table functions in `information_schema.routines`, and so in `SHOW FUNCTIONS`.
 //!
 //! ```text
-//! routines ── left join on routine_name ── names, summaries, signatures ─▶ the columns of routines
+//! routines ── left join on routine_name ── names, summaries, signatures
+//!                        └─▶ the columns of routines
 //! ```
 //!
 //! DataFusion lists table functions there, without a place for what they say of themselves. Functions

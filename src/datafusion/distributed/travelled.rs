@@ -16,9 +16,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::col;
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalSortExpr};
-use datafusion::physical_plan::execution_plan::{
-    Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions, SchedulingType,
-};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -35,6 +33,7 @@ use crate::options::TadocOptions;
 use crate::placement::{DeviceSession, Placement};
 use crate::scan::filter::Stage;
 use crate::scan::function::TableFunction;
+use crate::scan::leaf::leaf_methods;
 use crate::scan::{Scan, TadocExec, decide};
 use crate::source::memory::Uses;
 use crate::source::{CorpusCache, Source};
@@ -215,17 +214,7 @@ impl DisplayAs for TravelledExec {
 }
 
 impl ExecutionPlan for TravelledExec {
-    fn name(&self) -> &str {
-        "TadocExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![]
-    }
+    leaf_methods!("TadocExec");
 
     fn apply_expressions(
         &self,
@@ -239,24 +228,6 @@ impl ExecutionPlan for TravelledExec {
             }
         }
         Ok(recursion)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        if children.is_empty() {
-            return Ok(self);
-        }
-        internal_err!("TadocExec is a leaf, got {} children", children.len())
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
     }
 
     fn execute(

@@ -30,9 +30,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, col, lit};
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalSortExpr};
-use datafusion::physical_plan::execution_plan::{
-    Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation,
 };
@@ -47,6 +45,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 
 use super::exec::{DOC_ID, labelled};
 use crate::scan::TadocExec;
+use crate::scan::leaf::leaf_methods;
 
 /// Documents for each row that a search is guessed to find.
 const DOCS_FOR_A_ROW: usize = 8;
@@ -191,17 +190,7 @@ impl DisplayAs for RunsExec {
 }
 
 impl ExecutionPlan for RunsExec {
-    fn name(&self) -> &str {
-        "TadocRunsExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![]
-    }
+    leaf_methods!("TadocRunsExec");
 
     fn apply_expressions(
         &self,
@@ -215,24 +204,6 @@ impl ExecutionPlan for RunsExec {
             }
         }
         Ok(recursion)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        if children.is_empty() {
-            return Ok(self);
-        }
-        internal_err!("TadocRunsExec is a leaf, got {} children", children.len())
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
     }
 
     fn execute(

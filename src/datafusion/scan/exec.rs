@@ -19,9 +19,7 @@ use datafusion::physical_expr::expressions::col;
 use datafusion::physical_expr::{
     DynamicFilterTracking, EquivalenceProperties, LexOrdering, PhysicalSortExpr,
 };
-use datafusion::physical_plan::execution_plan::{
-    Boundedness, EmissionType, ReplaceChildrenOptions, SchedulingType,
-};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
 use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation,
 };
@@ -39,6 +37,7 @@ use futures::FutureExt;
 use crate::errors::mask_secrets;
 use crate::scan::filter::{Stage, project_schema};
 use crate::scan::function::TableFunction;
+use crate::scan::leaf::leaf_methods;
 use crate::scan::output::Output;
 use crate::scan::{Execution, Scan, Shared};
 use crate::source::memory::MemoryWhenUsed;
@@ -253,17 +252,7 @@ impl DisplayAs for TadocExec {
 }
 
 impl ExecutionPlan for TadocExec {
-    fn name(&self) -> &str {
-        "TadocExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![]
-    }
+    leaf_methods!("TadocExec");
 
     fn apply_expressions(
         &self,
@@ -277,25 +266,6 @@ impl ExecutionPlan for TadocExec {
             }
         }
         Ok(recursion)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        if children.is_empty() {
-            return Ok(self);
-        }
-        internal_err!("TadocExec is a leaf, got {} children", children.len())
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        use datafusion::physical_plan::execution_plan::ChildrenPropertiesMode;
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
     }
 
     fn execute(

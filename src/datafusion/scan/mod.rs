@@ -14,6 +14,7 @@ pub(crate) mod batch_rows;
 pub(crate) mod exec;
 pub(crate) mod filter;
 pub(crate) mod function;
+pub(crate) mod leaf;
 pub(crate) mod output;
 mod provider;
 pub(crate) mod signature;

@@ -27,7 +27,7 @@ use datafusion::execution::{SendableRecordBatchStream, SessionState, TaskContext
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::execution_plan::{
-    Boundedness, EmissionType, EvaluationType, ReplaceChildrenOptions, SchedulingType,
+    Boundedness, EmissionType, EvaluationType, SchedulingType,
 };
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
@@ -38,6 +38,7 @@ use futures::StreamExt;
 
 use crate::errors::{core_error, datafusion_error};
 use crate::options::TadocOptions;
+use crate::scan::leaf::leaf_methods;
 use crate::store::recompress::recompress_if_due;
 use tadoc::edits::{Edit, EditBatch, EditMode, column_tables};
 use tadoc::error::Error;
@@ -215,42 +216,13 @@ impl DisplayAs for ChangeExec {
 }
 
 impl ExecutionPlan for ChangeExec {
-    fn name(&self) -> &str {
-        "TadocChangeExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![]
-    }
+    leaf_methods!("TadocChangeExec");
 
     fn apply_expressions(
         &self,
         _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
         Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        if children.is_empty() {
-            return Ok(self);
-        }
-        internal_err!("TadocChangeExec is a leaf, got {} children", children.len())
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        use datafusion::physical_plan::execution_plan::ChildrenPropertiesMode;
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
     }
 
     fn execute(

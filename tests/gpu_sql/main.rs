@@ -62,8 +62,11 @@ async fn small_and_empty_corpora_have_the_cpus_rows() {
 async fn grammars_of_a_copy_are_those_of_the_cores() {
     let Some(scene) = Scene::new().await else { return };
     let mut random = Random(11);
-    // There are 6 million tokens, so that a device is worth it.
-    let mut token = || [b'a' + random.below(26) as u8, b",;:-"[random.below(4)]];
+    // There are 6 million tokens in no phrases that are learned, so that a device is worth it.
+    let mut token = || {
+        let mut letter = || b'a' + random.below(26) as u8;
+        [letter(), letter(), letter(), letter(), b",;:-"[random.below(4)]]
+    };
     let texts: Vec<Vec<u8>> =
         (0..30).map(|_| (0..100_000).flat_map(|_| token()).collect()).collect();
     let location = scene.corpus("letters", 64 << 20, &texts);

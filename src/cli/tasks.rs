@@ -6,11 +6,11 @@ use tadoc::read::document_len_bytes;
 use crate::failure::Outcome;
 
 /// Least and greatest number of bytes of documents in one task. Texts that repeat are decoded once
-/// in each task.
+/// in each task, and the texts of all tasks that are worked on together are held.
 const MIN_TASK_BYTES: u64 = 1 << 20;
-const MAX_TASK_BYTES: u64 = 16 << 20;
+const MAX_TASK_BYTES: u64 = 4 << 20;
 /// Length of a document from which on it is a task of its own, which is worked on in pieces.
-pub const LONG_BYTES: u64 = MAX_TASK_BYTES;
+pub const LONG_BYTES: u64 = 16 << 20;
 /// Tasks for each core that are worked on together.
 const TASKS_PER_CORE: usize = 2;
 

@@ -149,6 +149,14 @@ fn check_corpus(path: &Path) -> Outcome {
             "{shown} is a place of living corpora; pass --append to add to it"
         )));
     }
+    let folder = folder_of(path);
+    if is_living_folder(folder) {
+        let folder = folder.display();
+        return Err(Failure::new(format!(
+            "{shown} lies in the living corpus {folder}, whose readers would not see the file; pass -o \
+             {folder} --append to add to it"
+        )));
+    }
     if path.is_dir() {
         let example = path.join("corpus.tadoc");
         let example = example.display();

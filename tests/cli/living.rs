@@ -43,6 +43,11 @@ fn documents_are_added_to_what_is_there() {
         &["ingest", "in", "-o", "notes"],
         "notes is a place of living corpora; pass --append to add to it",
     );
+    folder.fails(
+        &["ingest", "in", "-o", "notes/c.tadoc"],
+        "notes/c.tadoc lies in the living corpus notes, whose readers would not see the file; pass -o notes \
+         --append to add to it",
+    );
 }
 
 #[test]

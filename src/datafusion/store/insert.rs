@@ -127,6 +127,26 @@ pub(crate) async fn copy_into(
     Ok(Some(Arc::new(plan)))
 }
 
+/// Refuses to write the file `location` into the folder of a living corpus: no version names it, so its
+/// readers would not see the rows.
+///
+/// # Errors
+/// A plan error that names the folder.
+pub(crate) async fn check_outside_living(location: &str, session: &dyn Session) -> Result<()> {
+    let folder = location.rsplit_once('/').map_or(".", |(folder, _)| folder);
+    let cache = session.config().get_extension::<CorpusCache>().unwrap_or_default();
+    // A folder that cannot be listed can still be written.
+    match cache.living.find(session.runtime_env(), folder).await {
+        Ok(Some(_)) => plan_err!(
+            "COPY: {} lies in a living corpus, whose readers would not see the file; COPY … TO '{}/' adds \
+             the rows to it",
+            mask_secrets(location),
+            mask_secrets(folder)
+        ),
+        _ => Ok(()),
+    }
+}
+
 /// Makes all columns nullable. Omitted columns are NULL, even those that are never NULL when read.
 fn nullable(schema: &Schema) -> SchemaRef {
     let field = |field: &FieldRef| Arc::new(field.as_ref().clone().with_nullable(true));

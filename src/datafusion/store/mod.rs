@@ -45,7 +45,7 @@ mod write;
 pub(crate) use cache::{FoundCorpus, LivingCache};
 pub(crate) use catalog::{CorpusOpener, LivingCatalogs};
 pub(crate) use create::{begin_if_asked, with_declared, with_hint};
-pub(crate) use insert::{copy_into, insert_into};
+pub(crate) use insert::{check_outside_living, copy_into, insert_into};
 pub(crate) use location::LivingLocation;
 pub(crate) use opening::{open_columns, open_view};
 pub(crate) use paths::PathTable;

@@ -25,7 +25,7 @@ use object_store::{ObjectMeta, ObjectStore};
 
 use crate::options::TadocOptions;
 use crate::source::location::object_store;
-use crate::store::copy_into;
+use crate::store::{check_outside_living, copy_into};
 use crate::write::sink::TadocSink;
 
 /// Factory that creates the format of `COPY … STORED AS TADOC` from the options of the statement.
@@ -124,12 +124,14 @@ impl FileFormat for TadocFormat {
         // Creates the store if the session does not know it, as for reading.
         object_store(session.runtime_env(), config.object_store_url.as_ref())?;
         let is_folder = |base| !config.file_output_mode.single_file_output(base);
+        let (location, options) = (&config.original_url, &self.options);
         if config.table_paths.first().is_some_and(is_folder) {
-            let (location, options) = (&config.original_url, &self.options);
             let copy = copy_into(location, session, &input, options, &order_requirements).await?;
             if let Some(plan) = copy {
                 return Ok(plan);
             }
+        } else {
+            check_outside_living(location, session).await?;
         }
         let sink = Arc::new(TadocSink::try_new(config, self.options.clone())?);
         Ok(Arc::new(DataSinkExec::new(input, sink, order_requirements)))

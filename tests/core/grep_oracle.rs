@@ -131,6 +131,10 @@ const PIECES: &[&[u8]] = &[
     b"_",
 ];
 
+/// Words that no piece has.
+const RARE: &[&str] =
+    &["needle", " needle1", "a needle", "Needle2 error", "thread\n", "needle\n\n"];
+
 fn texts() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let text = prop::collection::vec(prop::sample::select(PIECES), 0..40);
     prop::collection::vec(text.prop_map(|pieces| pieces.concat()), 0..8)
@@ -221,6 +225,49 @@ proptest! {
         let expected = expected.into_iter().filter(|row| row.doc_id % 2 == 0);
         let options = GrepOptions { search, ..options };
         prop_assert_eq!(found(&corpus, &pattern, &options), expected.collect::<Vec<_>>());
+    }
+}
+
+/// Returns a text of 4,000 lines, a few of which have a rare word.
+fn long_text(seed: u64, rare: &[(usize, &str)]) -> Vec<u8> {
+    let mut text = Vec::new();
+    let mut random = seed;
+    for line in 0..4000 {
+        for _ in 0..8 {
+            random = random.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
+            text.extend_from_slice(PIECES[(random >> 33) as usize % PIECES.len()]);
+        }
+        for (_, word) in rare.iter().filter(|&&(at, _)| at == line) {
+            text.extend_from_slice(word.as_bytes());
+        }
+        text.push(b'\n');
+    }
+    text
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    /// Documents of more than 64 KiB are decoded around the places of rare literals.
+    #[test]
+    fn long_documents_are_read_around_places(
+        seed: u64,
+        rare in prop::collection::vec((0usize..4000, prop::sample::select(RARE)), 0..12),
+        block_bytes in prop::sample::select(&[30_000usize, 200_000, 1 << 20]),
+        (before, after) in (0_usize..4, 0_usize..4),
+        max_lines_per_doc in prop_oneof![Just(u64::MAX), 1_u64..4],
+    ) {
+        let texts = [long_text(seed, &rare), b"needle\n".to_vec(), long_text(!seed, &rare[rare.len() / 2..])];
+        prop_assert!(texts[0].len() > 64 << 10 && texts[2].len() > 64 << 10);
+        let build = options(TokenizerProfile::Word, BuilderKind::Rounds, block_bytes);
+        let corpus = corpus_of(&numbered(texts.to_vec()), &build);
+        let options = GrepOptions { before, after, max_lines_per_doc, ..GrepOptions::default() };
+        for source in ["needle", "eedle2", "(?i)NEEDLE", "needle1.*error|thread", "a needle", "needle$"] {
+            let expression = LineExpression { source, ..LineExpression::default() };
+            let pattern = LinePattern::new(&expression).unwrap();
+            let expected = slow(&texts, &expression, &options);
+            prop_assert!(found(&corpus, &pattern, &options) == expected, "{source}");
+        }
     }
 }
 

@@ -131,6 +131,17 @@ impl<'p> LineSearch<'p> {
         }))
     }
 
+    /// Continues at position `at` of a window that begins at `offset` of the document. The line there,
+    /// which begins there, has the number `line_number`.
+    pub fn resume(&mut self, offset: u64, at: usize, line_number: u64) {
+        (self.offset, self.at, self.line_number) = (offset, at, line_number);
+    }
+
+    /// Returns the number of the line at which the search continues.
+    pub fn line_number(&self) -> u64 {
+        self.line_number
+    }
+
     /// Continues in a window without `bytes`, its first ones.
     pub fn forget(&mut self, bytes: &[u8]) {
         self.offset += bytes.len() as u64;

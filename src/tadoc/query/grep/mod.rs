@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! line_pattern   expression ─▶ automaton that stays inside a line
-//! literals       expression ─▶ demands: literals of which a matching document has one each
+//! literals       expression ─▶ demands: literals of which a matching line has one each
+//! places         demands ─▶ bytes of a long document that a matching line overlaps
 //! lines          text of a document ─▶ matching lines with their neighbours
 //!
-//! demands ─▶ candidates (grammar) ─▶ decode, 1 MiB at a time ─▶ lines
+//! demands ─▶ candidates (grammar) ─┬▶ short: decode, 1 MiB at a time ─▶ lines
+//!                                  └▶ long: places (grammar) ─▶ decode around them ─▶ lines
 //! ```
 //!
 //! A line ends at `\n`, which is not part of it. A `\r` in front of it is. The last line may lack
@@ -15,15 +17,17 @@
 //! Documents are decoded together up to [`BATCH_BYTES`], longer ones in pieces of whole lines. So
 //! memory is that of a batch, of a line, or of a line with its neighbours, whichever is longest.
 //! Cost: that of the candidates ([`TextPattern`](crate::query::TextPattern)), and O(bytes of the
-//! candidates).
+//! candidates). Of a document of [`LONG_BYTES`] or more only the lines around places are decoded, if
+//! these are few.
 
 mod line_pattern;
 mod lines;
 mod literals;
+mod places;
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 
-use memchr::memrchr;
+use memchr::{memchr, memchr_iter, memrchr};
 
 use crate::error::{Error, Result};
 use crate::query::matching::candidates::documents_for_demands;
@@ -33,6 +37,7 @@ use crate::read::{DEFAULT_MAX_OUTPUT_BYTES, DocumentDecoder, document_len_bytes,
 use crate::segment::Corpus;
 
 use lines::{LineSearch, Window, start_of_last_lines};
+use places::{Place, PlaceFinder};
 
 pub use line_pattern::{LineExpression, LinePattern};
 pub use lines::GrepLine;
@@ -41,6 +46,14 @@ pub use lines::GrepLine;
 const BATCH_BYTES: u64 = 1 << 20;
 /// Length of a document from which on it is decoded in pieces, and least length of a piece.
 const PIECE_BYTES: u64 = 4 << 20;
+
+/// Length of a document from which on it is asked for places.
+const LONG_BYTES: u64 = 64 << 10;
+/// Bytes before and after places that are decoded first.
+const MARGIN_BYTES: u64 = 256;
+/// Most bytes between two places that are decoded together, and most bytes of such places.
+const GAP_BYTES: u64 = 1 << 10;
+const GROUP_BYTES: u64 = 64 << 10;
 
 /// Settings of [`grep`].
 #[derive(Debug, Clone, Copy)]
@@ -111,22 +124,26 @@ pub fn grep_documents(
     let pattern = pattern.clone();
     let mut run = Run { corpus, pattern: &pattern, options, visit, num_lines: 0, is_over: false };
     let mut decoder = DocumentDecoder::new(corpus.clone(), u64::MAX);
+    let mut finder = PlaceFinder::new(corpus, pattern.demands());
     let mut ends: Vec<(u64, usize)> = Vec::new();
     for &doc_id in docs {
         let len_bytes = document_len_bytes(corpus, doc_id)?;
-        if decoder.bytes().len() as u64 + len_bytes > BATCH_BYTES {
+        let is_long = len_bytes >= LONG_BYTES;
+        let places = is_long.then(|| finder.places(doc_id, len_bytes)).flatten();
+        if places.is_some() || decoder.bytes().len() as u64 + len_bytes > BATCH_BYTES {
             run.search_batch(decoder.bytes(), &mut ends)?;
             decoder.clear();
         }
         if run.is_over {
             break;
         }
-        match len_bytes <= PIECE_BYTES {
-            true => {
+        match places {
+            Some(places) => run.search_places(doc_id, len_bytes, &places)?,
+            None if len_bytes > PIECE_BYTES => run.search_in_pieces(doc_id, len_bytes)?,
+            None => {
                 decoder.append_document(doc_id)?;
                 ends.push((doc_id, decoder.bytes().len()));
             }
-            false => run.search_in_pieces(doc_id, len_bytes)?,
         }
     }
     run.search_batch(decoder.bytes(), &mut ends)
@@ -195,6 +212,71 @@ impl Run<'_, '_> {
         Ok(())
     }
 
+    /// Searches the lines of document `doc_id` of `len_bytes` that overlap one of `places`.
+    fn search_places(&mut self, doc_id: u64, len_bytes: u64, places: &[Place]) -> Result<()> {
+        let mut search = LineSearch::new(self.pattern, doc_id, self.options);
+        let mut bytes: Vec<u8> = Vec::new();
+        // End of the lines that were searched. The search knows the number of the next one.
+        let mut searched = 0;
+        let mut rest = places;
+        while let Some(first) = rest.first() {
+            let group = &rest[..len_of_group(rest)];
+            rest = &rest[group.len()..];
+            let end = group[group.len() - 1].range.end.min(len_bytes);
+            if end <= searched {
+                continue;
+            }
+            self.check_cancellation()?;
+            let range = first.range.start.max(searched)..end;
+            let around = self.lines_around(doc_id, len_bytes, range.clone(), &mut bytes)?;
+            let line_number = match range.start > first.range.start {
+                true => search.line_number(),
+                false => first.num_line_ends + 1,
+            };
+            search.resume(around.offset, around.lines.start, line_number);
+            let window = Window { bytes: &bytes, to: around.lines.end };
+            self.search_window(&mut search, window)?;
+            if self.is_over || search.is_over() {
+                break;
+            }
+            searched = around.offset + around.lines.end as u64;
+        }
+        Ok(())
+    }
+
+    /// Reads the lines of a document of `len_bytes` that overlap `range`, with the lines before and after
+    /// them that are wanted, into `bytes`.
+    fn lines_around(
+        &self,
+        doc_id: u64,
+        len_bytes: u64,
+        range: Range<u64>,
+        bytes: &mut Vec<u8>,
+    ) -> Result<LinesAround> {
+        let GrepOptions { before, after, max_output_bytes, .. } = *self.options;
+        // Margins are at most four times as long as a line with its neighbours.
+        let limit = max_output_bytes.saturating_mul(8).saturating_add(PIECE_BYTES);
+        let (mut back, mut ahead) = (MARGIN_BYTES, MARGIN_BYTES);
+        loop {
+            let offset = range.start.saturating_sub(back);
+            let end = range.end.saturating_add(ahead).min(len_bytes);
+            bytes.clear();
+            extract_into(self.corpus, doc_id, offset, end - offset, limit, bytes)?;
+            let (head, last) = ((range.start - offset) as usize, (range.end - 1 - offset) as usize);
+            let has_before = offset == 0 || memchr_iter(b'\n', &bytes[..head]).count() > before;
+            let line_end = memchr(b'\n', &bytes[last..]).map_or(bytes.len(), |at| last + at + 1);
+            let has_after = end == len_bytes
+                || bytes[line_end - 1] == b'\n'
+                    && memchr_iter(b'\n', &bytes[line_end..]).count() >= after;
+            if has_before && has_after {
+                let start = memrchr(b'\n', &bytes[..head]).map_or(0, |at| at + 1);
+                return Ok(LinesAround { offset, lines: start..line_end });
+            }
+            back = if has_before { back } else { back.saturating_mul(4) };
+            ahead = if has_after { ahead } else { ahead.saturating_mul(4) };
+        }
+    }
+
     fn search_window(&mut self, search: &mut LineSearch<'_>, window: Window<'_>) -> Result<()> {
         let max_hits = self.options.search.max_hits;
         while let Some(line) = search.next_line(&window)? {
@@ -211,4 +293,19 @@ impl Run<'_, '_> {
     fn check_cancellation(&self) -> Result<()> {
         if (self.options.search.is_cancelled)() { Err(Error::Cancelled) } else { Ok(()) }
     }
+}
+
+/// Whole lines in bytes that were read from `offset` of a document.
+struct LinesAround {
+    offset: u64,
+    lines: Range<usize>,
+}
+
+/// Returns the number of the first of `places`, of which there is one, that are decoded together.
+fn len_of_group(places: &[Place]) -> usize {
+    let most = places[0].range.start.saturating_add(GROUP_BYTES);
+    let is_far = |pair: &[Place]| {
+        pair[1].range.start > pair[0].range.end + GAP_BYTES || pair[1].range.start > most
+    };
+    places.windows(2).position(is_far).map_or(places.len(), |at| at + 1)
 }

@@ -177,6 +177,36 @@ fn candidates(
     (docs.len() < num_docs).then_some(docs)
 }
 
+/// Returns tokens of `segment` of which a line has one if, for each entry of `demands`, it has one of
+/// its patterns: those of the entry with the fewest places. A token that a block border cuts is not
+/// among them. Returns `None` if no entry says which tokens a line has.
+pub(in crate::query) fn tokens_of_demands(
+    segment: &Segment,
+    profile: TokenizerProfile,
+    demands: &[Vec<TextPattern>],
+) -> Option<Vec<u32>> {
+    if !runs_are_tokens(profile, &segment.dictionary) {
+        return None;
+    }
+    let rarest = |pattern: &TextPattern| {
+        let runs = runs_of(profile, pattern).into_iter();
+        runs.map(|run| costed_tokens(segment, &run)).min()
+    };
+    let of_entry = |patterns: &Vec<TextPattern>| {
+        let found = patterns.iter().map(rarest).collect::<Option<Vec<(u64, Vec<u32>)>>>()?;
+        let num_places: u64 = found.iter().map(|(num_places, _)| num_places).sum();
+        Some((num_places, found.into_iter().flat_map(|(_, tokens)| tokens).collect::<Vec<u32>>()))
+    };
+    demands.iter().filter_map(of_entry).min().map(|(_, tokens)| tokens)
+}
+
+/// Returns the tokens of `segment` that can contain `run`, and the number of their places.
+fn costed_tokens(segment: &Segment, run: &ClassRun) -> (u64, Vec<u32>) {
+    let tokens = run.tokens(&segment.dictionary);
+    let num_places = |&token: &u32| segment.inverse_or_derive().of(token).len() as u64;
+    (tokens.iter().map(num_places).sum(), tokens)
+}
+
 /// Returns true if each run of one class of characters is a token.
 fn runs_are_tokens(profile: TokenizerProfile, dictionary: &Dictionary) -> bool {
     profile != TokenizerProfile::Uax29 && dictionary.max_token_len() < MIN_SPLIT_TOKEN_BYTES
@@ -186,13 +216,7 @@ fn runs_are_tokens(profile: TokenizerProfile, dictionary: &Dictionary) -> bool {
 /// documents of a run is likely to cost more than reading the documents that are left.
 fn keep_docs_with(docs: &mut DocSet, segment: &Segment, runs: &[ClassRun]) {
     let len_bytes: u64 = segment.dag.len_bytes(segment.dag.num_terminals());
-    let mut costs: Vec<(u64, Vec<u32>)> = Vec::with_capacity(runs.len());
-    for run in runs {
-        let tokens = run.tokens(&segment.dictionary);
-        let num_positions = |&token: &u32| segment.inverse_or_derive().of(token).len() as u64;
-        let places: u64 = tokens.iter().map(num_positions).sum();
-        costs.push((places, tokens));
-    }
+    let mut costs: Vec<_> = runs.iter().map(|run| costed_tokens(segment, run)).collect();
     costs.sort_unstable();
     for (num_positions, tokens) in costs {
         let share = docs.len() as f64 / docs.num_docs().max(1) as f64;

@@ -1,0 +1,262 @@
+//! Places of a long document where a line may match, found without its text.
+//!
+//! ```text
+//! pattern   disk (full|error)        demand: {disk full, disk error}
+//! tokens    full, error              of each literal the run with the fewest places
+//! root      A  b  C  d  A  e         A has `full` below it: entered
+//! places    ──x─────────x─────       bytes of the tokens, and the number of line ends before each
+//! ```
+//!
+//! A line that matches overlaps a token of the demand. One pass over the rules of a segment marks
+//! those above such tokens and adds up their line ends. A walk over the elements of the document then
+//! enters only marked rules. Where a document was cut at the border of a block, a token may be cut
+//! too, so the border is a place.
+//!
+//! Cost: O(rules) once for each segment of a search, O(elements of the document in the root), and
+//! O(elements of the rules above the tokens). Memory: 8 bytes for each token and rule of a segment.
+
+use std::ops::Range;
+
+use memchr::memchr_iter;
+
+use crate::ids::DocId;
+use crate::query::matching::candidates::{TextPattern, tokens_of_demands};
+use crate::segment::{Corpus, Segment};
+
+/// Bytes of documents whose decoding takes as long as marking a rule.
+const BYTES_PER_RULE: u64 = 10;
+/// Bytes of a document for each place, from which on its places are worth it.
+const BYTES_PER_PLACE: u64 = 2 << 10;
+
+/// Bytes of a document that a matching line overlaps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Place {
+    /// Not empty.
+    pub range: Range<u64>,
+    /// Number of line ends before the range.
+    pub num_line_ends: u64,
+}
+
+/// Finds places in documents, in their order.
+#[derive(Debug)]
+pub(super) struct PlaceFinder<'c> {
+    corpus: &'c Corpus,
+    demands: &'c [Vec<TextPattern>],
+    /// The last segment that was walked, and its marks; no marks if its tokens say nothing.
+    marks: Option<(usize, Option<Marks>)>,
+    /// A segment, and the bytes of its documents that were read without places.
+    read: (usize, u64),
+}
+
+impl<'c> PlaceFinder<'c> {
+    /// Creates the finder for a line with, for each entry of `demands`, one of its patterns.
+    pub fn new(corpus: &'c Corpus, demands: &'c [Vec<TextPattern>]) -> Self {
+        Self { corpus, demands, marks: None, read: (0, 0) }
+    }
+
+    /// Returns the places of document `doc_id` of `len_bytes`, ascending; `None` if reading all of it is
+    /// expected to be faster, or if its tokens say nothing about a line.
+    pub fn places(&mut self, doc_id: u64, len_bytes: u64) -> Option<Vec<Place>> {
+        let is_worth = !self.demands.is_empty() && self.is_worth(doc_id, len_bytes);
+        is_worth.then(|| self.find(doc_id, (len_bytes / BYTES_PER_PLACE) as usize)).flatten()
+    }
+
+    fn find(&mut self, doc_id: u64, most_places: usize) -> Option<Vec<Place>> {
+        let corpus = self.corpus;
+        let mut walk = Walk { at: 0, num_line_ends: 0, places: Vec::new(), most_places };
+        for (segment_idx, doc) in corpus.doc_parts(doc_id) {
+            if walk.at > 0 {
+                walk.add_border();
+            }
+            let segment = &corpus.segments()[segment_idx];
+            walk.part(segment, self.marks_of(segment_idx, segment)?, doc)?;
+        }
+        Some(walk.places)
+    }
+
+    /// Returns true if marks exist, or if the bytes that were read without them would have paid for them.
+    fn is_worth(&mut self, doc_id: u64, len_bytes: u64) -> bool {
+        let segments = self.corpus.doc_parts(doc_id).map(|(segment_idx, _)| segment_idx);
+        let (mut last, mut num_rules) = (0, 0u64);
+        for segment_idx in segments {
+            last = segment_idx;
+            num_rules += self.corpus.segments()[segment_idx].dag.grammar().num_rules() as u64;
+        }
+        if self.marks.as_ref().is_some_and(|&(marked, _)| marked == last) {
+            return true;
+        }
+        if self.read.0 != last {
+            self.read = (last, 0);
+        }
+        self.read.1 = self.read.1.saturating_add(len_bytes);
+        self.read.1 >= num_rules.saturating_mul(BYTES_PER_RULE)
+    }
+
+    fn marks_of(&mut self, segment_idx: usize, segment: &Segment) -> Option<&Marks> {
+        if self.marks.as_ref().is_none_or(|&(marked, _)| marked != segment_idx) {
+            let tokens = tokens_of_demands(segment, self.corpus.profile(), self.demands);
+            self.marks = Some((segment_idx, tokens.map(|tokens| Marks::new(segment, &tokens))));
+        }
+        self.marks.as_ref()?.1.as_ref()
+    }
+}
+
+/// Line ends of each element of a segment, and a flag for those with a token of the demand.
+#[derive(Debug)]
+struct Marks(Vec<u64>);
+
+const FLAG: u64 = 1 << 63;
+
+impl Marks {
+    fn new(segment: &Segment, tokens: &[u32]) -> Self {
+        let (grammar, dictionary) = (segment.dag.grammar(), &segment.dictionary);
+        let mut marks = vec![0u64; grammar.num_terminals as usize + grammar.num_rules()];
+        for id in dictionary.num_words()..dictionary.len() {
+            marks[id as usize] = memchr_iter(b'\n', dictionary.get(id)).count() as u64;
+        }
+        tokens.iter().for_each(|&token| marks[token as usize] |= FLAG);
+        // A rule refers to rules behind it.
+        for rule_idx in (1..grammar.num_rules()).rev() {
+            let offsets = &grammar.rule_offsets[rule_idx..=rule_idx + 1];
+            let symbols = &grammar.symbols[offsets[0] as usize..offsets[1] as usize];
+            let (mut flag, mut num_line_ends) = (0, 0u64);
+            for &element in symbols {
+                let mark = marks[element as usize];
+                flag |= mark & FLAG;
+                num_line_ends = num_line_ends.wrapping_add(mark & !FLAG);
+            }
+            marks[grammar.num_terminals as usize + rule_idx] = flag | num_line_ends & !FLAG;
+        }
+        Self(marks)
+    }
+
+    /// Returns true if the element has a token of the demand, and the number of its line ends.
+    #[inline]
+    fn of(&self, element: u32) -> (bool, u64) {
+        let mark = self.0[element as usize];
+        (mark & FLAG != 0, mark & !FLAG)
+    }
+}
+
+/// Elements of a rule, or of a document in the root, that are not passed yet.
+#[derive(Clone, Copy)]
+struct Frame {
+    next: usize,
+    end: usize,
+    /// True behind an element that ends with a word.
+    after_word: bool,
+}
+
+/// A walk over a document, part by part.
+struct Walk {
+    /// Bytes of the document before the walk.
+    at: u64,
+    num_line_ends: u64,
+    places: Vec<Place>,
+    most_places: usize,
+}
+
+impl Walk {
+    /// Adds the first byte behind the border of a block. A literal across the border has it.
+    fn add_border(&mut self) {
+        let (range, num_line_ends) = (self.at..self.at + 1, self.num_line_ends);
+        self.places.push(Place { range, num_line_ends });
+    }
+
+    /// Walks over part `doc` of the document in `segment`. Returns `None` if there are too many places.
+    fn part(&mut self, segment: &Segment, marks: &Marks, doc: DocId) -> Option<()> {
+        let dag = &segment.dag;
+        let symbols = dag.grammar().symbols.as_slice();
+        let frame_of =
+            |range: Range<usize>| Frame { next: range.start, end: range.end, after_word: false };
+        let (mut frame, mut outer) = (frame_of(dag.doc_range(doc)), Vec::new());
+        loop {
+            while frame.next < frame.end {
+                let element = symbols[frame.next];
+                frame.next += 1;
+                let blank = frame.after_word && dag.begins_with_word(element);
+                self.at += u64::from(blank);
+                frame.after_word = dag.ends_with_word(element);
+                let (is_marked, num_line_ends) = marks.of(element);
+                if let Some(rule_id) = dag.rule_of(element).filter(|_| is_marked) {
+                    if frame.next < frame.end {
+                        outer.push(frame);
+                    }
+                    frame = frame_of(dag.rule_range(rule_id));
+                    continue;
+                }
+                let end = self.at + dag.len_bytes(element);
+                if is_marked && self.at < end {
+                    if self.places.len() >= self.most_places {
+                        return None;
+                    }
+                    let num_line_ends = self.num_line_ends;
+                    self.places.push(Place { range: self.at..end, num_line_ends });
+                }
+                self.at = end;
+                self.num_line_ends = self.num_line_ends.wrapping_add(num_line_ends);
+            }
+            match outer.pop() {
+                Some(parent) => frame = parent,
+                None => return Some(()),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::build::of_texts::corpus_of_texts;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(500))]
+
+        /// Each occurrence of a literal overlaps a place, and line ends are counted.
+        #[test]
+        fn places_are_where_the_text_has_them(
+            texts in prop::collection::vec("([ab]{1,3}|[ ,.\n-]{1,2}){0,60}", 1..5),
+            literal in "[ab ,\n]{0,2}[ab,][ab ,]{0,2}",
+            block_bytes in prop::sample::select(vec![16usize, 64, 1 << 20]),
+        ) {
+            let corpus = corpus_of_texts(block_bytes, &texts);
+            let demands = [vec![TextPattern::contains(&literal)]];
+            let mut finder = PlaceFinder::new(&corpus, &demands);
+            for (doc_id, text) in (0..).zip(&texts) {
+                let Some(places) = finder.find(doc_id, usize::MAX) else { continue };
+                for (at, _) in text.match_indices(&literal) {
+                    let (start, end) = (at as u64, (at + literal.len()) as u64);
+                    let overlaps = |p: &Place| p.range.start < end && start < p.range.end;
+                    prop_assert!(places.iter().any(overlaps), "{text:?} {literal:?} {at} {places:?}");
+                }
+                for place in &places {
+                    let before = &text.as_bytes()[..text.len().min(place.range.start as usize)];
+                    let num_line_ends = memchr_iter(b'\n', before).count() as u64;
+                    prop_assert_eq!(place.num_line_ends, num_line_ends);
+                    prop_assert!(place.range.start < place.range.end);
+                }
+                prop_assert!(places.is_sorted_by_key(|place| place.range.start));
+            }
+        }
+    }
+
+    #[test]
+    fn few_places_of_long_documents_are_worth_it() {
+        let line = "the quick brown fox jumps over the lazy dog\n";
+        let text = line.repeat(3000) + "here is a needle\n" + &line.repeat(3000);
+        let corpus = corpus_of_texts(1 << 20, std::slice::from_ref(&text));
+        let found = |literal| {
+            let demands = [vec![TextPattern::contains(literal)]];
+            PlaceFinder::new(&corpus, &demands).places(0, text.len() as u64)
+        };
+        let start = text.find("needle").unwrap() as u64;
+        assert_eq!(
+            found("needle"),
+            Some(vec![Place { range: start..start + 6, num_line_ends: 3000 }])
+        );
+        assert_eq!(found("fox"), None);
+        assert_eq!(found("cat"), Some(Vec::new()));
+    }
+}

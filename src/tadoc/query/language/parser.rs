@@ -229,7 +229,7 @@ impl Parser<'_> {
                     format!("{operator} with nothing before it, {}", self.here())
                 }
                 Next::Close => format!("nothing before the parenthesis {}", self.here()),
-                _ => "nothing behind the last operator or parenthesis".to_owned(),
+                _ => format!("nothing behind the last operator or parenthesis, {}", self.here()),
             };
             return Err(invalid(
                 got,
@@ -312,7 +312,7 @@ impl Parser<'_> {
     fn quoted(&mut self) -> Result<Expression> {
         let start = self.at;
         let words = self.quoted_item()?;
-        if self.slop_number().is_none() {
+        if self.char_at(self.at) != Some('~') {
             return Ok(self.phrase(words, false));
         }
         self.at += 1;

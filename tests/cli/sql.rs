@@ -75,6 +75,10 @@ fn formats() {
     let none = "SELECT 1 AS a WHERE false";
     assert_eq!(run("table", none), "+---+\n| a |\n+---+\n+---+\n");
     assert_eq!(run("csv", none), "a\n");
+    let lists = "SELECT [1, NULL] AS a, ['x \"y\"'] AS b, CAST(NULL AS INT[]) AS c";
+    assert_eq!(run("csv", lists), "a,b,c\n\"[1,null]\",\"[\"\"x \\\"\"y\\\"\"\"\"]\",\n");
+    let none_of_lists = format!("{lists} WHERE false");
+    assert_eq!(run("csv", &none_of_lists), "a,b,c\n");
     assert_eq!(run("json", none), "[]\n");
     assert_eq!(run("ndjson", none), "");
     assert_eq!(run("table", "SET datafusion.execution.batch_size = 100"), "");

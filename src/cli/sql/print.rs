@@ -1,17 +1,20 @@
 //! Prints rows to standard output.
 //!
 //! csv, tsv, json and ndjson are streamed batch by batch and are always complete. (The printer of
-//! datafusion-cli keeps only `maxrows` rows.) A table needs the widths of all columns first. It
-//! collects the rows that it shows and counts the others.
+//! datafusion-cli keeps only `maxrows` rows.) Lists are JSON in csv and tsv. A table needs the widths
+//! of all columns first. It collects the rows that it shows and counts the others.
 
 use std::io::{self, BufWriter, ErrorKind, Write, stdout};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray,
+};
 use datafusion::arrow::csv::WriterBuilder;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use datafusion::arrow::json::writer::{EncoderOptions, make_encoder};
 use datafusion::arrow::json::{ArrayWriter, LineDelimitedWriter};
 use datafusion::arrow::util::pretty::pretty_format_batches_with_options;
 use datafusion::config::FormatOptions;
@@ -166,13 +169,37 @@ async fn print_separated(
     }
     let mut writer = WriterBuilder::new().with_header(true).with_delimiter(delimiter).build(writer);
     // Without a batch the writer would write no header.
-    writer.write(&RecordBatch::new_empty(schema))?;
+    writer.write(&flat(&RecordBatch::new_empty(schema))?)?;
     while let Some(batch) = stream.next().await {
         let batch = batch?;
         printed.count(&batch);
-        writer.write(&batch)?;
+        writer.write(&flat(&batch)?)?;
     }
     Ok(printed)
+}
+
+/// Returns `batch` with JSON in place of lists and other nested values.
+fn flat(batch: &RecordBatch) -> Result<RecordBatch> {
+    let column = |(field, column): (&FieldRef, &ArrayRef)| -> Result<(FieldRef, ArrayRef)> {
+        if !field.data_type().is_nested() {
+            return Ok((Arc::clone(field), Arc::clone(column)));
+        }
+        let options = EncoderOptions::default();
+        let mut encoder = make_encoder(field, column, &options)?;
+        let json = (0..column.len()).map(|row| {
+            let mut bytes = Vec::new();
+            (!encoder.is_null(row)).then(|| encoder.encode(row, &mut bytes))?;
+            Some(String::from_utf8_lossy(&bytes).into_owned())
+        });
+        let field = Field::new(field.name(), DataType::Utf8, true);
+        Ok((Arc::new(field), Arc::new(json.collect::<StringArray>())))
+    };
+    let schema = batch.schema();
+    let columns = schema.fields().iter().zip(batch.columns()).map(column);
+    let (fields, columns): (Vec<_>, Vec<_>) =
+        columns.collect::<Result<Vec<_>>>()?.into_iter().unzip();
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)?)
 }
 
 async fn print_json(

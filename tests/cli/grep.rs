@@ -40,6 +40,7 @@ fn lines_stand_behind_their_path_and_number() {
     assert_eq!(found(&folder, &["-m", "1", "-i", "^disk", "c.tadoc"]).lines().count(), 1);
     assert_eq!(found(&folder, &["-w", "on|las", "c.tadoc"]).lines().count(), 2);
     assert_eq!(found(&folder, &["-v", "[a-z]", "c.tadoc"]), "b/c.txt:2:\n");
+    assert_eq!(found(&folder, &["-c", "", "c.tadoc"]), "a.txt:7\nb/c.txt:2\n");
     // Bytes that are not UTF-8 are written as they stand.
     let ran = folder.run(&["grep", r"(?-u:\xff)", "c.tadoc"]);
     assert_eq!(ran.stdout, b"b/c.txt:1:bytes \xff\xfe and disk\r\n");

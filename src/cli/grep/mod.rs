@@ -11,6 +11,7 @@
 
 mod printer;
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, StdoutLock, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -56,7 +57,7 @@ pub struct Arguments {
     /// The regular expression, unless -e gives it, then the corpora: files, living corpora, or folders
     /// or globs of files; paths or URLs
     #[arg(value_name = "CORPUS", required_unless_present = "pattern")]
-    operands: Vec<PathBuf>,
+    operands: Vec<OsString>,
 
     /// The regular expression, if it begins with -. All other arguments are corpora
     #[arg(short = 'e', long = "regexp", value_name = "PATTERN", allow_hyphen_values = true)]
@@ -166,7 +167,7 @@ fn search(arguments: &Arguments) -> Outcome<bool> {
     let style = arguments.style();
     let mut output = Output::new(&style, arguments.quiet);
     let resolver = BlockingResolver::new()?;
-    for location in locations {
+    for location in &locations {
         let prefix = match locations.len() {
             1 => String::new(),
             _ => format!("{}/", location.to_string_lossy().trim_end_matches('/')),
@@ -181,7 +182,7 @@ fn search(arguments: &Arguments) -> Outcome<bool> {
 }
 
 impl Arguments {
-    fn pattern_and_locations(&self) -> Outcome<(String, &[PathBuf])> {
+    fn pattern_and_locations(&self) -> Outcome<(String, Vec<PathBuf>)> {
         let (pattern, locations) = match (&self.pattern, self.operands.split_first()) {
             (Some(pattern), _) => (pattern.clone(), &self.operands[..]),
             (None, Some((pattern, locations))) => {
@@ -194,7 +195,7 @@ impl Arguments {
         };
         match locations.is_empty() {
             true => Err(Failure::usage("no corpus is given; usage: tadoc grep PATTERN CORPUS…")),
-            false => Ok((pattern, locations)),
+            false => Ok((pattern, locations.iter().map(PathBuf::from).collect())),
         }
     }
 

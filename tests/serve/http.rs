@@ -50,7 +50,9 @@ fn statements_have_rows_in_json() {
     let usual = server.query("SELECT doc_id FROM lines").json();
     assert_eq!(usual["rows"].as_array().unwrap().len(), 1000);
 
-    for body in ["", "[]", "{}", r#"{"sql": 1}"#, "\u{0}", &format!("[{}", "[".repeat(100_000))] {
+    let unknown = r#"{"sql": "SELECT $1", "parameters": [1]}"#;
+    let deep = "[".repeat(100_000);
+    for body in ["", "[]", "{}", r#"{"sql": 1}"#, unknown, "\u{0}", &deep] {
         let refused = server.request(head, body);
         assert_eq!(refused.status, 400, "{body:.20}");
         assert!(refused.json()["error"].is_string());
@@ -91,6 +93,7 @@ fn a_server_that_cannot_start_says_why() {
     assert!(ran.stderr.contains("missing.tadoc"), "{}", ran.stderr);
     let ran =
         server.folder.run(&["serve", "--listen", "127.0.0.1:0", "notes.tadoc", "notes.tadoc"]);
-    assert_eq!(ran.status, 1, "{}", ran.stderr);
+    assert_eq!(ran.status, 1);
+    assert!(ran.stderr.contains("write NAME=notes.tadoc"), "{}", ran.stderr);
     assert_eq!(server.folder.run(&["serve"]).status, 2);
 }

@@ -195,6 +195,13 @@ pub fn run(arguments: &Arguments) -> Outcome {
 async fn open(arguments: &Arguments, memory_limit: Option<u64>) -> Outcome<Session> {
     let corpora = arguments.corpora.iter().map(|corpus| named(corpus));
     let corpora = corpora.collect::<Outcome<Vec<_>>>()?;
+    for (at, (name, location)) in corpora.iter().enumerate() {
+        if corpora[..at].iter().any(|(other, _)| other == name) {
+            return Err(Failure::new(format!(
+                "{location}: another corpus is the table {name} already; write NAME={location}"
+            )));
+        }
+    }
     let mut sandbox = sandbox_over(&arguments.allow, arguments.allow_private)?;
     for (_, location) in &corpora {
         let allowed = sandbox.allow(root_of(location));

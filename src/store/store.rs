@@ -389,7 +389,7 @@ impl LivingStore {
         let numbers = files.iter().filter_map(|file| version_number(&file.name));
         let existing = match (numbers.clone().min(), numbers.max()) {
             (Some(oldest), Some(newest)) => {
-                format!("files of versions {oldest} to {newest} are there, older ones cleaned up")
+                format!("versions {oldest} to {newest} are there")
             }
             _ => "no living corpus is there; create one, or open .tadoc files by their name".into(),
         };

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use clap::Args;
 use datafusion_tadoc::mask_secrets;
 use tadoc::format::{FileFooter, SectionMeta, SegmentMeta};
+use tadoc::grammar::Effort;
 
 use crate::display::{bytes, grouped, percent, plain};
 use crate::failure::Outcome;
@@ -113,6 +114,7 @@ fn facts(file: &CorpusFile) -> Vec<Fact> {
         Fact::text("tokenizer", &footer.profile.to_string()),
         Fact::text("unicode_version", &format!("{major}.{minor}.{micro}")),
         Fact::text("builder", &footer.builder),
+        Fact::text("effort", footer.effort().map_or("", Effort::as_str)),
         Fact::text("layout", layout_of(footer)),
         Fact::text("writer", &footer.writer),
     ]

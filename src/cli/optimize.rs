@@ -1,28 +1,37 @@
 //! `tadoc optimize`: compresses a living corpus anew, and removes old files on demand. It also writes
-//! a corpus file in another layout.
+//! a corpus file in another layout, or with another effort.
 
-use std::io::BufWriter;
+use std::io::{BufWriter, Write};
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
 use datafusion_tadoc::user_columns::merge_columns;
-use tadoc::build::IngestOptions;
+use tadoc::Corpus;
+use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::format::{
-    CorpusWriter, EncodedSegment, OpenLimits, SegmentContents, SegmentLayout, read_columns,
-    read_segment,
+    CorpusWriter, EncodedSegment, OpenLimits, SegmentContents, SegmentLayout, SegmentMeta,
+    read_columns, read_segment,
 };
+use tadoc::grammar::Effort;
+use tadoc::read::{DocumentDecoder, document_len_bytes, extract};
 use tadoc_store::{CleanUp, OptimizeOptions, OptimizePlan, Part, PartRun, Version};
 
+use crate::chains::for_each_chain;
 use crate::clean_up::told;
 use crate::display::{bytes, parse_age, parse_size, percent, plural};
 use crate::failure::{Failure, Outcome};
 use crate::living::Living;
 use crate::output::{Output, say};
 use crate::resolver::{BlockingResolver, Corpora, CorpusFile, StoredFile};
+use crate::tasks::path_of;
 
-/// Compress a living corpus anew, or write a corpus in another layout
+/// Number of bytes of a long document that are decoded at once.
+const PIECE_BYTES: u64 = 64 << 20;
+
+/// Compress a living corpus anew, or write a corpus in another layout or with another effort
 ///
 /// Rebuilds files with edited documents, added documents, and small files that lie side by side.
 /// Large files without edits stay as they are. Every document keeps its number, path, text and
@@ -31,7 +40,7 @@ use crate::resolver::{BlockingResolver, Corpora, CorpusFile, StoredFile};
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Arguments {
-    /// The corpus: a folder or URL; with --layout also a corpus file
+    /// The corpus: a folder or URL; with --layout and --effort also a corpus file
     #[arg(value_name = "CORPUS")]
     corpus: PathBuf,
 
@@ -41,6 +50,13 @@ pub struct Arguments {
     /// replaced by the new one when that is complete.
     #[arg(long, value_name = "NAME")]
     layout: Option<SegmentLayout>,
+
+    /// Build all grammars anew with this effort: fast, balanced or small (see tadoc ingest)
+    ///
+    /// This takes as long as the ingest did, without its reading. A corpus file keeps its layout unless
+    /// --layout is given, and is replaced by the new one when that is complete.
+    #[arg(long, value_name = "NAME")]
+    effort: Option<Effort>,
 
     /// Only say what would be done
     #[arg(long)]
@@ -69,6 +85,7 @@ Examples:
   tadoc optimize notes/ --clean-up 7d         versions of the last 7 days can still be read
   tadoc optimize s3://bucket/notes
   tadoc optimize notes.tadoc --layout fast    the same corpus, faster to open
+  tadoc optimize notes.tadoc --effort small   the same corpus, smaller
 
 Interrupted or killed, the corpus is at its old version or at the new one.
 
@@ -76,19 +93,24 @@ Exit status: 0 done or nothing to do, 1 failed, 2 usage, 130 interrupted.";
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
-    if let Some((layout, file)) = file_to_convert(arguments)? {
-        return convert(file, layout, arguments);
+    if let Some(file) = file_to_rewrite(arguments)? {
+        return rewrite(&file, arguments);
     }
     let living = Living::open(&arguments.corpus)?;
     let ingest = IngestOptions {
         layout: arguments.layout.unwrap_or_default(),
-        block_bytes: usize::try_from(arguments.block_size).unwrap_or(usize::MAX).max(1),
+        effort: arguments.effort.unwrap_or_default(),
+        block_bytes: arguments.block_bytes(),
         ..IngestOptions::default()
     };
     let merge_columns = Some(Arc::new(merge_columns) as _);
-    let rebuild_all = arguments.layout.is_some();
-    let options =
-        OptimizeOptions { ingest, merge_columns, rebuild_all, ..OptimizeOptions::default() };
+    let options = OptimizeOptions {
+        ingest,
+        merge_columns,
+        rebuild_all: arguments.is_rewrite(),
+        rebuild_grammars: arguments.effort.is_some(),
+        ..OptimizeOptions::default()
+    };
     // Unneeded files are removed first, as the new files may need their space. The latest version
     // is not affected.
     let mut cleaned = clean_up(&living, arguments)?;
@@ -118,13 +140,33 @@ pub fn run(arguments: &Arguments) -> Outcome {
     }
 }
 
-/// Returns the layout and the file if the corpus is a file.
-fn file_to_convert(arguments: &Arguments) -> Outcome<Option<(SegmentLayout, CorpusFile)>> {
-    let Some(layout) = arguments.layout else { return Ok(None) };
+impl Arguments {
+    /// Returns true if everything is written anew.
+    fn is_rewrite(&self) -> bool {
+        self.layout.is_some() || self.effort.is_some()
+    }
+
+    fn block_bytes(&self) -> usize {
+        usize::try_from(self.block_size).unwrap_or(usize::MAX).max(1)
+    }
+
+    /// Names the layout and the effort that are asked for.
+    fn asked(&self) -> String {
+        let layout = self.layout.map(|layout| format!("layout {layout}"));
+        let effort = self.effort.map(|effort| format!("effort {effort}"));
+        layout.into_iter().chain(effort).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// Returns the file if the corpus is a file that is to be written anew.
+fn file_to_rewrite(arguments: &Arguments) -> Outcome<Option<CorpusFile>> {
+    if !arguments.is_rewrite() {
+        return Ok(None);
+    }
     match BlockingResolver::new()?.corpora(&arguments.corpus, None)? {
         Corpora::Living(_) => Ok(None),
         Corpora::Files(files) => match <[StoredFile; 1]>::try_from(files) {
-            Ok([file]) => Ok(Some((layout, file.open()?))),
+            Ok([file]) => Ok(Some(file.open()?)),
             Err(files) => Err(Failure::new(format!(
                 "{}: expected one corpus file, got {}; name one at a time",
                 arguments.corpus.display(),
@@ -134,27 +176,32 @@ fn file_to_convert(arguments: &Arguments) -> Outcome<Option<(SegmentLayout, Corp
     }
 }
 
-/// Replaces `file` by the same corpus in `layout`, one segment at a time.
-fn convert(file: CorpusFile, layout: SegmentLayout, arguments: &Arguments) -> Outcome {
-    let (name, footer) = (&file.name, &file.footer);
+/// Replaces `file` by the same corpus in the layout and with the effort of `arguments`.
+fn rewrite(file: &CorpusFile, arguments: &Arguments) -> Outcome {
+    let (name, asked) = (&file.name, arguments.asked());
     if arguments.dry_run {
-        return say(format!("{name}: would be written in the layout {layout}"));
+        return say(format!("{name}: would be written with {asked}"));
     }
-    let limits = OpenLimits::default();
     let out = BufWriter::new(Output::create(&arguments.corpus, true)?);
-    let mut writer = CorpusWriter::new(out, footer.profile, &footer.builder)?;
-    for (segment_idx, meta) in footer.segments.iter().enumerate() {
-        let bytes = file.read(meta.byte_range())?;
-        let segment = read_segment(name, footer, segment_idx, &bytes, &limits)?;
-        let contents = SegmentContents::from_segment(&segment, meta);
-        writer.write_segment(EncodedSegment::new(&contents, layout)?)?;
-    }
-    let columns = footer.columns.as_ref().map(|section| {
+    let columns = file.footer.columns.as_ref().map(|section| {
         let bytes = file.read(section.offset..section.offset.saturating_add(section.len))?;
         Outcome::Ok(read_columns(name, section, &bytes)?)
     });
-    let columns = columns.transpose()?;
-    let (out, _) = writer.finish(columns.as_deref())?;
+    let columns = columns.transpose()?.map(Vec::from);
+    let out = match (arguments.effort, arguments.layout) {
+        (Some(effort), layout) => {
+            let of_file = file.footer.segments.first().map(SegmentMeta::layout);
+            let options = IngestOptions {
+                profile: file.footer.profile,
+                layout: layout.or(of_file).unwrap_or_default(),
+                effort,
+                block_bytes: arguments.block_bytes(),
+                ..IngestOptions::default()
+            };
+            build_anew(file, out, options, columns)?
+        }
+        (None, layout) => convert(file, out, layout.unwrap_or_default(), columns)?,
+    };
     let out = out
         .into_inner()
         .map_err(|error| Failure::with_cause(format!("{name}: cannot write"), error.error()))?;
@@ -162,13 +209,72 @@ fn convert(file: CorpusFile, layout: SegmentLayout, arguments: &Arguments) -> Ou
     if arguments.quiet {
         return Ok(());
     }
-    let Some((_, written)) = file_to_convert(arguments)? else { return Ok(()) };
+    let Some(written) = file_to_rewrite(arguments)? else { return Ok(()) };
     say(format!(
-        "{name}: layout {layout}, {} before, {} after ({})",
+        "{name}: {asked}, {} before, {} after ({})",
         bytes(file.len_bytes),
         bytes(written.len_bytes),
         percent(written.len_bytes, file.len_bytes),
     ))
+}
+
+/// Writes the grammars of `file` in `layout`, one segment at a time.
+fn convert<W: Write>(
+    file: &CorpusFile,
+    out: W,
+    layout: SegmentLayout,
+    columns: Option<Vec<u8>>,
+) -> Outcome<W> {
+    let (name, footer) = (&file.name, &file.footer);
+    let limits = OpenLimits::default();
+    let mut writer = CorpusWriter::new(out, footer.profile, &footer.builder)?;
+    for (segment_idx, meta) in footer.segments.iter().enumerate() {
+        let bytes = file.read(meta.byte_range())?;
+        let segment = read_segment(name, footer, segment_idx, &bytes, &limits)?;
+        let contents = SegmentContents::from_segment(&segment, meta);
+        writer.write_segment(EncodedSegment::new(&contents, layout)?)?;
+    }
+    Ok(writer.finish(columns.as_deref())?.0)
+}
+
+/// Builds the documents of `file` anew, a few segments at a time.
+fn build_anew<W: Write>(
+    file: &CorpusFile,
+    out: W,
+    options: IngestOptions,
+    columns: Option<Vec<u8>>,
+) -> Outcome<W> {
+    let mut builder = CorpusBuilder::new(out, options)?;
+    let visited = for_each_chain(file, &[], None, &mut |corpus| {
+        let mut decoder = DocumentDecoder::new(corpus.clone(), u64::MAX);
+        for doc_id in 0..corpus.num_docs() {
+            push(&mut builder, corpus, &mut decoder, doc_id)?;
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    debug_assert!(visited.is_continue());
+    Ok(builder.finish(columns)?.0)
+}
+
+/// Adds a document to `builder`, a long one piece by piece.
+fn push<W: Write>(
+    builder: &mut CorpusBuilder<W>,
+    corpus: &Corpus,
+    decoder: &mut DocumentDecoder,
+    doc_id: u64,
+) -> Outcome {
+    let (path, len_bytes) = (path_of(corpus, doc_id), document_len_bytes(corpus, doc_id)?);
+    if len_bytes <= PIECE_BYTES {
+        decoder.clear();
+        decoder.append_document(doc_id)?;
+        return Ok(builder.push_document(path, decoder.bytes())?);
+    }
+    for offset in (0..len_bytes).step_by(PIECE_BYTES as usize) {
+        let is_last = len_bytes - offset <= PIECE_BYTES;
+        let piece = extract(corpus, doc_id, offset, PIECE_BYTES)?;
+        builder.push_part(path, &piece, is_last)?;
+    }
+    Ok(())
 }
 
 /// Runs the clean-up if it was requested.

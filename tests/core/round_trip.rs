@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use rayon::ThreadPoolBuilder;
 use tadoc::build::{BuilderKind, IngestOptions};
 use tadoc::format::SegmentLayout;
+use tadoc::grammar::{Dedup, Effort};
 use tadoc::read::{
     DocumentDecoder, document_bytes, document_len_bytes, document_num_words, extract,
 };
@@ -21,7 +22,8 @@ const DEFAULT: IngestOptions = IngestOptions {
     profile: TokenizerProfile::Word,
     builder: BuilderKind::Rounds,
     block_bytes: 16 << 20,
-    dedup: tadoc::grammar::Dedup::Auto,
+    dedup: Dedup::Auto,
+    effort: Effort::Balanced,
     layout: SegmentLayout::Small,
 };
 
@@ -109,6 +111,9 @@ fn the_corpora_come_back() {
         println!("{name}: {num_bytes} bytes, up to {} segments", corpus.segments().len());
         let layout = SegmentLayout::Fast;
         assert_round_trip(&documents, &IngestOptions { layout, ..DEFAULT });
+        for effort in [Effort::Fast, Effort::Small] {
+            assert_round_trip(&documents, &IngestOptions { effort, ..DEFAULT });
+        }
         let sequitur = IngestOptions { builder: BuilderKind::Sequitur, ..DEFAULT };
         assert_round_trip(&documents, &sequitur);
     }

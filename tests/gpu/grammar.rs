@@ -72,7 +72,7 @@ fn grammars_are_those_of_the_cores() {
             let tokens = stream(&mut random, kind, len);
             let docs = documents(&mut random, len);
             for dedup in [Dedup::Off, Dedup::Auto] {
-                let options = RoundsOptions { dedup };
+                let options = RoundsOptions { dedup, ..RoundsOptions::default() };
                 let expected =
                     build_rounds(tokens.clone(), &docs, NUM_TERMINALS, &options).unwrap();
                 let engine = Some(&engine as &dyn RoundsEngine);

@@ -45,7 +45,7 @@ def test_a_corpus_is_not_replaced_by_accident(plays, con):
 
 def test_user_columns_come_from_arrow(con):
     rows = con.sql("SELECT 'a.txt' AS path, 'to be' AS text, 7 AS severity, 'Ada' AS author")
-    tadoc.ingest(rows, "rows.tadoc", tokenizer="uax29", layout="fast")
+    tadoc.ingest(rows, "rows.tadoc", tokenizer="uax29", layout="fast", effort="small")
     con.sql("CREATE EXTERNAL TABLE t STORED AS TADOC LOCATION 'rows.tadoc'")
     assert con.sql("SELECT path, severity, author FROM t").rows() == [("a.txt", 7, "Ada")]
 

@@ -155,6 +155,7 @@ fn facts(scan: &Scan, totals: &Totals) -> Vec<(&'static str, String)> {
         ("tokenizer", tokenizer(scan, &footers)),
         ("unicode_version", distinct(&footers, unicode_version)),
         ("builder", distinct(&footers, |f| f.builder.clone())),
+        ("effort", distinct(&footers, |f| f.effort().map(|e| e.to_string()).unwrap_or_default())),
         ("writer", distinct(&footers, |f| f.writer.clone())),
     ];
     if let Some(view) = scan.living() {

@@ -251,7 +251,8 @@ pub(crate) fn show_building(
         DisplayFormatType::TreeRender => "\n",
         _ => ", ",
     };
-    write!(f, "builder={}{separator}block_bytes={}", options.builder, options.block_bytes)?;
+    let builder = options.ingest_options().builder_name();
+    write!(f, "builder={builder}{separator}block_bytes={}", options.block_bytes)?;
     write!(f, "{separator}blocks_at_once={}{separator}", options.max_blocks_at_once())?;
     match (options.device, options.builder) {
         (Device::Cpu, _) | (_, BuilderKind::Rounds) => write!(f, "device={}", options.device)?,

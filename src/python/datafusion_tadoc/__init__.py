@@ -483,6 +483,7 @@ def ingest(
     overwrite: bool = False,
     tokenizer: str | None = None,
     layout: str | None = None,
+    effort: str | None = None,
     block_size: int | str | None = None,
     progress: bool = False,
     connection: Connection | None = None,
@@ -498,6 +499,8 @@ def ingest(
       `documents` says what becomes a document: ``'files'``, ``'lines'``, ``'jsonl:FIELD'``,
       ``'csv:COLUMN'`` or ``'parquet:COLUMN'``.
 
+    `effort` is ``'fast'``, ``'balanced'`` or ``'small'``.
+
     Nothing is left behind if it fails. `progress` shows a line on a terminal while it works, and a
     summary on standard error.
 
@@ -506,7 +509,8 @@ def ingest(
     """
     paths = _paths(source)
     if paths is not None:
-        options = {"documents": documents, "tokenizer": tokenizer, "layout": layout, "block-size": block_size}
+        options = {"documents": documents, "tokenizer": tokenizer, "layout": layout, "effort": effort}
+        options["block-size"] = block_size
         flags = [f"--{name}={value}" for name, value in options.items() if value is not None]
         flags += ["--force"] if overwrite else []
         flags += [] if progress else ["--quiet"]
@@ -514,7 +518,8 @@ def ingest(
         return out
     if documents is not None:
         raise TypeError("documents is for files; rows and pairs are documents already")
-    options = {"overwrite": overwrite or None, "tokenizer": tokenizer, "layout": layout, "block_bytes": block_size}
+    options = {"overwrite": overwrite or None, "tokenizer": tokenizer, "layout": layout, "effort": effort}
+    options["block_bytes"] = block_size
     listed = ", ".join(
         f"'tadoc.{name}' {quoted(setting(value))}" for name, value in options.items() if value is not None
     )

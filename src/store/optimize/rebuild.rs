@@ -57,7 +57,9 @@ impl LivingStore {
         let edits = restricted.edits.iter().flat_map(|edits| &edits.batch.edits);
         let set: Vec<Edit> = edits.filter(|edit| edit.sets_columns()).cloned().collect();
         let ingest = IngestOptions { profile: self.profile(), ..options.ingest };
-        let run = on_computing_thread(move || Documents::new(restricted, files, ingest)).await??;
+        let copies = !options.rebuild_grammars;
+        let run = move || Documents::new(restricted, files, ingest, copies);
+        let run = on_computing_thread(run).await??;
         let mut dropped = Vec::new();
         for doc_id in run.living.dropped_docs() {
             push_range(&mut dropped, doc_id..doc_id + 1);
@@ -117,10 +119,12 @@ struct Group {
 }
 
 impl Documents {
+    /// Creates the run of `restricted`. Segments are copied only if `copies` is true.
     fn new(
         restricted: Restricted,
         files: Vec<(FileFooter, Corpus)>,
         ingest: IngestOptions,
+        copies: bool,
     ) -> Result<Self> {
         let Restricted { version, edits } = restricted;
         let named = edits.iter().flat_map(|edits| &edits.batch.edits);
@@ -140,7 +144,7 @@ impl Documents {
         }
         for group in &mut groups {
             let len_bytes: u64 = group.copied.iter().map(|(_, meta)| meta.len_bytes).sum();
-            let is_large = len_bytes >= ingest.block_bytes as u64 / 2;
+            let is_large = copies && len_bytes >= ingest.block_bytes as u64 / 2;
             let first = touched.partition_point(|doc_id| *doc_id < group.doc_ids.start);
             if !is_large || touched.get(first).is_some_and(|id| group.doc_ids.contains(id)) {
                 group.copied.clear();

@@ -80,7 +80,8 @@ impl Maker {
         let (num_tokens, num_terminals) = (tokens.len() as u64, dictionary.len());
         let grammar = match self.options.builder {
             BuilderKind::Rounds => {
-                let options = RoundsOptions { dedup: self.options.dedup };
+                let IngestOptions { dedup, effort, .. } = self.options;
+                let options = RoundsOptions { dedup, effort };
                 let engine = self.engine.as_deref();
                 build_rounds_by(engine, tokens, &doc_offsets, num_terminals, &options)?
             }

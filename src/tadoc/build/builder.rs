@@ -105,7 +105,7 @@ impl<W: Write> CorpusBuilder<W> {
         }
         let out = CountingWriter { out, written: 0 };
         Ok(Self {
-            writer: CorpusWriter::new(out, options.profile, options.builder.as_str())?,
+            writer: CorpusWriter::new(out, options.profile, &options.builder_name())?,
             maker: Maker { options, engine: None },
             block: Block::default(),
             is_open: false,
@@ -418,6 +418,25 @@ mod tests {
             assert!(got == expected, "{max_blocks}");
             assert!(report.tokenizing > Duration::ZERO && report.grammar > Duration::ZERO);
         }
+    }
+
+    #[test]
+    fn files_say_the_effort() {
+        use crate::build::BuilderKind;
+        use crate::grammar::Effort;
+
+        let footer = |builder, effort| {
+            let options = IngestOptions { builder, effort, ..IngestOptions::default() };
+            let mut builder = CorpusBuilder::new(Vec::new(), options).unwrap();
+            builder.push_document("a", b"to be or not to be").unwrap();
+            builder.finish(None).unwrap().1.footer
+        };
+        for effort in Effort::ALL {
+            assert_eq!(footer(BuilderKind::Rounds, effort).effort(), Some(effort));
+            assert_eq!(footer(BuilderKind::Sequitur, effort).effort(), None);
+        }
+        assert_eq!(footer(BuilderKind::Rounds, Effort::Balanced).builder, "rounds");
+        assert_eq!(footer(BuilderKind::Rounds, Effort::Small).builder, "rounds small");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use crate::error::{Error, Result};
 use crate::format::SegmentLayout;
-use crate::grammar::Dedup;
+use crate::grammar::{Dedup, Effort};
 use crate::text::TokenizerProfile;
 
 /// Default size of a block's text.
@@ -63,8 +63,21 @@ pub struct IngestOptions {
     pub block_bytes: usize,
     /// Choice of whether the rounds builder shares repeated passages first.
     pub dedup: Dedup,
+    /// Time that the rounds builder spends on a smaller grammar. Sequitur has one effort.
+    pub effort: Effort,
     /// Codecs of the segments.
     pub layout: SegmentLayout,
+}
+
+impl IngestOptions {
+    /// Returns the name of builder and effort in the footer of a file: `rounds`, `rounds fast`,
+    /// `rounds small` or `sequitur`.
+    pub fn builder_name(&self) -> String {
+        match (self.builder, self.effort) {
+            (BuilderKind::Sequitur, _) | (_, Effort::Balanced) => self.builder.to_string(),
+            (BuilderKind::Rounds, effort) => format!("{} {effort}", self.builder),
+        }
+    }
 }
 
 impl Default for IngestOptions {
@@ -74,6 +87,7 @@ impl Default for IngestOptions {
             builder: BuilderKind::default(),
             block_bytes: DEFAULT_BLOCK_BYTES,
             dedup: Dedup::default(),
+            effort: Effort::default(),
             layout: SegmentLayout::default(),
         }
     }

@@ -48,6 +48,7 @@ use crate::format::limits::OpenLimits;
 use crate::format::postscript::Postscript;
 use crate::format::section::{SectionKind, SectionMeta};
 use crate::format::segment_layout::SegmentLayout;
+use crate::grammar::Effort;
 use crate::segment::DocumentLength;
 use crate::segment::doc_ids::DocIds;
 use crate::text::TokenizerProfile;
@@ -225,7 +226,7 @@ pub struct FileFooter {
     pub unicode_version: (u8, u8, u8),
     /// Program and version that wrote the file.
     pub writer: String,
-    /// Name of the grammar builder.
+    /// Name of the grammar builder, with its effort behind it unless that is `balanced`.
     pub builder: String,
     /// Segments in document order.
     pub segments: Vec<SegmentMeta>,
@@ -287,6 +288,15 @@ impl FileFooter {
         let footer = parse_footer(Cursor::new(place, &before[start..]))?;
         footer.check(place)?;
         Ok(FooterOutcome::Footer(footer))
+    }
+
+    /// Returns the effort with which the file was written, or `None` for another builder. Segments that
+    /// were copied from another file keep their grammars.
+    pub fn effort(&self) -> Option<Effort> {
+        match self.builder.split_once(' ') {
+            None => (self.builder == "rounds").then_some(Effort::Balanced),
+            Some((builder, effort)) => effort.parse().ok().filter(|_| builder == "rounds"),
+        }
     }
 
     /// Returns the number of documents. A document in several segments counts once.

@@ -29,6 +29,7 @@
 mod chunk;
 mod cleanup;
 mod dedup;
+mod effort;
 mod expand;
 mod learn;
 mod pair_join;
@@ -43,6 +44,7 @@ mod tally;
 mod tests;
 
 pub use dedup::Dedup;
+pub use effort::Effort;
 pub use expand::expand_tokens;
 pub use rounds::{RoundsEngine, RoundsOptions, RoundsOutput, build_rounds, build_rounds_by};
 pub use sequitur::build_sequitur;

@@ -17,7 +17,7 @@
 //!
 //! Properties: the grammar does not depend on the number of threads. Its depth is at most the number
 //! of rounds: 14 over each sample, 18 over the sequence, one for repeats and one for each
-//! repetition (7 to 21 observed).
+//! repetition (7 to 21 observed). With the effort `small` the sequence has 24 rounds in each of four passes.
 //!
 //! Memory: 9 bytes for each token, see [`Sequence`].
 //!
@@ -31,6 +31,7 @@ use std::fmt::Debug;
 use super::Grammar;
 use super::cleanup::{Draft, clean_up};
 use super::dedup::{Dedup, Shared, share_segments};
+use super::effort::Effort;
 use super::learn::learn;
 use super::pair_join::{Pair, unpair};
 use super::phrases::Phrases;
@@ -39,18 +40,13 @@ use super::schedule::Thresholds;
 use super::sequence::Sequence;
 use crate::error::Result;
 
-/// If G is at most N / 3, the rounds run a second time over their own result (root and rule
-/// bodies). Inlining moves rule borders, so repeats that were cut differently in two places become
-/// equal. On e-peps-revisions G falls by 5.7 % and time rises by a fifth, on d-logs G falls by 1 %,
-/// on prose by 0.3 %. A third run reduces G by another 1.7 % on e-peps-revisions and by nothing on
-/// logs.
-const REPEAT_SHARE: usize = 3;
-
 /// Settings of the rounds builder.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RoundsOptions {
     /// Choice of whether repeated token ranges are shared before the rounds.
     pub dedup: Dedup,
+    /// Time that is spent on a smaller grammar.
+    pub effort: Effort,
 }
 
 /// Builds a grammar of `tokens`. The documents begin at `doc_offsets` (one more offset than
@@ -68,7 +64,8 @@ pub fn build_rounds(
     build_rounds_by(None, tokens, doc_offsets, num_terminals, options)
 }
 
-/// Builds the same grammar as [`build_rounds`]. `engine` runs the rounds where it can.
+/// Builds the same grammar as [`build_rounds`]. `engine` runs the rounds where it can, for the effort
+/// `balanced`.
 ///
 /// # Errors
 /// Same as [`build_rounds`].
@@ -83,10 +80,12 @@ pub fn build_rounds_by(
     let shared = share_segments(tokens, doc_offsets, num_terminals, options.dedup)?;
     let first_rule = num_terminals + shared.num_segments;
     let learned = learn(&shared.symbols, first_rule);
-    let mut grammar = run_rounds(engine, shared, learned, num_terminals)?;
-    if grammar.symbols.len() <= num_tokens / REPEAT_SHARE {
+    let effort = options.effort;
+    let engine = engine.filter(|_| effort == Effort::Balanced);
+    let mut grammar = run_rounds(engine, shared, learned, num_terminals, effort)?;
+    for _ in 0..effort.num_more_passes(grammar.symbols.len(), num_tokens) {
         let shared = Shared::from_grammar(&grammar);
-        grammar = run_rounds(engine, shared, Vec::new(), num_terminals)?;
+        grammar = run_rounds(engine, shared, Vec::new(), num_terminals, effort)?;
     }
     Ok(grammar)
 }
@@ -117,6 +116,7 @@ fn run_rounds(
     shared: Shared,
     learned: Vec<Pair>,
     num_terminals: u32,
+    effort: Effort,
 ) -> Result<Grammar> {
     let Shared { mut symbols, num_segments } = shared;
     let first_learned = num_terminals + num_segments;
@@ -127,7 +127,7 @@ fn run_rounds(
     let first_rule = first_learned + learned.len() as u32;
     let output = match engine.and_then(|engine| engine.run(&symbols, first_rule)) {
         Some(output) => output,
-        None => run_on_cores(symbols, first_rule),
+        None => run_on_cores(symbols, first_rule, effort),
     };
     let RoundsOutput { mut symbols, pair_ids, rules } = output;
     let pairs: Vec<(u32, u32)> = learned.into_iter().map(unpair).chain(rules).collect();
@@ -137,9 +137,9 @@ fn run_rounds(
 }
 
 /// Runs all rounds on the current rayon pool.
-pub(super) fn run_on_cores(symbols: Vec<u32>, first_rule: u32) -> RoundsOutput {
+pub(super) fn run_on_cores(symbols: Vec<u32>, first_rule: u32, effort: Effort) -> RoundsOutput {
     let mut sequence = Sequence::new(symbols, first_rule);
-    sequence.run(Thresholds::from_largest_count);
+    sequence.run(|largest| Thresholds::of_effort(effort, largest));
     let (symbols, pair_ids, rules) = sequence.into_parts();
     RoundsOutput { symbols, pair_ids, rules: rules.into_iter().map(unpair).collect() }
 }

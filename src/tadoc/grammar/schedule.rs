@@ -12,6 +12,8 @@
 //! assert_eq!(thresholds.next(), None);
 //! ```
 
+use super::effort::Effort;
+
 /// Symbol that ends a document. It is never part of a pair.
 pub const BARRIER: u32 = u32::MAX;
 
@@ -26,6 +28,9 @@ const MAX_LEAST_ROUNDS: usize = 4;
 
 /// Share of the sequence. Rounds at the least threshold stop when they replace at most this share.
 const LEAST_REPLACED_SHARE: f64 = 0.004;
+
+/// Divisor of thresholds up to 1,000.
+const STEP: u32 = 2;
 
 /// Memory for pairs while the whole sequence is numbered. A longer sequence is numbered in passes.
 const JOIN_BUFFER_BYTES: usize = 256 << 20;
@@ -42,11 +47,16 @@ pub const MAX_SHARDS: usize = 2_048;
 /// Least threshold of a round over a sample. The order of rarer pairs in a sample is random.
 const LEAST_SAMPLE_THRESHOLD: u32 = 4;
 
-/// Thresholds of the rounds over a sequence, from the largest count down. There are at most 18.
+/// Thresholds of the rounds over a sequence, from the largest count down. There are at most 18, or 24
+/// for the effort `small`.
 #[derive(Debug, Clone)]
 pub struct Thresholds {
     last: u32,
     least: u32,
+    /// Divisor of thresholds up to 1,000.
+    step: u32,
+    /// Share of the sequence, see [`LEAST_REPLACED_SHARE`].
+    least_share: f64,
     /// Number of rounds that may still run at the least threshold.
     num_least: usize,
 }
@@ -54,18 +64,35 @@ pub struct Thresholds {
 impl Thresholds {
     /// Starts the rounds of a sequence whose most frequent pair has count `largest`.
     pub fn from_largest_count(largest: u32) -> Self {
-        Self { last: largest, least: LEAST_THRESHOLD, num_least: MAX_LEAST_ROUNDS }
+        Self {
+            last: largest,
+            least: LEAST_THRESHOLD,
+            step: STEP,
+            least_share: LEAST_REPLACED_SHARE,
+            num_least: MAX_LEAST_ROUNDS,
+        }
+    }
+
+    /// Starts the rounds of a sequence for an effort.
+    pub(super) fn of_effort(effort: Effort, largest: u32) -> Self {
+        let balanced = Self::from_largest_count(largest);
+        match effort {
+            Effort::Fast => Self { least: 4, step: 4, num_least: 1, ..balanced },
+            Effort::Balanced => balanced,
+            Effort::Small => Self { least: 2, least_share: 0.001, num_least: 8, ..balanced },
+        }
     }
 
     /// Starts the rounds of a sample whose most frequent pair has count `largest`.
     pub(super) fn of_sample(largest: u32) -> Self {
-        Self { last: largest, least: LEAST_SAMPLE_THRESHOLD, num_least: 1 }
+        let of_sequence = Self::from_largest_count(largest);
+        Self { least: LEAST_SAMPLE_THRESHOLD, num_least: 1, ..of_sequence }
     }
 
     /// Ends the rounds if the last one ran at the least threshold and replaced few pairs:
     /// `num_replaced`, after which `len` elements remain.
     pub fn end_if_few(&mut self, num_replaced: usize, len: usize) {
-        let is_few = num_replaced as f64 <= LEAST_REPLACED_SHARE * len as f64;
+        let is_few = num_replaced as f64 <= self.least_share * len as f64;
         if self.last == self.least && is_few {
             self.num_least = 0;
         }
@@ -79,7 +106,7 @@ impl Iterator for Thresholds {
         if self.num_least == 0 {
             return None;
         }
-        self.last = lowered(self.last).max(self.least);
+        self.last = lowered(self.last, self.step).max(self.least);
         self.num_least -= usize::from(self.last == self.least);
         Some(self.last)
     }
@@ -89,8 +116,8 @@ impl Iterator for Thresholds {
 /// octaves. Measured G: step 2 throughout is 0.3 % smaller on logs and needs seven more rounds.
 /// Step 6 throughout is 6 % larger on logs and 2 % on versioned text, step 12 twice that. Prose
 /// shows no difference.
-fn lowered(threshold: u32) -> u32 {
-    threshold / if threshold > 1000 { 8 } else { 2 }
+fn lowered(threshold: u32, step: u32) -> u32 {
+    threshold / if threshold > 1000 { 8 } else { step }
 }
 
 /// Returns the number of passes in which `num_pairs` pairs are numbered.
@@ -121,6 +148,20 @@ mod tests {
             assert!(thresholds.is_sorted_by(|a, b| a >= b));
             assert!(thresholds.ends_with(&[LEAST_THRESHOLD; MAX_LEAST_ROUNDS]));
         }
+    }
+
+    #[test]
+    fn efforts_have_fewer_or_more_rounds() {
+        let num_rounds = |effort, largest| Thresholds::of_effort(effort, largest).count();
+        for largest in [0, 5, 1_000, u32::MAX] {
+            let [fast, balanced, small] = Effort::ALL.map(|effort| num_rounds(effort, largest));
+            assert!(
+                fast < balanced && balanced < small && small <= 24,
+                "{fast} {balanced} {small}"
+            );
+        }
+        let fast: Vec<u32> = Thresholds::of_effort(Effort::Fast, 2_000).collect();
+        assert_eq!(fast, [250, 62, 15, 4]);
     }
 
     #[test]

@@ -31,7 +31,11 @@ impl Input {
     }
 
     fn rounds(&self, dedup: Dedup) -> Grammar {
-        let options = RoundsOptions { dedup };
+        self.rounds_by(dedup, Effort::Balanced)
+    }
+
+    fn rounds_by(&self, dedup: Dedup, effort: Effort) -> Grammar {
+        let options = RoundsOptions { dedup, effort };
         build_rounds(self.tokens(), &self.doc_offsets(), self.num_terminals, &options).unwrap()
     }
 
@@ -124,7 +128,7 @@ struct EverySecond(AtomicUsize);
 impl RoundsEngine for EverySecond {
     fn run(&self, symbols: &[u32], first_rule: u32) -> Option<RoundsOutput> {
         let is_answered = self.0.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
-        is_answered.then(|| run_on_cores(symbols.to_vec(), first_rule))
+        is_answered.then(|| run_on_cores(symbols.to_vec(), first_rule, Effort::Balanced))
     }
 }
 
@@ -132,7 +136,8 @@ impl RoundsEngine for EverySecond {
 fn engines_are_asked_for_all_rounds() {
     let documents = vec![[0, 1, 2, 3, 4, 5, 6].repeat(50); 4];
     let input = Input { num_terminals: 7, documents };
-    let (engine, options) = (EverySecond::default(), RoundsOptions { dedup: Dedup::Off });
+    let (engine, options) =
+        (EverySecond::default(), RoundsOptions { dedup: Dedup::Off, ..RoundsOptions::default() });
     let got = build_rounds_by(
         Some(&engine),
         input.tokens(),
@@ -142,12 +147,32 @@ fn engines_are_asked_for_all_rounds() {
     );
     assert_eq!(got.unwrap(), input.rounds(Dedup::Off));
     assert_eq!(engine.0.load(Ordering::Relaxed), 2);
+    for effort in [Effort::Fast, Effort::Small] {
+        let options = RoundsOptions { effort, ..options };
+        let (tokens, offsets) = (input.tokens(), input.doc_offsets());
+        build_rounds_by(Some(&engine), tokens, &offsets, input.num_terminals, &options).unwrap();
+    }
+    assert_eq!(engine.0.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn more_effort_gives_smaller_grammars() {
+    // Stretches of a text in another order each, as revisions have.
+    let text: Vec<u32> = (0..6_000u32).map(|i| i.wrapping_mul(2_654_435_761) >> 22).collect();
+    let stretch = |i: usize| text[i * 997 % 5_000..][..600 + i % 7].to_vec();
+    let input = Input { num_terminals: 1 << 10, documents: (0..120).map(stretch).collect() };
+    let [fast, balanced, small] =
+        Effort::ALL.map(|effort| input.rounds_by(Dedup::Auto, effort).symbols.len());
+    assert!(small <= balanced && balanced <= fast, "{fast} {balanced} {small}");
 }
 
 proptest! {
     #[test]
     fn rounds_expand_to_the_input(input in inputs(), is_shared in any::<bool>()) {
-        check(&input, &input.rounds(if is_shared { Dedup::On } else { Dedup::Off }));
+        for effort in Effort::ALL {
+            let dedup = if is_shared { Dedup::On } else { Dedup::Off };
+            check(&input, &input.rounds_by(dedup, effort));
+        }
     }
 
     #[test]
@@ -179,7 +204,10 @@ fn the_grammar_does_not_depend_on_threads() {
     let input = Input { num_terminals: 5_000, documents };
     let with_threads = |num_threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(num_threads).build().unwrap();
-        pool.install(|| [Dedup::Off, Dedup::On].map(|dedup| input.rounds(dedup)))
+        pool.install(|| {
+            let efforts = |dedup| Effort::ALL.map(|effort| input.rounds_by(dedup, effort));
+            [Dedup::Off, Dedup::On].map(efforts).concat()
+        })
     };
     let one = with_threads(1);
     one.iter().for_each(|grammar| check(&input, grammar));

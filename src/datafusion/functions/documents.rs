@@ -12,7 +12,8 @@
 //!
 //! `count(*)` comes from the footers. User columns are part of the schema if the table is
 //! registered. A bare path has the six fixed columns, because a schema must be known before
-//! anything is read.
+//! anything is read. A glob has the column `corpus` behind them: the file of each document. One file
+//! goes without, so that its rows stay what they are.
 
 use std::sync::Arc;
 
@@ -36,7 +37,8 @@ use crate::scan::function::{Definition, Merge, TableFunction};
 use crate::scan::signature::{self, ColumnKind, Signature};
 use crate::scan::table::registered_now;
 use crate::scan::{Execution, Scan, selected};
-use crate::source::columns::read_user_columns;
+use crate::source::columns::{read_user_columns, with_file_names};
+use crate::source::location::is_glob;
 use crate::source::memory::Uses;
 use crate::source::open_file::RowSource;
 use tadoc::query::documents_for_demands;
@@ -61,8 +63,14 @@ pub(super) static DEFINITION: Definition = Definition {
         summary: "one row per document; text is decoded only where it is asked for",
     },
     bind: |arguments, session| {
-        let table = registered_now(session, arguments.text("corpus"));
-        Arc::new(Documents::new(table.map(|table| table.user_columns()).unwrap_or_default()))
+        let location = arguments.text("corpus");
+        let table = registered_now(session, location);
+        let user_columns = match table {
+            Some(table) => table.user_columns(),
+            None if is_glob(location) => with_file_names(Vec::new()),
+            None => Vec::new(),
+        };
+        Arc::new(Documents::new(user_columns))
     },
 };
 

@@ -9,15 +9,22 @@
 //! A masked line is a template of `similarity => 1`, so its counts in portions add up. Masked lines of
 //! all portions are joined at once, by a scalar function over their lists. Rows of portions have no
 //! order. Filters on `count` run before texts are made. With `by_doc`, filters on `doc_id` choose the
-//! documents of the rows.
+//! documents of the rows. The times are those of the user column `ts`, which is read only if they are used;
+//! the documents of each template are looked for again then.
 
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, AsArray, StringViewArray};
-use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type, Schema, SchemaRef};
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, StringViewArray, TimestampMicrosecondArray, UInt64Array,
+};
+use datafusion::arrow::compute::take;
+use datafusion::arrow::datatypes::{
+    DataType, Float64Type, Int64Type, Schema, SchemaRef, TimestampMicrosecondType,
+};
 use datafusion::common::{Column, NullHandling, UnnestOptions, internal_err};
 use datafusion::error::Result;
+use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::functions_aggregate::expr_fn::{array_agg, count_distinct, max, min, sum};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, JoinType, LogicalPlanBuilder, ScalarUDF, Volatility, col, create_udf, lit,
@@ -29,14 +36,15 @@ use super::doc_rows::{DOC_ID, selected_documents, words_at};
 use super::sequence_rows::{COUNT, for_each_passing, length, task_memory_bytes, texts};
 use super::strings::{int64, list_array};
 use crate::errors::datafusion_error;
-use crate::portions::added_up;
 use crate::scan::batch_rows::batch_bytes;
 use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
+use crate::source::columns::{TS, read_user_columns, times_field};
 use crate::source::memory::Uses;
 use tadoc::analytics::{self, DocSelection, LogTemplate, TemplateOptions};
+use tadoc::segment::Corpus;
 
 /// Bytes of a template and of its example in estimates.
 const ROW_BYTES: u64 = 160;
@@ -46,6 +54,10 @@ const COUNT_POSITION: usize = 1;
 const DOC_COUNT: usize = 2;
 const FIRST_DOC_ID: usize = 3;
 const LAST_DOC_ID: usize = 4;
+const FIRST_TS: usize = 6;
+const LAST_TS: usize = 7;
+/// Position of the time with `by_doc`.
+const TS_OF_DOC: usize = 3;
 
 /// The function `log_templates` in SQL.
 pub(super) static DEFINITION: Definition = Definition {
@@ -80,6 +92,11 @@ pub(super) static DEFINITION: Definition = Definition {
                 "tokens of its lines, <*> for variable parts",
             ),
             signature::column("count", ColumnKind::Integer, "number of its lines"),
+            signature::nullable(
+                TS,
+                ColumnKind::Time,
+                "the user column ts of the document; with by_doc only",
+            ),
             signature::column(
                 "doc_count",
                 ColumnKind::Integer,
@@ -99,6 +116,16 @@ pub(super) static DEFINITION: Definition = Definition {
                 "example",
                 ColumnKind::Text,
                 "the least of its lines in byte order; not with by_doc",
+            ),
+            signature::nullable(
+                "first_ts",
+                ColumnKind::Time,
+                "least user column ts of its documents; not with by_doc",
+            ),
+            signature::nullable(
+                "last_ts",
+                ColumnKind::Time,
+                "greatest user column ts of its documents; not with by_doc",
             ),
         ],
         summary: "lines that differ only in variable parts, counted together, most lines first",
@@ -126,8 +153,8 @@ impl TableFunction for LogTemplates {
     fn schema(&self) -> SchemaRef {
         let mut fields = self.signature().fields();
         match self.by_doc {
-            true => fields.truncate(3),
-            false => drop(fields.remove(0)),
+            true => fields.truncate(4),
+            false => fields.retain(|field| field.name() != DOC_ID && field.name() != TS),
         }
         Arc::new(Schema::new(fields))
     }
@@ -158,6 +185,10 @@ impl TableFunction for LogTemplates {
         Uses::Text
     }
 
+    fn reads_user_columns(&self, scan: &Scan) -> bool {
+        self.time_positions().iter().any(|&position| scan.uses(position))
+    }
+
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
         let how = "top_down: lines of each rule once, with its weight; documents by their rules";
         vec![scan.device(), ("traversal", how.into())]
@@ -174,15 +205,19 @@ impl TableFunction for LogTemplates {
         };
         let joined =
             self.joined_lines(rows.of_all(masked(false), &["template", COUNT, "example"])?)?;
+        let columns = [DOC_ID, "template", COUNT, TS];
         let of_documents = match self.by_doc {
-            true => rows.of_documents(masked(true), &[DOC_ID, "template", COUNT])?,
-            false => rows.of_all(masked(true), &[DOC_ID, "template", COUNT])?,
+            true => rows.of_documents(masked(true), &columns)?,
+            false => rows.of_all(masked(true), &columns)?,
         };
         let on = (vec!["template"], vec!["line"]);
         let lines = of_documents.join(joined.build()?, JoinType::Inner, on, None)?;
         if self.by_doc {
-            let named = [col(DOC_ID), col("joined").alias("template"), col(COUNT)];
-            return added_up(lines.project(named)?);
+            // All lines of a document have its time.
+            let keys = [col(DOC_ID), col("joined")];
+            let sums = [sum(col(COUNT)).alias(COUNT), max(col(TS)).alias(TS)];
+            let named = [col(DOC_ID), col("joined").alias("template"), col(COUNT), col(TS)];
+            return lines.aggregate(keys, sums)?.project(named);
         }
         lines
             .aggregate(
@@ -193,6 +228,8 @@ impl TableFunction for LogTemplates {
                     min(col(DOC_ID)).alias("first_doc_id"),
                     max(col(DOC_ID)).alias("last_doc_id"),
                     min(col("example")).alias("example"),
+                    min(col(TS)).alias("first_ts"),
+                    max(col(TS)).alias("last_ts"),
                 ],
             )?
             .project([
@@ -202,13 +239,17 @@ impl TableFunction for LogTemplates {
                 col("first_doc_id"),
                 col("last_doc_id"),
                 col("example"),
+                col("first_ts"),
+                col("last_ts"),
             ])
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
-            run.blocking(move |run| self.send_rows(run, &loaded)).await
+            let reservation = run.reservation("LogTemplates");
+            let times = self.times(&run, &reservation).await?;
+            run.blocking(move |run| self.send_rows(run, &loaded, times, reservation)).await
         }
         .boxed()
     }
@@ -251,7 +292,39 @@ impl LogTemplates {
             .unnest_columns_with_options(lists.map(Column::from_name).into(), options)
     }
 
-    fn send_rows(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
+    /// Returns the positions of the columns with times.
+    fn time_positions(&self) -> &'static [usize] {
+        if self.by_doc { &[TS_OF_DOC] } else { &[FIRST_TS, LAST_TS] }
+    }
+
+    /// Returns the time of each document, if the query uses times.
+    async fn times(
+        &self,
+        run: &Execution,
+        reservation: &MemoryReservation,
+    ) -> Result<Option<ArrayRef>> {
+        let scan = &run.scan;
+        if !self.reads_user_columns(scan) {
+            return Ok(None);
+        }
+        let field = times_field(ColumnKind::Time.data_type());
+        let limit = scan.options.max_memory_bytes;
+        let (sources, living) = (scan.row_sources(), scan.living());
+        let columns =
+            read_user_columns(&run.runtime, sources, living, vec![field], limit, reservation);
+        match columns.await?.pop() {
+            Some(times) if times.len() as u64 == scan.num_doc_ids() => Ok(Some(times)),
+            _ => internal_err!("log_templates: expected a time for each document"),
+        }
+    }
+
+    fn send_rows(
+        &self,
+        mut run: Execution,
+        loaded: &LoadedCorpus,
+        times: Option<ArrayRef>,
+        reservation: MemoryReservation,
+    ) -> Result<()> {
         let cancel = run.output.canceller();
         let is_cancelled = move || cancel.is_closed();
         let (corpus, memory_bytes) = (&loaded.corpus, task_memory_bytes(&run));
@@ -261,18 +334,59 @@ impl LogTemplates {
             Err(tadoc::Error::Cancelled) => return Ok(()),
             found => found.map_err(datafusion_error)?,
         };
-        let reservation = run.reservation("LogTemplates");
         reservation.try_grow(templates.memory_bytes())?;
         run.counter("templates").add(templates.rows().len());
         match self.by_doc {
-            true => send_documents(&mut run, &templates),
-            false => send_templates(&mut run, templates.rows()),
+            true => send_documents(&mut run, &templates, times.as_ref()),
+            false => {
+                let spans = times.map(|times| Spans::new(&templates, corpus, &times));
+                send_templates(&mut run, templates.rows(), spans.as_ref())
+            }
         }
     }
 }
 
+/// The least and the greatest time of each template's documents.
+struct Spans {
+    first: Vec<Option<i64>>,
+    last: Vec<Option<i64>>,
+}
+
+impl Spans {
+    /// Finds the spans. `times` has the time of each document.
+    fn new(templates: &analytics::LogTemplates, corpus: &Corpus, times: &ArrayRef) -> Self {
+        let num_rows = templates.rows().len();
+        let mut spans = Self { first: vec![None; num_rows], last: vec![None; num_rows] };
+        let times = times.as_primitive::<TimestampMicrosecondType>();
+        templates.for_each_document(&DocSelection::all(corpus), &mut |doc_id, rows| {
+            let doc = doc_id as usize;
+            if doc < times.len() && times.is_valid(doc) {
+                let time = times.value(doc);
+                for &(row, _) in rows {
+                    let (first, last) =
+                        (&mut spans.first[row as usize], &mut spans.last[row as usize]);
+                    *first = Some(first.map_or(time, |first| first.min(time)));
+                    *last = Some(last.map_or(time, |last| last.max(time)));
+                }
+            }
+            ControlFlow::Continue(())
+        });
+        spans
+    }
+
+    /// Returns the column of `rows`.
+    fn column(times: &[Option<i64>], rows: &[usize]) -> ArrayRef {
+        let times: TimestampMicrosecondArray = rows.iter().map(|&row| times[row]).collect();
+        Arc::new(times.with_timezone(signature::UTC))
+    }
+}
+
 /// Sends the rows that pass the filters.
-fn send_templates(run: &mut Execution, templates: &[LogTemplate]) -> Result<()> {
+fn send_templates(
+    run: &mut Execution,
+    templates: &[LogTemplate],
+    spans: Option<&Spans>,
+) -> Result<()> {
     let most_bytes = batch_bytes(&run.runtime.memory_pool) as usize;
     let number = |column: usize, row: usize| match column {
         COUNT_POSITION => templates[row].count,
@@ -291,6 +405,13 @@ fn send_templates(run: &mut Execution, templates: &[LogTemplate]) -> Result<()> 
             let more = run.send(batch.len(), |column| match column {
                 TEMPLATE => text(|template| &template.text),
                 COUNT_POSITION..=LAST_DOC_ID => int64(batch.iter().map(|&row| number(column, row))),
+                FIRST_TS | LAST_TS => match spans {
+                    Some(Spans { first, .. }) if column == FIRST_TS => {
+                        Ok(Spans::column(first, batch))
+                    }
+                    Some(Spans { last, .. }) => Ok(Spans::column(last, batch)),
+                    None => internal_err!("the times were not asked for"),
+                },
                 _ => text(|template| &template.example),
             })?;
             if !more {
@@ -312,7 +433,11 @@ fn batch_len(templates: &[LogTemplate], rows: &[usize], most_bytes: usize) -> us
 }
 
 /// Sends the rows of each document.
-fn send_documents(run: &mut Execution, templates: &analytics::LogTemplates) -> Result<()> {
+fn send_documents(
+    run: &mut Execution,
+    templates: &analytics::LogTemplates,
+    times: Option<&ArrayRef>,
+) -> Result<()> {
     let docs: DocSelection = selected_documents(run)?;
     let names =
         StringViewArray::from_iter_values(templates.rows().iter().map(|row| row.text.as_str()));
@@ -323,6 +448,10 @@ fn send_documents(run: &mut Execution, templates: &analytics::LogTemplates) -> R
         let sent = run.send(rows.len(), |column| match column {
             0 => int64(doc_ids.iter().copied()),
             1 => words_at(&names, rows),
+            TS_OF_DOC => match times {
+                Some(times) => Ok(take(times, &UInt64Array::from(doc_ids.clone()), None)?),
+                None => internal_err!("the times were not asked for"),
+            },
             _ => int64(counts.iter().copied()),
         });
         doc_ids.clear();

@@ -144,6 +144,12 @@ pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
         false
     }
 
+    /// Returns true if the rows of `scan` have values of user columns under other names than theirs. Values
+    /// that edits set are not part of portions.
+    fn reads_user_columns(&self, _scan: &Scan) -> bool {
+        false
+    }
+
     /// Returns the columns by which every partition is sorted, ascending.
     fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
         &[]

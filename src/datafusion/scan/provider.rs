@@ -40,7 +40,8 @@ impl TadocTable {
             return None;
         }
         let may_be_set = scan.living().is_some_and(|view| view.version.sets_columns);
-        if may_be_set && self.uses_user_columns(scan, filters) {
+        let reads_user_columns = self.function.reads_user_columns(scan);
+        if may_be_set && (reads_user_columns || self.uses_user_columns(scan, filters)) {
             return None;
         }
         let is_on_text = |filter: &Expr| needs_text(self.function.as_ref(), filter);

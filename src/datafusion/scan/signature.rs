@@ -8,7 +8,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use datafusion::error::{DataFusionError, Result};
 
 use crate::errors::closest;
@@ -69,6 +69,8 @@ pub enum ColumnKind {
     Text,
     /// `BinaryView`.
     Bytes,
+    /// `Timestamp(Microsecond, UTC)`.
+    Time,
     /// `List<Int64>`.
     IntegerList,
     /// `List<Utf8View>`.
@@ -85,6 +87,7 @@ impl ColumnKind {
             Self::Boolean => DataType::Boolean,
             Self::Text => DataType::Utf8View,
             Self::Bytes => DataType::BinaryView,
+            Self::Time => DataType::Timestamp(TimeUnit::Microsecond, Some(UTC.into())),
             Self::IntegerList => list_of(DataType::Int64),
             Self::TextList => list_of(DataType::Utf8View),
         }
@@ -186,6 +189,18 @@ pub(crate) const fn optional(
 pub(crate) const fn column(name: &'static str, kind: ColumnKind, summary: &'static str) -> Column {
     Column { name, kind, nullable: false, summary }
 }
+
+/// Returns a column that can hold NULL.
+pub(crate) const fn nullable(
+    name: &'static str,
+    kind: ColumnKind,
+    summary: &'static str,
+) -> Column {
+    Column { name, kind, nullable: true, summary }
+}
+
+/// Time zone of columns with times.
+pub(crate) const UTC: &str = "UTC";
 
 /// Argument for the location of a corpus.
 pub(crate) const CORPUS: Argument = required(

@@ -7,12 +7,17 @@
 //! different columns. A column that a file lacks is NULL there. A column with two types is an error
 //! that names both files. For a living corpus, the values that edits set replace those of the files
 //! before a query sees them.
+//!
+//! Where a location names several files, a column `corpus` has the name of the file of each document. It is
+//! not stored, and a stored column of this name takes its place.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchReader, new_null_array};
-use datafusion::arrow::compute::{cast, concat};
+use datafusion::arrow::array::{
+    Array, ArrayRef, RecordBatch, RecordBatchReader, StringViewArray, UInt32Array, new_null_array,
+};
+use datafusion::arrow::compute::{cast, concat, take};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::{exec_err, plan_datafusion_err};
 use datafusion::error::Result;
@@ -35,6 +40,58 @@ use tadoc_store::VersionEdits;
 
 /// Names of the columns that `documents` itself has. User columns cannot have these names.
 pub(crate) const RESERVED: [&str; 6] = ["doc_id", "path", "bytes", "words", "text", "content"];
+
+/// Name of the column with the file of each document.
+const CORPUS: &str = "corpus";
+/// Key of the metadata by which that column is told from a stored one of its name.
+const IS_FILE_NAME: &str = "tadoc.file_name";
+
+/// Key of the metadata of a field of times.
+const IS_TIME: &str = "tadoc.time";
+
+/// Returns `fields`, the user columns of several files, and the column `corpus`.
+pub(crate) fn with_file_names(mut fields: Vec<FieldRef>) -> Vec<FieldRef> {
+    if fields.iter().all(|field| field.name() != CORPUS) {
+        let marked = [(IS_FILE_NAME.to_owned(), String::new())].into();
+        let field = Field::new(CORPUS, DataType::Utf8View, true).with_metadata(marked);
+        fields.push(Arc::new(field));
+    }
+    fields
+}
+
+/// Name of the user column with the times of documents, as `tadoc ingest --timestamp` makes it.
+pub(crate) const TS: &str = "ts";
+
+/// Returns `data_type`, a type of times, as the field of the column [`TS`]. Stored values that are no times
+/// are NULL.
+pub(crate) fn times_field(data_type: DataType) -> FieldRef {
+    let marked = [(IS_TIME.to_owned(), String::new())].into();
+    Arc::new(Field::new(TS, data_type, true).with_metadata(marked))
+}
+
+/// Returns true if `stored` can be read as `field`: a field of times needs times.
+fn is_readable(field: &FieldRef, stored: &DataType) -> bool {
+    use DataType::{Date32, Date64, Timestamp};
+    !field.metadata().contains_key(IS_TIME) || matches!(stored, Date32 | Date64 | Timestamp(_, _))
+}
+
+/// Returns true if the column has names of files.
+fn is_file_name(field: &FieldRef) -> bool {
+    field.metadata().contains_key(IS_FILE_NAME)
+}
+
+/// Returns the name of the file of `source`, once for each document.
+fn file_names(source: &RowSource<'_>) -> Result<ArrayRef> {
+    let num_docs = source.num_docs() as usize;
+    match source {
+        RowSource::File(open) => {
+            let name: ArrayRef = Arc::new(StringViewArray::from_iter_values([&open.file.path]));
+            // All rows share the bytes of the name.
+            Ok(take(&name, &UInt32Array::from_value(0, num_docs), None)?)
+        }
+        RowSource::Nulls(_) => Ok(new_null_array(&DataType::Utf8View, num_docs)),
+    }
+}
 
 /// Returns the SQL type of a user column.
 pub(crate) fn sql_type(data_type: &DataType) -> DataType {
@@ -109,11 +166,14 @@ pub(crate) async fn read_user_columns(
     reservation: &MemoryReservation,
 ) -> Result<Vec<ArrayRef>> {
     let mut parts: Vec<Vec<ArrayRef>> = vec![Vec::new(); fields.len()];
+    let has_stored = fields.iter().any(|field| !is_file_name(field));
     for source in sources {
         let num_docs = source.num_docs() as usize;
         let stored = match source {
-            RowSource::File(open) => columns_bytes(runtime, open).await?.map(|bytes| (open, bytes)),
-            RowSource::Nulls(_) => None,
+            RowSource::File(open) if has_stored => {
+                columns_bytes(runtime, open).await?.map(|bytes| (open, bytes))
+            }
+            _ => None,
         };
         let arrays: Vec<ArrayRef> = match stored {
             None => fields.iter().map(|f| new_null_array(f.data_type(), num_docs)).collect(),
@@ -130,7 +190,8 @@ pub(crate) async fn read_user_columns(
                 arrays.iter().map(|array| array.slice(rows, num_docs)).collect()
             }
         };
-        for (part, array) in parts.iter_mut().zip(arrays) {
+        for ((part, array), field) in parts.iter_mut().zip(arrays).zip(&fields) {
+            let array = if is_file_name(field) { file_names(&source)? } else { array };
             reservation.try_grow(array.get_array_memory_size())?;
             part.push(array);
         }
@@ -209,7 +270,7 @@ fn decode_columns(
     limit_bytes: u64,
 ) -> Result<Vec<ArrayRef>> {
     let builder = open_parquet(bytes)?;
-    let is_wanted = |name: &str| wanted.iter().any(|field| field.name() == name);
+    let is_wanted = |name: &str| wanted.iter().any(|f| f.name() == name && !is_file_name(f));
     let stored = Arc::clone(builder.schema());
     let roots = (0..stored.fields().len()).filter(|&i| is_wanted(stored.field(i).name()));
     let mask = ProjectionMask::roots(builder.parquet_schema(), roots);
@@ -237,6 +298,9 @@ fn decode_columns(
         let Ok(position) = schema.index_of(field.name()) else {
             return Ok(new_null_array(field.data_type(), num_docs));
         };
+        if !is_readable(field, schema.field(position).data_type()) {
+            return Ok(new_null_array(field.data_type(), num_docs));
+        }
         let parts: Vec<&dyn Array> = batches.iter().map(|b| b.column(position).as_ref()).collect();
         match parts.as_slice() {
             [] => Ok(new_null_array(field.data_type(), 0)),

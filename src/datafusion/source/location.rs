@@ -397,6 +397,11 @@ fn nothing_found(
     plan_datafusion_err!("{location}: there is no file and no folder {tried}{nor_table}")
 }
 
+/// Returns true if `location` is a pattern that may name several files.
+pub(crate) fn is_glob(location: &str) -> bool {
+    split_glob(location).is_some()
+}
+
 /// Splits at the last slash before the first glob character.
 fn split_glob(location: &str) -> Option<(&str, &str)> {
     let is_query = location.starts_with("http://") || location.starts_with("https://");

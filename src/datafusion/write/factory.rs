@@ -1,9 +1,10 @@
 //! `CREATE EXTERNAL TABLE … STORED AS TADOC LOCATION '…'`.
 //!
 //! The statement reads the footers and the types of the user columns, including those that edits
-//! set. These fix the schema of the table. The rows are always those of the files that exist when
-//! the table is scanned. `OPTIONS` override the session's settings for every query on the table.
-//! The option `version` pins a living corpus to one of its versions.
+//! set. These fix the schema of the table. A glob, or a folder of several files, has the column
+//! `corpus`. The rows are always those of the files that exist when the table is scanned. `OPTIONS`
+//! override the session's settings for every query on the table. The option `version` pins a living
+//! corpus to one of its versions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,8 +19,8 @@ use crate::errors::mask_secrets;
 use crate::functions::Documents;
 use crate::options::TadocOptions;
 use crate::scan::table::TadocTable;
-use crate::source::columns::user_fields;
-use crate::source::location::{Wanted, resolve_files};
+use crate::source::columns::{user_fields, with_file_names};
+use crate::source::location::{Wanted, is_glob, resolve_files};
 use crate::source::{CorpusCache, OpenFile};
 use crate::store::{begin_if_asked, no_versions, open_columns, with_declared, with_hint};
 use tadoc_store::VersionEdits;
@@ -66,7 +67,11 @@ impl TableProviderFactory for TadocTableFactory {
                  those of a living corpus are declared"
             );
         }
-        let user_columns = with_declared(user_fields(runtime, &files, &edits).await?, declared)?;
+        let stored = user_fields(runtime, &files, &edits).await?;
+        let user_columns = match !is_living && (files.len() > 1 || is_glob(location)) {
+            true => with_file_names(stored),
+            false => with_declared(stored, declared)?,
+        };
         let function = Arc::new(Documents::new(user_columns.clone()));
         let table = TadocTable::new(function, location.clone(), Arc::clone(&self.cache));
         let definition = command.definition.as_deref().map(mask_secrets);

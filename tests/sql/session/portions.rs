@@ -213,7 +213,7 @@ async fn columns_and_versions_are_read_in_portions() {
     let (file, living) = (place("columns.tadoc"), place("living"));
     let rows = "SELECT 'p' || value AS path, repeat('word ' || value || ' and ', 3000) || \
                 array_to_string(range(value * 1000, value * 1000 + 1000), ' ') AS text, \
-                value * 2 AS n FROM generate_series(1, 60)";
+                value * 2 AS n, to_timestamp(value) AS ts FROM generate_series(1, 60)";
     let small_blocks = "SET tadoc.block_bytes = '65536'";
     let unlimited = session_with(SessionConfig::new().with_target_partitions(1));
     for sql in [
@@ -221,9 +221,10 @@ async fn columns_and_versions_are_read_in_portions() {
         format!("COPY ({rows}) TO '{file}' STORED AS TADOC"),
         format!("CREATE EXTERNAL TABLE f STORED AS TADOC LOCATION '{file}'"),
         format!(
-            "CREATE EXTERNAL TABLE v (n BIGINT) STORED AS TADOC LOCATION '{living}' OPTIONS ('create' 'true')"
+            "CREATE EXTERNAL TABLE v (n BIGINT, ts TIMESTAMP) STORED AS TADOC LOCATION '{living}' \
+             OPTIONS ('create' 'true')"
         ),
-        format!("INSERT INTO v (path, text, n) {rows}"),
+        format!("INSERT INTO v (path, text, n, ts) {rows}"),
     ] {
         table(&unlimited, &sql).await;
     }
@@ -241,6 +242,8 @@ async fn columns_and_versions_are_read_in_portions() {
             "SELECT sum(n), sum(bytes), sum(octet_length(text)) FROM @",
             "SELECT doc_id, n FROM @ WHERE n > 100 AND text <> '' ORDER BY n DESC",
             "SELECT * FROM term_count('@', 'word') WHERE doc_id > 50",
+            "SELECT count, doc_count, first_ts, last_ts FROM log_templates('@') ORDER BY first_ts",
+            "SELECT doc_id, count, ts FROM log_templates('@', by_doc => true) WHERE doc_id > 50",
         ] {
             let sql = query.replace('@', name);
             let plan = table(&limited, &format!("EXPLAIN {sql}")).await;

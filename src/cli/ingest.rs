@@ -13,7 +13,7 @@ mod job;
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use regex::bytes::Regex;
 use tadoc::build::{BuilderKind, IngestOptions};
 use tadoc::format::SegmentLayout;
@@ -35,6 +35,15 @@ use crate::machine::Machine;
 use crate::output::{Output, note};
 use crate::pattern::Pattern;
 use crate::{display, interrupt};
+
+/// What is stored of HTML.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Html {
+    /// Its bytes
+    Keep,
+    /// Its text
+    Text,
+}
 
 /// Compress text into a corpus
 ///
@@ -83,19 +92,19 @@ pub struct Arguments {
     glob: Vec<Pattern>,
 
     /// The unit that becomes one document: files, lines, jsonl:FIELD, csv:COLUMN, tsv:COLUMN,
-    /// parquet:COLUMN, warc or mbox
+    /// parquet:COLUMN, arrow:COLUMN, warc or mbox
     ///
     /// files: a whole file; its path is relative to the given folder. If several paths are given,
     /// the folder's name stands in front.
     /// lines: a line without its line end (\n is not part of the document, \r is); its path is the
     /// path of the file.
-    /// jsonl, csv, tsv, parquet: a row; for jsonl also an element of an array, for csv and tsv also a line of a
-    /// log of Zeek. The column named after the
+    /// jsonl, csv, tsv, parquet, arrow: a row; arrow is IPC, a stream or a file (Feather 2); for jsonl
+    /// also an element of an array, for csv and tsv also a line of a log of Zeek. The column named after the
     /// colon is the text, a column called `path` is the path, all others become columns of the table
     /// (CREATE EXTERNAL TABLE t STORED AS TADOC LOCATION 'FILE').
     /// warc: a response, resource or conversion of a crawl; its path is the URL, and type, content_type and date
     /// become columns.
-    /// mbox: a message of a mailbox; from, to, subject and date become columns.
+    /// mbox: a message of a mailbox, or a file .eml; from, to, subject and date become columns.
     #[arg(long, default_value = "files", value_name = "KIND", verbatim_doc_comment)]
     documents: Documents,
 
@@ -155,8 +164,8 @@ pub struct Arguments {
     #[arg(long, default_value = "small", value_name = "NAME")]
     layout: SegmentLayout,
 
-    /// Time for a smaller file: fast (0.7 to 0.9 of the time, 1.01 to 1.15 times as large), balanced, or small
-    /// (1.2 to 1.7 times as long for 0.97 to 0.999 of the size)
+    /// Time for a smaller file: fast (0.7 to 0.9 of the time, 1.01 to 1.15 times as large), balanced, or
+    /// small (1.2 to 1.7 times as long for 0.97 to 0.999 of the size)
     ///
     /// It chooses how the grammar is built, in either layout. `tadoc optimize --effort small` makes a file
     /// smaller later. A GPU builds grammars of balanced.
@@ -196,12 +205,20 @@ pub struct Arguments {
     #[arg(long)]
     follow_links: bool,
 
+    /// What to store of HTML: keep (its bytes) or text (what a reader of the page sees, line by line)
+    ///
+    /// text is for files .html, .htm and .xhtml, in folders, archives and compressed, and for the bodies of
+    /// WARC whose type is HTML. Scripts and styles are left out, a block is a line, cells of tables have a
+    /// tab between them. The path stays. A page may have --max-row-size bytes.
+    #[arg(long, default_value = "keep", value_name = "HOW", value_enum)]
+    html: Html,
+
     /// Keep only text and path of rows
     #[arg(long)]
     no_columns: bool,
 
-    /// Maximum size of a row of JSON lines, CSV or Parquet, which is held in memory; files and
-    /// lines may have any length
+    /// Maximum size of a row of JSON lines, CSV, Parquet or Arrow, and of a page with --html text,
+    /// which are held in memory; files and lines may have any length
     #[arg(long, default_value = "128MiB", value_name = "SIZE", value_parser = display::parse_size)]
     max_row_size: u64,
 
@@ -250,6 +267,7 @@ Examples:
   tadoc ingest tickets.jsonl --documents jsonl:body -o tickets.tadoc
   tadoc ingest s3://bucket/mail --glob '*.eml' -o s3://bucket/mail.tadoc
   tadoc ingest mail.parquet --documents parquet:text -o mail.tadoc --force
+  tadoc ingest site.tar.zst --html text --glob '*.html' -o site.tadoc
   journalctl | tadoc ingest - --documents lines -o journal.tadoc
   tadoc ingest app.log -o logs/ --append --documents lines --follow     goes on as the file grows
   tadoc ingest today/ -o notes/ --append      adds to the living corpus in the folder notes
@@ -345,6 +363,7 @@ impl Arguments {
                 max_row_bytes: self.max_row_size,
                 allow_missing: self.allow_missing,
                 keep_columns: !self.no_columns,
+                html_to_text: self.html == Html::Text,
             },
             archives: ArchiveOptions {
                 is_opened: !self.no_decompress,
@@ -392,6 +411,10 @@ impl Arguments {
     }
 
     fn division(&self) -> Outcome<Division> {
+        if self.html == Html::Text && !matches!(self.documents, Documents::Files | Documents::Warc)
+        {
+            return Err(Failure::usage("--html text goes with --documents files and warc"));
+        }
         if self.record_start.is_some() && self.documents != Documents::Lines {
             return Err(Failure::usage("--record-start goes with --documents lines"));
         }

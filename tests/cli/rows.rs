@@ -1,9 +1,14 @@
-//! Tests of JSON lines, CSV and Parquet: text, path and the other columns.
+//! Tests of JSON lines, CSV, Parquet and Arrow IPC: text, path and the other columns.
 
 use std::fs::File;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{ArrayRef, Int32Array, RecordBatch, StringArray, StringViewArray};
+use datafusion::arrow::array::{
+    ArrayRef, DictionaryArray, Int32Array, RecordBatch, StringArray, StringViewArray,
+};
+use datafusion::arrow::datatypes::Int32Type;
+use datafusion::arrow::ipc::CompressionType;
+use datafusion::arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use datafusion::parquet::arrow::ArrowWriter;
 
 use crate::harness::{Folder, gzip, new_folder};
@@ -307,4 +312,149 @@ fn parquet_that_does_not_fit_is_named() {
     let ran = folder.run(&["ingest", "b.parquet", "--documents", "parquet:x", "-o", "c.tadoc"]);
     assert!(ran.stderr.starts_with("error: b.parquet: no valid Parquet: "), "{}", ran.stderr);
     assert_eq!(folder.names(), ["a.parquet", "b.parquet"]);
+}
+
+fn arrow_rows(first: i32, num_rows: i32) -> RecordBatch {
+    let ids = first..first + num_rows;
+    let texts: ArrayRef = Arc::new(StringArray::from_iter(
+        ids.clone().map(|id| (id != 3).then(|| format!("row {id} says the same words again"))),
+    ));
+    let paths: ArrayRef =
+        Arc::new(StringViewArray::from_iter_values(ids.clone().map(|id| format!("p/{id}"))));
+    let numbers: ArrayRef = Arc::new(Int32Array::from_iter_values(ids.clone()));
+    let kinds = ids.map(|id| if id % 2 == 0 { "even" } else { "odd" });
+    let kinds: ArrayRef = Arc::new(kinds.collect::<DictionaryArray<Int32Type>>());
+    let columns = [("body", texts), ("path", paths), ("n", numbers), ("kind", kinds)];
+    RecordBatch::try_from_iter_with_nullable(columns.map(|(name, column)| (name, column, true)))
+        .unwrap()
+}
+
+/// Returns the rows 0 to 1,504 as a stream or a file.
+fn arrow_bytes(is_file: bool, compression: Option<CompressionType>) -> Vec<u8> {
+    let options = IpcWriteOptions::default().try_with_compression(compression).unwrap();
+    let batches = [arrow_rows(0, 5), arrow_rows(5, 0), arrow_rows(5, 1_500)];
+    let schema = batches[0].schema();
+    let mut bytes = Vec::new();
+    if is_file {
+        // The dictionaries of a file may not be replaced.
+        let mut writer = FileWriter::try_new_with_options(&mut bytes, &schema, options).unwrap();
+        batches[..1].iter().for_each(|batch| writer.write(batch).unwrap());
+        writer.finish().unwrap();
+    } else {
+        let mut writer = StreamWriter::try_new_with_options(&mut bytes, &schema, options).unwrap();
+        batches.iter().for_each(|batch| writer.write(batch).unwrap());
+        writer.finish().unwrap();
+    }
+    bytes
+}
+
+#[test]
+fn arrow_streams_and_files_keep_their_columns() {
+    let folder = new_folder();
+    let command = ["ingest", "x.arrow", "--documents", "arrow:body", "-o", "c.tadoc", "--force"];
+    let command = [&command[..], &["--allow-missing"]].concat();
+    for compression in [None, Some(CompressionType::LZ4_FRAME), Some(CompressionType::ZSTD)] {
+        for (is_file, num_rows) in [(false, 1_505), (true, 5)] {
+            let bytes = arrow_bytes(is_file, compression);
+            for bytes in [bytes.clone(), gzip(&bytes)] {
+                folder.write("x.arrow", bytes);
+                folder.ok(&command);
+                let sql =
+                    "SELECT count(*) AS rows, sum(n) AS n, count(DISTINCT kind) AS kinds FROM d";
+                let sum = num_rows * (num_rows - 1) / 2;
+                assert_eq!(folder.table_rows("c.tadoc", sql), [format!("{num_rows},{sum},2")]);
+                assert_eq!(folder.cat("c.tadoc", "p/2"), b"row 2 says the same words again");
+                assert_eq!(folder.cat("c.tadoc", "p/3"), b"");
+                let sql = "SELECT kind FROM d WHERE path = 'p/4'";
+                assert_eq!(folder.table_rows("c.tadoc", sql), ["even"]);
+            }
+        }
+    }
+    // A pipe, without the end of the stream.
+    let bytes = arrow_bytes(false, None);
+    let piped = [
+        "ingest",
+        "-",
+        "--documents",
+        "arrow:body",
+        "-o",
+        "p.tadoc",
+        "--no-columns",
+        "--allow-missing",
+    ];
+    let ran = folder.run_with_input(&piped, &bytes[..bytes.len() - 8]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert_eq!(folder.cat("p.tadoc", "p/1504"), b"row 1504 says the same words again");
+}
+
+/// Runs a command that fails with an error that has `text`.
+#[track_caller]
+fn refused(folder: &Folder, arguments: &[&str], text: &str) {
+    let ran = folder.run(arguments);
+    assert_eq!(ran.status, 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains(text), "{}", ran.stderr);
+}
+
+#[test]
+fn damaged_arrow_is_refused_with_a_reason() {
+    let folder = new_folder();
+    let command = ["ingest", "x.arrow", "-o", "c.tadoc", "--documents"];
+    let fails = |bytes: &[u8], options: &[&str], text: &str| {
+        folder.write("x.arrow", bytes);
+        refused(&folder, &[&command[..], options].concat(), text);
+        assert_eq!(folder.names(), ["x.arrow"]);
+    };
+    let stream = arrow_bytes(false, Some(CompressionType::ZSTD));
+    fails(
+        &stream,
+        &["arrow:body"],
+        "x.arrow: row 4: `body` is missing or null; pass --allow-missing",
+    );
+    fails(
+        &stream,
+        &["arrow:text"],
+        "there is no column `text`; the columns are `body`, `path`, `n`, `kind`",
+    );
+    fails(&stream, &["arrow:n"], "column `n` holds Int32, not text");
+    fails(b"", &["arrow:body"], "x.arrow: no valid Arrow IPC: there is no schema");
+    fails(b"FEA1....", &["arrow:body"], "x.arrow: this is version 1 of Feather");
+    fails(b"to be or not to be", &["arrow:body"], "x.arrow: cannot read");
+    // Every cut and every changed byte gives an error or rows, and no panic.
+    let options = ["arrow:body", "--allow-missing", "--force", "--quiet"];
+    for at in (0..stream.len()).step_by(stream.len() / 40) {
+        folder.write("x.arrow", &stream[..at]);
+        let ran = folder.run(&[&command[..], &options].concat());
+        assert!(ran.status <= 1 && !ran.stderr.contains("panicked"), "cut at {at}: {}", ran.stderr);
+        let mut changed = stream.clone();
+        changed[at] ^= 0x55;
+        folder.write("x.arrow", changed);
+        let ran = folder.run(&[&command[..], &options].concat());
+        assert!(ran.status <= 1 && !ran.stderr.contains("panicked"), "byte {at}: {}", ran.stderr);
+    }
+}
+
+#[test]
+fn arrow_expands_within_limits() {
+    let folder = new_folder();
+    let texts: ArrayRef = Arc::new(StringArray::from_iter_values(["a".repeat(80 << 20)]));
+    let batch = RecordBatch::try_from_iter([("body", texts)]).unwrap();
+    let zstd = Some(CompressionType::ZSTD);
+    let options = IpcWriteOptions::default().try_with_compression(zstd).unwrap();
+    let mut bytes = Vec::new();
+    let mut writer =
+        StreamWriter::try_new_with_options(&mut bytes, &batch.schema(), options).unwrap();
+    writer.write(&batch).unwrap();
+    writer.finish().unwrap();
+    drop(writer);
+    folder.write("x.arrow", bytes);
+    let command = ["ingest", "x.arrow", "--documents", "arrow:body", "-o", "c.tadoc"];
+    refused(&folder, &command, "pass a larger --max-expansion");
+    let large = [&command[..], &["--max-expansion", "100000"]].concat();
+    refused(
+        &folder,
+        &[&large[..], &["--max-row-size", "1MiB"]].concat(),
+        "x.arrow: row 1 is larger than",
+    );
+    folder.ok(&large);
+    assert_eq!(folder.cat("c.tadoc", "x.arrow").len(), 80 << 20);
 }

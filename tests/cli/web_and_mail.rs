@@ -1,4 +1,4 @@
-//! Tests of WARC and mbox.
+//! Tests of WARC, mbox and HTML.
 
 use crate::harness::{gzip, new_folder};
 
@@ -99,5 +99,107 @@ fn messages_of_a_mailbox_are_documents() {
     folder.fails(
         &["ingest", "no.mbox", "--documents", "mbox", "-o", "d.tadoc"],
         "no.mbox: no mbox: expected a first line that begins with `From `",
+    );
+}
+
+#[test]
+fn a_file_may_be_one_message() {
+    let folder = new_folder();
+    let mail = "From: Ann <ann@example.com>\r\nSubject: one\r\n\r\nHello,\r\n\r\nFrom here\r\n>From\r\n\r\n";
+    folder.write("in/a.eml", mail);
+    folder.write("in/B.EML", "Subject: two\n\n");
+    folder.write("in/c.eml", "");
+    folder.ok(&["ingest", "in", "--documents", "mbox", "-o", "c.tadoc"]);
+    assert_eq!(folder.cat("c.tadoc", "a.eml"), mail.as_bytes());
+    assert_eq!(folder.cat("c.tadoc", "B.EML"), b"Subject: two\n\n");
+    let sql = "SELECT path, \"from\", subject, bytes FROM d ORDER BY path";
+    assert_eq!(
+        folder.table_rows("c.tadoc", sql),
+        [
+            "B.EML,,two,14".to_owned(),
+            format!("a.eml,Ann <ann@example.com>,one,{}", mail.len()),
+            "c.eml,,,0".to_owned()
+        ]
+    );
+}
+
+const PAGE: &str = "<!DOCTYPE html><title>Castle</title><script>no()</script>\n\
+    <h1>The &ldquo;castle&rdquo;</h1><p>two <b>three</b><br>four</p>\
+    <table><tr><td>a<td>b</table>";
+const PAGE_TEXT: &str = "Castle\nThe “castle”\ntwo three\nfour\na\tb\n";
+
+#[test]
+fn pages_are_stored_as_text_on_demand() {
+    let folder = new_folder();
+    folder.write("site/a.html", PAGE);
+    folder.write("site/b.HTM.gz", gzip(PAGE.as_bytes()));
+    folder.write("site/c.xhtml", "<html><script src='x'/><p>c</p></html>");
+    folder.write("site/d.txt", PAGE);
+    folder.write("site/e.html", "");
+    folder.ok(&["ingest", "site", "--html", "text", "-o", "c.tadoc"]);
+    assert_eq!(folder.cat("c.tadoc", "a.html"), PAGE_TEXT.as_bytes());
+    assert_eq!(folder.cat("c.tadoc", "b.HTM.gz"), PAGE_TEXT.as_bytes());
+    assert_eq!(folder.cat("c.tadoc", "c.xhtml"), b"c\n");
+    assert_eq!(folder.cat("c.tadoc", "d.txt"), PAGE.as_bytes());
+    assert_eq!(folder.cat("c.tadoc", "e.html"), b"");
+    // Without the option the bytes stay.
+    folder.ok(&["ingest", "site/a.html", "-o", "bytes.tadoc"]);
+    assert_eq!(folder.cat("bytes.tadoc", "site/a.html"), PAGE.as_bytes());
+
+    // Members of archives, under their paths.
+    let mut archive = tar::Builder::new(Vec::new());
+    let mut header = tar::Header::new_gnu();
+    header.set_size(PAGE.len() as u64);
+    header.set_cksum();
+    archive.append_data(&mut header, "deep/x.html", PAGE.as_bytes()).unwrap();
+    folder.write("site.tar", archive.into_inner().unwrap());
+    folder.ok(&["ingest", "site.tar", "--html", "text", "-o", "tar.tadoc"]);
+    assert_eq!(folder.cat("tar.tadoc", "deep/x.html"), PAGE_TEXT.as_bytes());
+
+    let long = format!("<p>{}", "x".repeat(70_000));
+    folder.write("long.html", &long);
+    let command = ["ingest", "long.html", "--html", "text", "-o", "d.tadoc"];
+    let ran = folder.run(&[&command[..], &["--max-row-size", "64KiB"]].concat());
+    assert_eq!(ran.status, 1);
+    assert!(ran.stderr.contains("long.html: the HTML of a page is larger than"), "{}", ran.stderr);
+    folder.ok(&command);
+    assert_eq!(folder.cat("d.tadoc", "long.html").len(), 70_001);
+    let refused = folder.run(&[&command[..], &["--documents", "lines"]].concat());
+    assert_eq!(refused.status, 2);
+    assert!(refused.stderr.contains("--html text goes with"), "{}", refused.stderr);
+}
+
+#[test]
+fn pages_of_a_crawl_are_stored_as_text_on_demand() {
+    let folder = new_folder();
+    let response = |kind: &str, more: &str| {
+        format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\n{more}\r\n{PAGE}")
+    };
+    let chunked = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n\
+         {:x}\r\n{PAGE}\r\n0\r\n\r\n",
+        PAGE.len()
+    );
+    let records = [
+        record("response", "http://a.example/1", HTTP, &response("text/html; charset=utf-8", "")),
+        record("response", "http://a.example/2", HTTP, &response("text/plain", "")),
+        record(
+            "response",
+            "http://a.example/3",
+            HTTP,
+            &response("text/html", "Content-Encoding: br\r\n"),
+        ),
+        record("response", "http://a.example/4", HTTP, &chunked),
+        record("resource", "http://a.example/5", "text/html", PAGE),
+    ];
+    folder.write("crawl.warc", records.concat());
+    folder.ok(&["ingest", "crawl.warc", "--documents", "warc", "--html", "text", "-o", "c.tadoc"]);
+    for (page, text) in [(1, PAGE_TEXT), (2, PAGE), (3, PAGE), (4, PAGE_TEXT), (5, PAGE_TEXT)] {
+        let path = format!("http://a.example/{page}");
+        assert_eq!(folder.cat("c.tadoc", &path), text.as_bytes(), "{page}");
+    }
+    assert_eq!(
+        folder.table_rows("c.tadoc", "SELECT content_type FROM d WHERE doc_id = 0"),
+        ["text/html; charset=utf-8"]
     );
 }

@@ -1,4 +1,4 @@
-//! mbox: one document for each message of a mailbox.
+//! mbox: one document for each message of a mailbox, or for a file with one message (`.eml`).
 //!
 //! ```text
 //! From ann@example.com Mon May  6 07:08:09 2024     left out: it begins a message
@@ -12,8 +12,9 @@
 //! ```
 //!
 //! Sources: RFC 4155 and the form mboxrd for mailboxes, RFC 5322 for messages, RFC 2047 for encoded words.
-//! A message begins at a line `From ` at the start of the file or behind a blank line. Attachments stay
-//! encoded. Lines and messages have any length; the header lines of one message are in memory.
+//! A message begins at a line `From ` at the start of the file or behind a blank line. A file whose name ends
+//! with `.eml` is one message, with every byte of it. Attachments stay encoded. Lines and messages have any
+//! length; the header lines of one message are in memory.
 
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
@@ -65,6 +66,8 @@ struct Messages<'a, 'r, 's> {
     /// Header lines of the message.
     head: Vec<u8>,
     state: State,
+    /// True if the file is one message, without a line in front.
+    is_alone: bool,
     /// True at the start of a line.
     is_line_start: bool,
     /// A blank line that belongs to the message unless the next line begins another one.
@@ -82,12 +85,16 @@ enum State {
 
 impl<'a, 'r, 's> Messages<'a, 'r, 's> {
     fn new(rows: &'a mut Rows<'r, 's>) -> Self {
+        let path = rows.input.path.as_str();
+        let is_alone =
+            path.rsplit_once('.').is_some_and(|(_, end)| end.eq_ignore_ascii_case("eml"));
         Self {
-            path: Arc::from(rows.input.path.as_str()),
+            path: Arc::from(path),
             rows,
             columns: RecordColumns::new(["from", "to", "subject"]),
             head: Vec::new(),
-            state: State::Before,
+            state: if is_alone { State::Head } else { State::Before },
+            is_alone,
             is_line_start: true,
             blank: Vec::new(),
         }
@@ -97,7 +104,7 @@ impl<'a, 'r, 's> Messages<'a, 'r, 's> {
     fn take(&mut self, part: &[u8]) -> Outcome {
         let is_start = std::mem::replace(&mut self.is_line_start, part.ends_with(b"\n"));
         let is_blank = is_start && part.trim_ascii().is_empty() && part.ends_with(b"\n");
-        let begins = is_start && part.starts_with(START);
+        let begins = is_start && part.starts_with(START) && !self.is_alone;
         let may_begin = self.state == State::Before || !self.blank.is_empty();
         match self.state {
             _ if begins && may_begin => {
@@ -122,11 +129,11 @@ impl<'a, 'r, 's> Messages<'a, 'r, 's> {
         let blank = std::mem::take(&mut self.blank);
         self.rows.sink.append(&self.path, &blank)?;
         match part {
-            _ if is_blank => {
+            _ if is_blank && !self.is_alone => {
                 self.blank = part.to_vec();
                 Ok(())
             }
-            part if is_start && self.state == State::Body => {
+            part if is_start && self.state == State::Body && !self.is_alone => {
                 self.rows.sink.append(&self.path, unquoted(part))
             }
             part => self.rows.sink.append(&self.path, part),

@@ -5,7 +5,7 @@
 //!            (members of archives)        ├─ lines   one document per line, or record of lines
 //!                                         ├─ jsonl   one document per row: text column ─▶ Batch
 //!                                         ├─ csv                           path column ─▶ Batch
-//!                                         └─ parquet                       the others  ─▶ Columns
+//!                                         └─ parquet, arrow                the others  ─▶ Columns
 //! ```
 //!
 //! Readers pass on [`Batch`]es of at most [`BATCH_BYTES`] of text. A document may continue in the
@@ -14,8 +14,10 @@
 
 mod ahead;
 mod archives;
+mod arrow_ipc;
 mod csv;
 mod headers;
+mod html;
 mod json_array;
 mod jsonl;
 mod mbox;
@@ -73,9 +75,11 @@ pub enum Documents {
     Tsv(String),
     /// A row of Parquet; the text is in this column.
     Parquet(String),
+    /// A row of Arrow IPC, a stream or a file; the text is in this column.
+    Arrow(String),
     /// A response, resource or conversion of WARC.
     Warc,
-    /// A message of a mailbox.
+    /// A message of a mailbox, or a file with one message.
     Mbox,
 }
 
@@ -96,11 +100,12 @@ impl FromStr for Documents {
             ("csv", Some(column)) => Ok(Self::Csv(column)),
             ("tsv", Some(column)) => Ok(Self::Tsv(column)),
             ("parquet", Some(column)) => Ok(Self::Parquet(column)),
-            ("jsonl" | "ndjson" | "csv" | "tsv" | "parquet", None) => {
+            ("arrow" | "feather", Some(column)) => Ok(Self::Arrow(column)),
+            ("jsonl" | "ndjson" | "csv" | "tsv" | "parquet" | "arrow" | "feather", None) => {
                 Err(format!("say which column holds the text, such as {kind}:text"))
             }
             _ => {
-                let tables = "jsonl:FIELD, csv:COLUMN, tsv:COLUMN, parquet:COLUMN";
+                let tables = "jsonl:FIELD, csv:COLUMN, tsv:COLUMN, parquet:COLUMN, arrow:COLUMN";
                 Err(format!("expected files, lines, {tables}, warc or mbox"))
             }
         }
@@ -118,6 +123,7 @@ impl fmt::Display for Documents {
             Self::Csv(column) => write!(f, "csv:{column}"),
             Self::Tsv(column) => write!(f, "tsv:{column}"),
             Self::Parquet(column) => write!(f, "parquet:{column}"),
+            Self::Arrow(column) => write!(f, "arrow:{column}"),
         }
     }
 }
@@ -154,6 +160,8 @@ pub struct ReadOptions {
     pub allow_missing: bool,
     /// If true, user columns of rows are kept, besides text and path.
     pub keep_columns: bool,
+    /// If true, HTML becomes text.
+    pub html_to_text: bool,
 }
 
 impl Default for ReadOptions {
@@ -164,6 +172,7 @@ impl Default for ReadOptions {
             max_row_bytes: MAX_ROW_BYTES,
             allow_missing: false,
             keep_columns: true,
+            html_to_text: false,
         }
     }
 }
@@ -286,6 +295,7 @@ fn read_one(
             csv::read(column, Dialect { delimiter, ..division.dialect }, opened, rows)
         }
         Documents::Parquet(column) => parquet::read(column, opened, rows),
+        Documents::Arrow(column) => arrow_ipc::read(column, opened, rows),
         Documents::Warc => warc::read(opened, rows),
         Documents::Mbox => mbox::read(opened, rows),
         Documents::Lines => {
@@ -295,10 +305,14 @@ fn read_one(
                 start => records::read(opened, start.as_ref(), rows),
             }
         }
-        Documents::Files => {
-            rows.sink.count_packed(input, options, head);
-            text::read_file(opened, input, rows.sink)
-        }
+        Documents::Files => match html::Form::of_path(&input.path).filter(|_| options.html_to_text)
+        {
+            Some(form) => html::read_file(form, opened, rows),
+            None => {
+                rows.sink.count_packed(input, options, head);
+                text::read_file(opened, input, rows.sink)
+            }
+        },
     }
 }
 
@@ -389,12 +403,11 @@ mod tests {
 
     #[test]
     fn kinds_are_read_and_written() {
-        for kind in
-            ["files", "lines", "jsonl:text", "csv:a b", "tsv:a", "parquet:x:y", "warc", "mbox"]
+        for kind in "files lines jsonl:text csv:a,b tsv:a parquet:x:y arrow:t warc mbox".split(' ')
         {
             assert_eq!(kind.parse::<Documents>().unwrap().to_string(), kind);
         }
-        for bad in ["", "file", "jsonl", "csv:", "tsv", "warc:x", "files:x"] {
+        for bad in ["", "file", "jsonl", "csv:", "tsv", "arrow", "warc:x", "files:x"] {
             assert!(bad.parse::<Documents>().is_err(), "{bad}");
         }
     }

@@ -320,6 +320,20 @@ impl Budget {
         self.disk_bytes.set(self.disk_bytes.get() + len_bytes);
     }
 
+    /// Counts `expanded_bytes` that a reader will make of `packed_bytes`, and checks the limits.
+    ///
+    /// # Errors
+    /// The limit that is exceeded, in words.
+    pub fn expand(&self, packed_bytes: u64, expanded_bytes: u64) -> Result<(), String> {
+        let sum = self.expanded_bytes.get().saturating_add(expanded_bytes);
+        self.expanded_bytes.set(sum);
+        let read = Counts { disk_bytes: packed_bytes, text_bytes: expanded_bytes };
+        match self.limits.exceeded(read, sum) {
+            Some(limit) => Err(format!("it {limit}")),
+            None => Ok(()),
+        }
+    }
+
     /// Returns true if `error` comes from a limit.
     pub fn is_exceeded(error: &io::Error) -> bool {
         expansion(error).is_some()

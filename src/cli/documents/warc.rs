@@ -16,12 +16,14 @@
 //!
 //! Source: ISO 28500, <https://iipc.github.io/warc-specifications/>. Requests, metadata and revisits are
 //! left out. Of a response of HTTP the text is the body, with the lengths of chunks taken out. A body with
-//! a content encoding stays as it is. Memory does not grow with a record, besides its header lines.
+//! a content encoding stays as it is. With `--html text` bodies of HTML become text ([`html`]). Memory does
+//! not grow with a record, besides its header lines.
 
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::sync::Arc;
 
 use super::headers::{Headers, MAX_HEADER_BYTES, read_head};
+use super::html::{self, Form};
 use super::open::Opened;
 use super::record_columns::RecordColumns;
 use super::rows::Rows;
@@ -56,11 +58,15 @@ pub fn read(mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
                 }
                 _ => Box::new(&mut block),
             };
-            rows.sink.append_from(&path, &mut *body, &failed)?;
+            let content_type = http.get("content-type").map(str::to_owned).or(record.content_type);
+            let form = Form::of_type(content_type.as_deref(), http.get("content-encoding"));
+            match form.filter(|_| rows.options.html_to_text) {
+                Some(form) => html::append_text(form, &path, &mut *body, rows, &failed)?,
+                None => rows.sink.append_from(&path, &mut *body, &failed)?,
+            }
             rows.sink.end_document(&path)?;
             drop(body);
-            let content_type = http.get("content-type").map(str::to_owned);
-            let texts = [Some(record.kind), content_type.or(record.content_type)];
+            let texts = [Some(record.kind), content_type];
             columns.push(texts, record.date, rows)?;
         }
         io::copy(&mut block, &mut io::sink()).map_err(failed)?;

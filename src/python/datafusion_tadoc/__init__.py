@@ -497,7 +497,7 @@ def ingest(
       others, which become user columns,
     - a path, a URL or a list of them: files, folders and globs, as ``tadoc ingest`` takes them.
       `documents` says what becomes a document: ``'files'``, ``'lines'``, ``'jsonl:FIELD'``,
-      ``'csv:COLUMN'`` or ``'parquet:COLUMN'``.
+      ``'csv:COLUMN'``, ``'parquet:COLUMN'`` or ``'arrow:COLUMN'``.
 
     `effort` is ``'fast'``, ``'balanced'`` or ``'small'``.
 

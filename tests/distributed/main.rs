@@ -1,12 +1,14 @@
 //! Tests of plans that travel to other machines.
 //!
 //! `travel` encodes the plan of each function, decodes it in another session, and compares the rows.
-//! `hostile` decodes damaged and forged messages. `spread` compares the rows of two and three workers
-//! with those of one session. `fixtures` has corpora, sessions and workers on loopback.
+//! `hostile` decodes damaged and forged messages. `logical` does both with tables of logical plans.
+//! `spread` compares the rows of two and three workers with those of one session. `fixtures` has
+//! corpora, sessions and workers on loopback.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod fixtures;
 mod hostile;
+mod logical;
 mod spread;
 mod travel;

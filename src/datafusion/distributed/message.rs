@@ -1,4 +1,4 @@
-//! Messages of plan nodes that travel between machines.
+//! Messages of plan nodes and of tables that travel between machines.
 //!
 //! ```text
 //! magic "TADOCDF" │ version │ CRC32C of the rest, little endian │ Protocol Buffers
@@ -16,7 +16,7 @@ use super::refused;
 /// Bytes at the beginning of each message.
 const MAGIC: &[u8; 7] = b"TADOCDF";
 /// Version of the messages. Any change of a message below counts it up.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// Length of magic, version and checksum.
 const HEAD_BYTES: usize = MAGIC.len() + 1 + 4;
 
@@ -27,6 +27,16 @@ pub(super) fn seal(node: &NodeMessage, buf: &mut Vec<u8>) {
     buf.push(VERSION);
     buf.extend_from_slice(&crc32c::crc32c(&body).to_le_bytes());
     buf.extend_from_slice(&body);
+}
+
+/// Returns true if `bytes` begin like a message of this crate, of any version. So a program with codecs of
+/// its own knows which of them to ask.
+///
+/// ```
+/// assert!(!datafusion_tadoc::distributed::is_message(b"other bytes"));
+/// ```
+pub fn is_message(bytes: &[u8]) -> bool {
+    bytes.starts_with(MAGIC)
 }
 
 /// Returns the node of a message.
@@ -55,7 +65,7 @@ pub(super) fn open(bytes: &[u8]) -> Result<NodeMessage> {
     NodeMessage::decode(body).or_else(|error| refused(format!("expected a node: {error}")))
 }
 
-/// A plan node. Exactly one field is set.
+/// A plan node, or a table of a logical plan. Exactly one field is set.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct NodeMessage {
     #[prost(message, optional, boxed, tag = "1")]
@@ -72,6 +82,84 @@ pub(super) struct NodeMessage {
     pub(super) row_bytes: Option<u64>,
     #[prost(message, optional, tag = "6")]
     pub(super) columns: Option<ColumnsMessage>,
+    #[prost(message, optional, boxed, tag = "7")]
+    pub(super) call: Option<Box<CallMessage>>,
+    #[prost(message, optional, tag = "8")]
+    pub(super) listing: Option<ListingMessage>,
+}
+
+/// A table function and its arguments, or a table `STORED AS TADOC`, in a logical plan.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct CallMessage {
+    #[prost(string, tag = "1")]
+    pub(super) function: String,
+    /// Arguments but the first of functions over files, as EXPLAIN shows them.
+    #[prost(message, repeated, tag = "2")]
+    pub(super) arguments: Vec<PairMessage>,
+    #[prost(message, optional, tag = "3")]
+    pub(super) synonyms: Option<SynonymsMessage>,
+    /// The first argument as it was written.
+    #[prost(string, tag = "4")]
+    pub(super) location: String,
+    /// The place that is read, if the table reads files.
+    #[prost(message, optional, tag = "5")]
+    pub(super) place: Option<PlaceMessage>,
+    /// The version of a living corpus.
+    #[prost(message, optional, tag = "6")]
+    pub(super) living: Option<LivingMessage>,
+    /// Requested version.
+    #[prost(uint64, optional, tag = "7")]
+    pub(super) version: Option<u64>,
+    /// Settings under `tadoc.` that those of the session do not change.
+    #[prost(message, repeated, tag = "8")]
+    pub(super) options: Vec<PairMessage>,
+    /// True if the columns behind those of the function are user columns of a table.
+    #[prost(bool, tag = "9")]
+    pub(super) has_user_columns: bool,
+}
+
+/// A place that means the same on all machines.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct PlaceMessage {
+    /// Absolute path or URL.
+    #[prost(string, tag = "1")]
+    pub(super) location: String,
+    /// Folder above a relative location, which rows and messages do not show.
+    #[prost(string, tag = "2")]
+    pub(super) folder: String,
+}
+
+/// A table of Parquet files in a logical plan.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ListingMessage {
+    #[prost(enumeration = "FormatKind", tag = "1")]
+    pub(super) format: i32,
+    /// URLs of files and folders.
+    #[prost(string, repeated, tag = "2")]
+    pub(super) urls: Vec<String>,
+    #[prost(string, tag = "3")]
+    pub(super) extension: String,
+    /// A `datafusion_proto` schema with the columns of the files.
+    #[prost(bytes = "vec", tag = "4")]
+    pub(super) schema: Vec<u8>,
+    /// A `datafusion_proto` schema with the columns that are names of folders.
+    #[prost(bytes = "vec", tag = "5")]
+    pub(super) folders: Vec<u8>,
+    /// Options of a table `STORED AS GSST`, or settings under `parquet.` that have no default value.
+    #[prost(message, repeated, tag = "6")]
+    pub(super) options: Vec<PairMessage>,
+}
+
+/// The format of a table of Parquet files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, prost::Enumeration)]
+#[repr(i32)]
+pub(super) enum FormatKind {
+    /// No format: the message is damaged.
+    Unknown = 0,
+    /// Files with GSST columns.
+    Gsst = 1,
+    /// Plain files.
+    Parquet = 2,
 }
 
 /// A scan of a table function.
@@ -348,7 +436,7 @@ mod tests {
         let mut bytes = sealed("c.tadoc");
         bytes[MAGIC.len()] = 9;
         let refusal = open(&bytes).unwrap_err().to_string();
-        assert!(refusal.contains("version 1") && refusal.contains("got 9"), "{refusal}");
+        assert!(refusal.contains("version 2") && refusal.contains("got 9"), "{refusal}");
         let refusal = open(b"something else").unwrap_err().to_string();
         assert!(refusal.contains("got other bytes"), "{refusal}");
     }

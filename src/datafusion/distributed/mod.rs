@@ -29,18 +29,26 @@
 //! # }
 //! ```
 //!
+//! Engines that plan a statement on another machine, such as Ballista, get a logical plan instead. Its
+//! tables travel by [`TadocLogicalCodec`], and [`EngineHome`] makes the sessions there. The package
+//! `datafusion-tadoc-ballista` puts both together.
+//!
 //! Reading order: `message` (bytes), `scans` (a scan and its message), `travelled` (a scan that arrived),
 //! `columns` (GSST columns), `codec` (all nodes), `tasks` (which worker gets which runs), `explain`
-//! (stages in plans), `credentials` and `session`.
+//! (stages in plans), `credentials` and `session`; then `tables` and `listings` (tables of logical
+//! plans) and `home`. `scale.md` says what 10 TB on 100 workers would take.
 
 mod codec;
 mod columns;
 mod credentials;
 mod explain;
 mod files;
+mod home;
+mod listings;
 mod message;
 mod scans;
 mod session;
+mod tables;
 mod tasks;
 mod travelled;
 
@@ -48,10 +56,13 @@ pub use codec::TadocCodec;
 pub use credentials::Credentials;
 pub use datafusion_distributed as engine;
 pub(crate) use files::PlannedFiles;
+pub use home::{EngineHome, with_stores};
+pub use message::is_message;
 pub use session::{
     WORKER_VERSION, WorkerUrls, as_worker, register_workers, serve_worker, with_workers, worker_of,
     worker_routes,
 };
+pub use tables::{TadocLogicalCodec, resolve_tables};
 
 use std::fmt;
 

@@ -29,11 +29,12 @@ use super::{TravelError, refused};
 use crate::errors::mask_secrets;
 use crate::functions::bound_again;
 use crate::options::TadocOptions;
+use crate::scan::TadocExec;
 use crate::scan::filter::{Stage, project_schema};
 use crate::scan::function::TableFunction;
-use crate::scan::{Scan, TadocExec};
 use crate::source::Source;
 use tadoc::query::TextPattern;
+use tadoc::text::Synonyms;
 use tadoc_store::Version;
 use url::Url;
 
@@ -59,7 +60,7 @@ impl Encoder<'_> {
     }
 
     pub(super) fn schema(&self, schema: &Schema) -> Result<Vec<u8>> {
-        Ok(protobuf::Schema::try_from(schema)?.encode_to_vec())
+        schema_bytes(schema)
     }
 
     fn stage(&self, stage: &Stage) -> Result<StageMessage> {
@@ -73,7 +74,8 @@ impl Encoder<'_> {
     /// An error if the scan cannot travel.
     pub(super) fn scan(&self, exec: &TadocExec) -> Result<ScanMessage> {
         let (function, scan) = exec.parts();
-        let (arguments, synonyms) = of_call(function, scan)?;
+        let synonyms = scan.synonyms.as_deref();
+        let (arguments, synonyms) = of_call(function, &scan.location, synonyms, &scan.schema)?;
         let ordering = exec.properties().output_ordering().into_iter().flatten();
         let ordering = ordering.map_while(|sorted| {
             let column = sorted.expr.downcast_ref::<Column>()?.name().to_owned();
@@ -117,10 +119,7 @@ impl Decoder<'_> {
     }
 
     pub(super) fn schema(&self, bytes: &[u8]) -> Result<SchemaRef> {
-        let schema = protobuf::Schema::decode(bytes);
-        let schema = schema.or_else(|error| refused(format!("expected a schema: {error}")))?;
-        let schema = Schema::try_from(&schema);
-        Ok(Arc::new(schema.map_err(DataFusionError::from)?))
+        schema_of(bytes)
     }
 
     fn stage(&self, schema: &SchemaRef, message: &StageMessage) -> Result<Stage> {
@@ -143,7 +142,7 @@ impl Decoder<'_> {
             &message.function,
             &shown(&message.arguments),
             &message.location,
-            synonyms_of(&message)?,
+            synonyms_of(message.synonyms.as_ref()),
             &schema,
         )?;
         if function.schema() != schema {
@@ -190,32 +189,51 @@ impl Decoder<'_> {
     }
 }
 
-/// Returns the arguments and the synonyms of `function`.
+/// Returns the message of a schema.
+///
+/// # Errors
+/// An error for a type that DataFusion has no message of.
+pub(super) fn schema_bytes(schema: &Schema) -> Result<Vec<u8>> {
+    Ok(protobuf::Schema::try_from(schema)?.encode_to_vec())
+}
+
+/// Returns the schema of a message.
+///
+/// # Errors
+/// An error if the bytes are none.
+pub(super) fn schema_of(bytes: &[u8]) -> Result<SchemaRef> {
+    let schema = protobuf::Schema::decode(bytes);
+    let schema = schema.or_else(|error| refused(format!("expected a schema: {error}")))?;
+    let schema = Schema::try_from(&schema);
+    Ok(Arc::new(schema.map_err(DataFusionError::from)?))
+}
+
+/// Returns the arguments and the synonyms of `function`, which was called with `location` first.
 ///
 /// # Errors
 /// An error if the arguments do not give the same function.
-fn of_call(
+pub(super) fn of_call(
     function: &Arc<dyn TableFunction>,
-    scan: &Scan,
+    location: &str,
+    synonyms: Option<&Synonyms>,
+    schema: &Schema,
 ) -> Result<(Vec<PairMessage>, Option<SynonymsMessage>)> {
     let pair = |(name, value): (&str, String)| PairMessage { name: name.to_owned(), value };
     let arguments: Vec<PairMessage> = function.arguments().into_iter().map(pair).collect();
-    let synonyms = scan.synonyms.as_ref().map(|synonyms| {
+    let synonyms = synonyms.map(|synonyms| {
         let row = |(word, meaning): (&str, &str)| pair((word, meaning.to_owned()));
         let rows = synonyms.rows().map(row).collect();
         SynonymsMessage { name: synonyms.name().to_owned(), rows }
     });
-    let message = ScanMessage { synonyms, ..ScanMessage::default() };
-    let location = mask_secrets(&scan.location);
-    let read = synonyms_of(&message)?;
+    let (name, location) = (function.signature().name, mask_secrets(location));
     let again =
-        bound_again(function.signature().name, &shown(&arguments), &location, read, &scan.schema)?;
+        bound_again(name, &shown(&arguments), &location, synonyms_of(synonyms.as_ref()), schema)?;
     if format!("{again:?}") != format!("{function:?}") {
-        let (name, shown) = (function.signature().name, text_of(&arguments));
+        let shown = text_of(&arguments);
         let what = format!("the call of {name} is more than its arguments ({shown})");
         return Err(TravelError::Stays(what).into());
     }
-    Ok((arguments, message.synonyms))
+    Ok((arguments, synonyms))
 }
 
 fn text_of(arguments: &[PairMessage]) -> String {
@@ -224,16 +242,17 @@ fn text_of(arguments: &[PairMessage]) -> String {
     shown.join(", ")
 }
 
-fn shown(pairs: &[PairMessage]) -> Vec<(&str, &str)> {
+/// Returns arguments as [`bound_again`] takes them.
+pub(super) fn shown(pairs: &[PairMessage]) -> Vec<(&str, &str)> {
     pairs.iter().map(|pair| (pair.name.as_str(), pair.value.as_str())).collect()
 }
 
 /// Returns the synonyms of a message: the name of their table and their rows.
-#[allow(clippy::type_complexity)]
-fn synonyms_of(message: &ScanMessage) -> Result<Option<(String, Vec<(String, String)>)>> {
-    let Some(synonyms) = &message.synonyms else { return Ok(None) };
+pub(super) fn synonyms_of(
+    synonyms: Option<&SynonymsMessage>,
+) -> Option<(String, Vec<(String, String)>)> {
     let row = |row: &PairMessage| (row.name.clone(), row.value.clone());
-    Ok(Some((synonyms.name.clone(), synonyms.rows.iter().map(row).collect())))
+    synonyms.map(|synonyms| (synonyms.name.clone(), synonyms.rows.iter().map(row).collect()))
 }
 
 fn demand(patterns: &[TextPattern]) -> DemandMessage {
@@ -296,7 +315,11 @@ fn source(source: &Source) -> Result<SourceMessage> {
     })
 }
 
-fn living(url: &str, version: &Version) -> Result<LivingMessage> {
+/// Returns the message of a version of the living corpus at `url`.
+///
+/// # Errors
+/// An error if the URL has a user.
+pub(super) fn living(url: &str, version: &Version) -> Result<LivingMessage> {
     if let Ok(parsed) = Url::parse(url) {
         check_no_user(&parsed, url)?;
     }

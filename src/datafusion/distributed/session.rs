@@ -63,7 +63,7 @@ use crate::source::CorpusCache;
 use crate::source::location::object_store;
 
 /// Version that the machines of a statement must share.
-pub const WORKER_VERSION: &str = concat!("tadoc ", env!("CARGO_PKG_VERSION"), ", messages 1");
+pub const WORKER_VERSION: &str = concat!("tadoc ", env!("CARGO_PKG_VERSION"), ", messages 2");
 
 /// Header with the version of the sender.
 const VERSION_HEADER: &str = "x-tadoc-version";

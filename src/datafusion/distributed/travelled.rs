@@ -13,6 +13,7 @@ use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{Statistics, internal_err};
 use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::col;
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalSortExpr};
@@ -168,12 +169,12 @@ impl Travelled {
                 Ok(Source::Files(self.found.find_all(&runtime, files).await?))
             }
             (SourceKind::Living, Some(living)) => {
-                let (found, version) = find_version(context, cache, living).await?;
+                let (found, version) = find_version(&context.runtime_env(), cache, living).await?;
                 let view = open_view(cache, &runtime, &self.options, &found, version).await?;
                 Ok(Source::Living(view))
             }
             (SourceKind::Unchecked, Some(living)) => {
-                let (found, version) = find_version(context, cache, living).await?;
+                let (found, version) = find_version(&context.runtime_env(), cache, living).await?;
                 Ok(Source::Unchecked(Arc::new(found), version))
             }
             (kind, _) => refused(format!("expected the files of a scan, got {kind:?}")),
@@ -182,8 +183,11 @@ impl Travelled {
 }
 
 /// Returns the version that `living` names.
-async fn find_version(
-    context: &TaskContext,
+///
+/// # Errors
+/// An error if there is no such version any more; the errors of the store.
+pub(super) async fn find_version(
+    runtime: &RuntimeEnv,
     cache: &CorpusCache,
     living: &LivingMessage,
 ) -> Result<(FoundCorpus, Version)> {
@@ -191,7 +195,7 @@ async fn find_version(
     let changed = |what: String| -> DataFusionError {
         TravelError::Changed(format!("{location}: not the corpus that was planned, {what}")).into()
     };
-    let found = cache.living.find(&context.runtime_env(), location).await?;
+    let found = cache.living.find(runtime, location).await?;
     let found = found.ok_or_else(|| changed("there is no living corpus".into()))?;
     let version = found.version(Some(*number)).await?;
     match version.commit_id.to_string() == *commit {

@@ -77,6 +77,24 @@ struct GsstFormat {
     buffers: Arc<ReadBuffers>,
 }
 
+/// Returns the options of the table with the format `format`, if that is `GSST`.
+#[cfg(feature = "distributed")]
+pub(crate) fn gsst_options<'a>(
+    format: &'a (dyn FileFormat + 'static),
+) -> Option<&'a HashMap<String, String>> {
+    format.downcast_ref::<GsstFormat>().map(|format| &format.overrides)
+}
+
+/// Returns the format `GSST` with the options of a table.
+///
+/// # Errors
+/// A configuration error that names the first unknown key or refused value.
+#[cfg(feature = "distributed")]
+pub(crate) fn gsst_format(overrides: HashMap<String, String>) -> Result<Arc<dyn FileFormat>> {
+    TadocOptions::default().with_overrides(&overrides)?;
+    Ok(Arc::new(GsstFormat { overrides, buffers: Arc::default() }))
+}
+
 impl GsstFormat {
     /// Returns the settings of the session, overridden by those of the statement.
     fn options(&self, session: &dyn Session) -> Result<TadocOptions> {

@@ -31,5 +31,7 @@ mod source;
 
 pub use format::GsstFormatFactory;
 #[cfg(feature = "distributed")]
+pub(crate) use format::{gsst_format, gsst_options};
+#[cfg(feature = "distributed")]
 pub(crate) use source::FileFacts;
 pub use source::GsstSource;

@@ -7,8 +7,12 @@ use std::{fmt, slice};
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
+#[cfg(feature = "distributed")]
+use datafusion::common::config::TableParquetOptions;
 use datafusion::common::{GetExt, Statistics};
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+#[cfg(feature = "distributed")]
+use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory, FileMeta};
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, FileSource};
 use datafusion::datasource::table_schema::TableSchema;
@@ -30,6 +34,25 @@ pub(in super::super) fn wrap_parquet_format(
         true => Arc::new(NamingFactory(format)),
         false => format,
     }
+}
+
+/// Returns the options of `format` if it reads plain Parquet files: DataFusion's own, or that of this
+/// module.
+#[cfg(feature = "distributed")]
+pub(in super::super) fn parquet_options<'a>(
+    format: &'a (dyn FileFormat + 'static),
+) -> Option<&'a TableParquetOptions> {
+    let inner = match format.downcast_ref::<NamingFormat>() {
+        Some(naming) => naming.0.as_ref(),
+        None => format,
+    };
+    inner.downcast_ref::<ParquetFormat>().map(ParquetFormat::options)
+}
+
+/// Returns the format that reads plain Parquet files.
+#[cfg(feature = "distributed")]
+pub(in super::super) fn parquet_format(options: TableParquetOptions) -> Arc<dyn FileFormat> {
+    Arc::new(NamingFormat(Arc::new(ParquetFormat::default().with_options(options))))
 }
 
 /// Factory that wraps the formats of the session's own factory.

@@ -16,6 +16,8 @@ pub(crate) mod filter;
 pub(crate) mod function;
 pub(crate) mod leaf;
 pub(crate) mod output;
+#[cfg(feature = "distributed")]
+pub(crate) mod planned;
 mod provider;
 pub(crate) mod signature;
 mod synonyms;

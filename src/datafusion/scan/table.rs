@@ -21,7 +21,7 @@ use crate::placement::DeviceSession;
 use crate::scan::arguments::Arguments;
 use crate::scan::function::{Bind, Reads, TableFunction};
 use crate::scan::synonyms;
-use crate::source::location::{CORPUS_EXTENSION, Wanted, resolve_files};
+use crate::source::location::{CORPUS_EXTENSION, SourceFile, Wanted, resolve_files};
 use crate::source::memory::Uses;
 use crate::source::{CorpusCache, LoadContext, LoadedCorpus, Source};
 use crate::store::{
@@ -32,9 +32,19 @@ use tadoc_store::LivingStore;
 
 /// The location, version and settings that a scan of a table uses.
 pub(super) struct Target {
-    location: String,
-    version: Option<u64>,
+    pub(super) location: String,
+    pub(super) version: Option<u64>,
     pub(super) options: TadocOptions,
+}
+
+/// The place that a table reads, if its statement was made in another process.
+#[cfg(feature = "distributed")]
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Absolute path or URL.
+    pub(crate) location: String,
+    /// Folder above a relative location, with a slash at its end. Rows and messages do not show it.
+    pub(crate) folder: String,
 }
 
 /// A bound function over a location. See the module's description.
@@ -44,16 +54,18 @@ pub struct TadocTable {
     pub(super) location: String,
     pub(super) cache: Arc<CorpusCache>,
     /// Requested version of a living corpus.
-    version: Option<u64>,
-    options: HashMap<String, String>,
+    pub(super) version: Option<u64>,
+    pub(super) options: HashMap<String, String>,
     pub(super) definition: Option<String>,
     pub(super) user_columns: Vec<FieldRef>,
     /// Versions that the statement with this table reads.
     reading: Option<Arc<Reading>>,
     /// The call whose synonyms each scan reads.
-    call: Option<(Arguments, Bind)>,
+    pub(super) call: Option<(Arguments, Bind)>,
     /// Synonyms that were read.
     pub(super) synonyms: Option<Arc<Synonyms>>,
+    #[cfg(feature = "distributed")]
+    pub(super) place: Option<Place>,
 }
 
 /// A loaded table, for functions that are not scans.
@@ -83,6 +95,8 @@ impl TadocTable {
             reading,
             call,
             synonyms,
+            #[cfg(feature = "distributed")]
+            place: None,
         }
     }
 
@@ -139,6 +153,10 @@ impl TadocTable {
         let options = TadocOptions::from_config(session.config_options());
         let options = options.with_overrides(&self.options)?;
         let (location, version) = (self.location.clone(), self.version);
+        #[cfg(feature = "distributed")]
+        if let Some(place) = &self.place {
+            return Ok(Target { location: place.location.clone(), version, options });
+        }
         if matches!(self.function.reads(), Reads::Files | Reads::Nothing) {
             return Ok(Target { location, version, options });
         }
@@ -163,7 +181,11 @@ impl TadocTable {
     }
 
     /// Returns the living corpus at `location`, in the version that the statement reads.
-    async fn found(&self, runtime: &RuntimeEnv, location: &str) -> Result<Option<FoundCorpus>> {
+    pub(super) async fn found(
+        &self,
+        runtime: &RuntimeEnv,
+        location: &str,
+    ) -> Result<Option<FoundCorpus>> {
         let known = &self.cache.living;
         match &self.reading {
             Some(reading) => reading.find(known, runtime, location).await,
@@ -236,7 +258,7 @@ impl TadocTable {
         match reads {
             Reads::Nothing => return Ok(Source::Files(Vec::new())),
             Reads::Files => {
-                return Ok(Source::Files(resolve_files(runtime, location, Wanted::Files).await?));
+                return Ok(Source::Files(self.files(runtime, location, Wanted::Files).await?));
             }
             Reads::Corpora | Reads::UncheckedCorpora => {}
         }
@@ -247,7 +269,7 @@ impl TadocTable {
             let version = found.version(target.version).await?;
             return Ok(Source::Unchecked(Arc::new(found), version));
         }
-        let files = resolve_files(runtime, location, Wanted::Corpora).await?;
+        let files = self.files(runtime, location, Wanted::Corpora).await?;
         if let Some(version) = target.version {
             return Err(no_versions(location, version, files.len()));
         }
@@ -256,6 +278,22 @@ impl TadocTable {
         }
         let limits = target.options.open_limits();
         Ok(Source::Corpora(self.cache.open(runtime, &limits, files).await?))
+    }
+
+    /// Returns the files of `location`, as a statement in the folder of the table shows them.
+    async fn files(
+        &self,
+        runtime: &RuntimeEnv,
+        location: &str,
+        wanted: Wanted,
+    ) -> Result<Vec<SourceFile>> {
+        let files = resolve_files(runtime, location, wanted).await?;
+        #[cfg(feature = "distributed")]
+        let files = match &self.place {
+            Some(place) => files.into_iter().map(|file| place.shown(file)).collect(),
+            None => files,
+        };
+        Ok(files)
     }
 
     /// Loads the current corpus, for functions that are not scans.

@@ -205,6 +205,16 @@ pub(crate) fn object_store(runtime: &RuntimeEnv, url: &Url) -> Result<Arc<dyn Ob
         Err(error) if sandbox_of(runtime).is_some() => return Err(error),
         Err(_) => {}
     }
+    let store = made_store(url)?;
+    runtime.register_object_store(url, Arc::clone(&store));
+    Ok(store)
+}
+
+/// Makes the store behind `url`, from the environment of the process.
+///
+/// # Errors
+/// A plan error that names the feature for the scheme.
+pub(crate) fn made_store(url: &Url) -> Result<Arc<dyn ObjectStore>> {
     // Configuration keys of the stores are environment variables in lower case; others are ignored.
     let environment = std::env::vars().map(|(key, value)| (key.to_ascii_lowercase(), value));
     // A URL with http:// explicitly allows plain connections.
@@ -217,9 +227,7 @@ pub(crate) fn object_store(runtime: &RuntimeEnv, url: &Url) -> Result<Arc<dyn Ob
              datafusion-tadoc with the feature for {scheme} (s3 or http)"
             )
         })?;
-    let store: Arc<dyn ObjectStore> = Arc::from(store);
-    runtime.register_object_store(url, Arc::clone(&store));
-    Ok(store)
+    Ok(Arc::from(store))
 }
 
 /// Returns the store of a resolved file.

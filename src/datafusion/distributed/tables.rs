@@ -1,0 +1,319 @@
+//! The codec of tables in logical plans, for engines that plan a statement on another machine.
+//!
+//! ```text
+//! client      SQL ─▶ logical plan ─▶ resolve_tables ─▶ codec ══ messages ══▶ scheduler
+//! scheduler   message ─▶ table: opens nothing ─ scan: footers ─▶ physical plan ─▶ TadocCodec ══▶
+//! ```
+//!
+//! A table function travels as its name and arguments, a table `STORED AS TADOC` as the function that
+//! reads it. [`resolve_tables`] first puts in what only the session knows: the locations behind names,
+//! absolute paths, the version of a living corpus, the rows of synonyms, and settings. Scalar functions
+//! travel by name. The table that arrives does no input or output before it is scanned, and refuses a
+//! living corpus whose version has another commit.
+//!
+//! Tables that a statement changes, and tables beside a living corpus (`"d$history"`), stay.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::TableReference;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNodeRecursion};
+use datafusion::datasource::file_format::FileFormatFactory;
+use datafusion::datasource::listing::ListingTable;
+use datafusion::datasource::{DefaultTableSource, provider_as_source};
+use datafusion::error::Result;
+use datafusion::execution::TaskContext;
+use datafusion::logical_expr::{
+    Expr, Extension, LogicalPlan, TableProviderFilterPushDown, TableSource, TableType,
+};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion_proto::logical_plan::LogicalExtensionCodec;
+use tadoc::text::{Fold, Synonyms};
+
+use super::listings::ListedTable;
+use super::message::{self, CallMessage, LivingMessage, NodeMessage, PairMessage, PlaceMessage};
+use super::scans::{living, of_call, options_of, shown, synonyms_of};
+use super::travelled::find_version;
+use super::{TravelError, refused};
+use crate::errors::{datafusion_error, mask_secrets};
+use crate::functions::{bound_again, find_signature};
+use crate::scan::TadocTable;
+use crate::scan::planned::Planned;
+use crate::scan::table::Place;
+use crate::source::CorpusCache;
+
+/// Codec of the tables of this crate in logical plans: table functions, tables `STORED AS TADOC`, and
+/// tables of Parquet files with and without GSST columns. [`resolve_tables`] prepares a plan for it.
+///
+/// A session that decodes needs [`with_tadoc`](crate::TadocSessionStateBuilderExt::with_tadoc).
+///
+/// ```
+/// use datafusion::prelude::*;
+/// use datafusion_proto::bytes::{
+///     logical_plan_from_bytes_with_extension_codec as read,
+///     logical_plan_to_bytes_with_extension_codec as written,
+/// };
+/// use datafusion_tadoc::distributed::{TadocLogicalCodec, resolve_tables};
+///
+/// # #[tokio::main]
+/// # async fn main() -> datafusion::error::Result<()> {
+/// let (here, there) = (SessionContext::new(), SessionContext::new());
+/// datafusion_tadoc::register_all(&here)?;
+/// datafusion_tadoc::register_all(&there)?;
+/// let plan = here.sql("SELECT function FROM tadoc_functions()").await?.into_optimized_plan()?;
+/// let plan = resolve_tables(plan, &here.state()).await?;
+/// let bytes = written(&plan, &TadocLogicalCodec)?;
+/// let plan = read(&bytes, &there.task_ctx(), &TadocLogicalCodec)?;
+/// assert!(there.execute_logical_plan(plan).await?.count().await? > 20);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TadocLogicalCodec;
+
+impl LogicalExtensionCodec for TadocLogicalCodec {
+    fn try_decode(
+        &self,
+        _buf: &[u8],
+        _inputs: &[LogicalPlan],
+        _context: &TaskContext,
+    ) -> Result<Extension> {
+        refused("expected a table, got a node of a logical plan")
+    }
+
+    fn try_encode(&self, node: &Extension, _buf: &mut Vec<u8>) -> Result<()> {
+        let what = format!("{} is no node of datafusion-tadoc", node.node.name());
+        Err(TravelError::Stays(what).into())
+    }
+
+    fn try_decode_table_provider(
+        &self,
+        buf: &[u8],
+        _name: &TableReference,
+        schema: SchemaRef,
+        context: &TaskContext,
+    ) -> Result<Arc<dyn TableProvider>> {
+        let table: Arc<dyn TableProvider> = match message::open(buf)? {
+            NodeMessage { call: Some(call), .. } => {
+                Arc::new(PlannedTable::of_message(&call, &schema, context)?)
+            }
+            NodeMessage { listing: Some(listing), .. } => {
+                Arc::new(ListedTable::of_message(&listing, context)?)
+            }
+            _ => return refused("expected a table, got a node of a physical plan"),
+        };
+        match table.schema() == schema {
+            true => Ok(table),
+            false => refused(format!("expected the columns of the table, got {schema}")),
+        }
+    }
+
+    fn try_encode_table_provider(
+        &self,
+        name: &TableReference,
+        table: Arc<dyn TableProvider>,
+        buf: &mut Vec<u8>,
+    ) -> Result<()> {
+        let message = if let Some(table) = table.downcast_ref::<PlannedTable>() {
+            NodeMessage { call: Some(Box::new(table.message()?)), ..NodeMessage::default() }
+        } else if let Some(listed) = table.downcast_ref::<ListedTable>() {
+            NodeMessage { listing: Some(listed.message()?), ..NodeMessage::default() }
+        } else {
+            let what = match table.is::<TadocTable>() {
+                true => format!("{name} is read after resolve_tables, and written in its session"),
+                false => format!("{name} is no table of datafusion-tadoc that is read"),
+            };
+            return Err(TravelError::Stays(what).into());
+        };
+        message::seal(&message, buf);
+        Ok(())
+    }
+
+    fn try_decode_file_format(
+        &self,
+        _buf: &[u8],
+        _context: &TaskContext,
+    ) -> Result<Arc<dyn FileFormatFactory>> {
+        refused("expected a table, got the format of a file")
+    }
+
+    fn try_encode_file_format(
+        &self,
+        _buf: &mut Vec<u8>,
+        format: Arc<dyn FileFormatFactory>,
+    ) -> Result<()> {
+        let what = format!("a statement that writes .{} files", format.get_ext());
+        Err(TravelError::Stays(what).into())
+    }
+}
+
+/// Returns `plan` with the tables of this crate as another machine scans them: all that `session` knows
+/// of them is looked up. A version of a living corpus is fixed now.
+///
+/// # Errors
+/// The plan errors of scans; an error for files that another machine would not find by the same glob.
+pub async fn resolve_tables(plan: LogicalPlan, session: &dyn Session) -> Result<LogicalPlan> {
+    let mut sources: Vec<Arc<dyn TableSource>> = Vec::new();
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node
+            && !sources.iter().any(|source| Arc::ptr_eq(source, &scan.source))
+        {
+            sources.push(Arc::clone(&scan.source));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    let mut resolved: Vec<(Arc<dyn TableSource>, Arc<dyn TableSource>)> = Vec::new();
+    for source in sources {
+        if let Some(table) = resolve(&source, session).await? {
+            resolved.push((source, provider_as_source(table)));
+        }
+    }
+    plan.transform_up_with_subqueries(|node| {
+        let LogicalPlan::TableScan(mut scan) = node else { return Ok(Transformed::no(node)) };
+        let found = resolved.iter().find(|(source, _)| Arc::ptr_eq(source, &scan.source));
+        let Some((_, table)) = found else {
+            return Ok(Transformed::no(LogicalPlan::TableScan(scan)));
+        };
+        scan.source = Arc::clone(table);
+        Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
+    })
+    .data()
+}
+
+/// Returns the table that replaces the one behind `source`, if any.
+async fn resolve(
+    source: &Arc<dyn TableSource>,
+    session: &dyn Session,
+) -> Result<Option<Arc<dyn TableProvider>>> {
+    let Some(source) = source.downcast_ref::<DefaultTableSource>() else { return Ok(None) };
+    if let Some(table) = source.table_provider.downcast_ref::<TadocTable>() {
+        let (table, version) = table.planned(session).await?;
+        let living = version.map(|(url, version)| living(&url, &version)).transpose()?;
+        return Ok(Some(Arc::new(PlannedTable { table, living })));
+    }
+    match source.table_provider.downcast_ref::<ListingTable>() {
+        Some(listing) => Ok(ListedTable::of(listing)?.map(|table| Arc::new(table) as _)),
+        None => Ok(None),
+    }
+}
+
+/// A table whose statement was planned, here or on another machine.
+#[derive(Debug)]
+struct PlannedTable {
+    table: TadocTable,
+    /// The version of a living corpus that the statement reads.
+    living: Option<LivingMessage>,
+}
+
+impl PlannedTable {
+    fn message(&self) -> Result<CallMessage> {
+        let Some(planned) = self.table.as_planned() else {
+            let what = format!("the table {}", mask_secrets(self.table.location()));
+            return Err(TravelError::Stays(what).into());
+        };
+        let Planned { function, location, place, version, options, user_columns, synonyms } =
+            planned;
+        let place = place.map(|Place { location, folder }| PlaceMessage { location, folder });
+        for said in place.iter().map(|place| &place.location).chain([&location]) {
+            let shown = mask_secrets(said);
+            if shown != **said {
+                let way_out = "leave them out and give them to each machine by its environment";
+                let what = format!("{shown} has credentials; {way_out}");
+                return Err(TravelError::Stays(what).into());
+            }
+        }
+        let schema = function.schema();
+        let (arguments, synonyms) = of_call(&function, &location, synonyms.as_deref(), &schema)?;
+        let mut options: Vec<PairMessage> =
+            options.into_iter().map(|(name, value)| PairMessage { name, value }).collect();
+        options.sort_unstable_by(|one, other| one.name.cmp(&other.name));
+        Ok(CallMessage {
+            function: function.signature().name.to_owned(),
+            arguments,
+            synonyms,
+            location,
+            place,
+            living: self.living.clone(),
+            version,
+            options,
+            has_user_columns: !user_columns.is_empty(),
+        })
+    }
+
+    fn of_message(
+        message: &CallMessage,
+        schema: &SchemaRef,
+        context: &TaskContext,
+    ) -> Result<Self> {
+        let synonyms = message.synonyms.as_ref();
+        let function = bound_again(
+            &message.function,
+            &shown(&message.arguments),
+            &message.location,
+            synonyms_of(synonyms),
+            schema,
+        )?;
+        options_of(&message.options)?;
+        let options: HashMap<String, String> =
+            message.options.iter().map(|pair| (pair.name.clone(), pair.value.clone())).collect();
+        // The words are folded already.
+        let read =
+            synonyms_of(synonyms).map(|(name, rows)| Synonyms::new(&name, &Fold::NONE, rows));
+        let num_fixed = find_signature(&message.function).map_or(0, |one| one.columns.len());
+        let fields = schema.fields().iter().skip(num_fixed);
+        let place = message.place.clone();
+        let planned = Planned {
+            function,
+            location: message.location.clone(),
+            place: place.map(|PlaceMessage { location, folder }| Place { location, folder }),
+            version: message.version,
+            options,
+            user_columns: fields.filter(|_| message.has_user_columns).cloned().collect(),
+            synonyms: read.transpose().map_err(datafusion_error)?.map(Arc::new),
+        };
+        let Some(cache) = context.session_config().get_extension::<CorpusCache>() else {
+            return refused("a table in a session without datafusion-tadoc");
+        };
+        let table = TadocTable::of_planned(planned, cache);
+        match table.as_planned() {
+            Some(_) => Ok(Self { table, living: message.living.clone() }),
+            None => refused("a table of files without their place"),
+        }
+    }
+}
+
+#[async_trait]
+impl TableProvider for PlannedTable {
+    fn schema(&self) -> SchemaRef {
+        self.table.schema()
+    }
+
+    fn table_type(&self) -> TableType {
+        self.table.table_type()
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        self.table.supports_filters_pushdown(filters)
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if let Some(living) = &self.living
+            && let Some(cache) = session.config().get_extension::<CorpusCache>()
+        {
+            find_version(session.runtime_env(), &cache, living).await?;
+        }
+        self.table.scan(session, projection, filters, limit).await
+    }
+}

@@ -68,7 +68,9 @@ async fn tables_of_every_function_travel() {
     let scene = Scene::new().await;
     let (from, to) = (session(2), [arrival(), planning()]);
     for call in CALLS {
-        arrives(&from, &to, &format!("SELECT * FROM {}", scene.call(call))).await;
+        let sql = format!("SELECT * FROM {}", scene.call(call));
+        arrives(&from, &to, &sql).await;
+        rows(&from, &format!("EXPLAIN {sql}")).await.unwrap();
     }
 }
 

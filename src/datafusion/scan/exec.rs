@@ -168,7 +168,9 @@ impl TadocExec {
     fn facts(&self) -> Vec<(&'static str, String)> {
         let scan = &self.scan;
         let mut facts = vec![("function", self.function.signature().name.to_string())];
-        facts.push((self.function.signature().arguments[0].name, mask_secrets(&scan.location)));
+        if let Some(first) = self.function.signature().arguments.first() {
+            facts.push((first.name, mask_secrets(&scan.location)));
+        }
         if let Some(view) = scan.living() {
             facts.push(("version", view.version.number.to_string()));
             facts.push(("edits", view.num_edits().to_string()));

@@ -25,6 +25,7 @@ const CRATES: &[(&str, &[&str])] = &[
     ("datafusion-tadoc", &["tadoc", "gsst", "tadoc-store", "tadoc-cuda"]),
     ("tadoc-cli", &["tadoc", "tadoc-store", "tadoc-cuda", "datafusion-tadoc"]),
     ("datafusion-tadoc-python", &["gsst", "tadoc-cuda", "datafusion-tadoc", "tadoc-cli"]),
+    ("datafusion-tadoc-ballista", &["datafusion-tadoc"]),
 ];
 
 /// Modules of the core, each with the modules that it may name, in reading order.
@@ -382,8 +383,7 @@ fn the_tables_have_no_cycle() {
 fn manifest(package: &str) -> String {
     match package {
         "datafusion-tadoc" => read("Cargo.toml"),
-        "datafusion-tadoc-python" => read("src/python/Cargo.toml"),
-        _ => read(format!("src/{}/Cargo.toml", package.trim_start_matches("tadoc-"))),
+        _ => read(format!("src/{}/Cargo.toml", package.rsplit("tadoc-").next().unwrap())),
     }
 }
 

@@ -1,0 +1,26 @@
+//! Arguments that the scheduler and the executor have in common.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::error::Result;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion_tadoc_ballista::datafusion_tadoc::safety::{Permission, Sandbox};
+
+/// Returns a runtime that reads `roots` and nothing else, or `None` without roots.
+pub fn guarded(roots: impl Iterator<Item = String>) -> Result<Option<Arc<RuntimeEnv>>> {
+    let (mut sandbox, mut has_roots) = (Sandbox::default().permit(Permission::ReadText), false);
+    for root in roots {
+        (sandbox, has_roots) = (sandbox.allow(&root)?, true);
+    }
+    match has_roots {
+        true => sandbox.guard(RuntimeEnvBuilder::new()).build_arc().map(Some),
+        false => Ok(None),
+    }
+}
+
+/// Returns the time in which a machine may be silent: `SILENT_SECONDS` of the environment, or 30 seconds.
+pub fn silence() -> Duration {
+    let seconds = std::env::var("SILENT_SECONDS").ok().and_then(|text| text.parse().ok());
+    Duration::from_secs(seconds.unwrap_or(30))
+}

@@ -36,7 +36,7 @@ use crate::output::{Output, note};
 use crate::pattern::Pattern;
 use crate::{display, interrupt};
 
-/// What is stored of HTML.
+/// The form in which HTML is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Html {
     /// Its bytes
@@ -48,8 +48,9 @@ enum Html {
 /// Compress text into a corpus
 ///
 /// Reads files, folders (recursively, without hidden files and symbolic links), globs, or standard
-/// input (`-`), on this machine and behind URLs (s3://, gs://, http://). Files compressed with gzip
-/// or zstd are decompressed. Any bytes are accepted, and they are returned exactly.
+/// input (`-`), on this machine and behind URLs (s3://, gs://, http://). Compressed files (gzip, zstd,
+/// bzip2, xz, lzip, lz4) are decompressed, and members of archives (tar, zip) become documents. Any
+/// bytes are accepted, and they are returned exactly.
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Arguments {
@@ -99,8 +100,8 @@ pub struct Arguments {
     /// lines: a line without its line end (\n is not part of the document, \r is); its path is the
     /// path of the file.
     /// jsonl, csv, tsv, parquet, arrow: a row; arrow is IPC, a stream or a file (Feather 2); for jsonl
-    /// also an element of an array, for csv and tsv also a line of a log of Zeek. The column named after the
-    /// colon is the text, a column called `path` is the path, all others become columns of the table
+    /// also an element of an array, for csv and tsv also a line of a log of Zeek. The column named after
+    /// the colon is the text, a column called `path` is the path, all others become columns of the table
     /// (CREATE EXTERNAL TABLE t STORED AS TADOC LOCATION 'FILE').
     /// warc: a response, resource or conversion of a crawl; its path is the URL, and type, content_type and date
     /// become columns.
@@ -205,7 +206,7 @@ pub struct Arguments {
     #[arg(long)]
     follow_links: bool,
 
-    /// What to store of HTML: keep (its bytes) or text (what a reader of the page sees, line by line)
+    /// The form of HTML that is stored: keep (its bytes) or text (as a reader of the page sees it)
     ///
     /// text is for files .html, .htm and .xhtml, in folders, archives and compressed, and for the bodies of
     /// WARC whose type is HTML. Scripts and styles are left out, a block is a line, cells of tables have a
@@ -274,7 +275,7 @@ Examples:
 
 The output appears under its name when it is complete and on disk; on an error or Ctrl-C nothing is
 left behind, and what a kill leaves, the next ingest there removes. A living corpus is at its old version
-or at the new one.
+or at the new one; the next commit removes files that Ctrl-C leaves among its segments.
 
 Exit status: 0 done, 1 failed, 2 usage, 130 interrupted.";
 

@@ -65,12 +65,10 @@ pub(super) static DEFINITION: Definition = Definition {
     bind: |arguments, session| {
         let location = arguments.text("corpus");
         let table = registered_now(session, location);
-        let user_columns = match table {
-            Some(table) => table.user_columns(),
-            None if is_glob(location) => with_file_names(Vec::new()),
-            None => Vec::new(),
-        };
-        Arc::new(Documents::new(user_columns))
+        Arc::new(match table {
+            Some(table) => Documents::new(table.user_columns()),
+            None => Documents::of_location(location),
+        })
     },
 };
 
@@ -80,6 +78,14 @@ pub(crate) struct Documents {
 }
 
 impl Documents {
+    /// Builds the function over a location that is no table.
+    pub(crate) fn of_location(location: &str) -> Self {
+        match is_glob(location) {
+            true => Self::new(with_file_names(Vec::new())),
+            false => Self::new(Vec::new()),
+        }
+    }
+
     /// Builds the function with `user_columns` after the fixed columns.
     pub(crate) fn new(user_columns: Vec<FieldRef>) -> Self {
         let fixed = DEFINITION.signature.fields().into_iter().map(Arc::new);

@@ -86,7 +86,7 @@ impl CorpusOpener {
 
     /// Returns the table of the documents at `location`.
     fn documents(&self, location: &str) -> TadocTable {
-        let function = Arc::new(Documents::new(Vec::new()));
+        let function = Arc::new(Documents::of_location(location));
         TadocTable::new(function, location.to_owned(), Arc::clone(&self.cache))
     }
 }

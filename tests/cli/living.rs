@@ -284,7 +284,7 @@ fn optimizing_keeps_documents_and_history_tells_it() {
     assert_eq!(std::fs::read_dir(folder.join("notes/segments")).unwrap().count(), 1);
     let gone = folder.run(&["cat", "notes", "--version", "4", "--doc-id", "0"]);
     assert!(
-        gone.stderr.contains("there is no version 4; files of versions 6 to 6"),
+        gone.stderr.contains("there is no version 4; versions 6 to 6 are there"),
         "{}",
         gone.stderr
     );

@@ -128,8 +128,8 @@ async fn answer(statements: &Arc<Statements>, request: Request) -> Result<Vec<u8
     let body = body.map_err(|_| invalid("expected a request of at most 1 MiB"))?;
     let asked: Value = serde_json::from_slice(&body)
         .map_err(|error| invalid(&format!("expected JSON: {error}")))?;
-    let keys = asked.as_object().into_iter().flatten().map(|(key, _)| key.as_str());
-    if let Some(key) = keys.into_iter().find(|key| !["sql", "max_rows"].contains(key)) {
+    let mut keys = asked.as_object().into_iter().flatten().map(|(key, _)| key.as_str());
+    if let Some(key) = keys.find(|key| !["sql", "max_rows"].contains(key)) {
         return Err(invalid(&format!("expected the keys sql and max_rows, got {key}")));
     }
     let sql = asked.get("sql").and_then(Value::as_str);

@@ -184,7 +184,7 @@ struct Text {
     text: Vec<u8>,
     /// True if the line has text.
     is_in_line: bool,
-    /// What stands before the next text of the line: a blank, a tab or nothing.
+    /// Separator before the next text of the line: a blank, a tab or nothing.
     gap: Option<u8>,
     /// True if the next text begins a line.
     is_line_due: bool,

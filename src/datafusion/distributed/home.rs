@@ -29,7 +29,7 @@ use crate::portions::Spreading;
 use crate::source::CorpusCache;
 use crate::source::location::made_store;
 
-/// What the sessions of an engine share in a process.
+/// State that the sessions of an engine share in a process.
 ///
 /// ```
 /// use std::sync::Arc;

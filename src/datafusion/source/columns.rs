@@ -8,7 +8,7 @@
 //! that names both files. For a living corpus, the values that edits set replace those of the files
 //! before a query sees them.
 //!
-//! Where a location names several files, a column `corpus` has the name of the file of each document. It is
+//! For a location of several files, a column `corpus` has the name of the file of each document. It is
 //! not stored, and a stored column of this name takes its place.
 
 use std::sync::Arc;

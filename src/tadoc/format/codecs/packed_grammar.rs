@@ -99,10 +99,13 @@ pub(in crate::format) fn decode(
     let num_terminals = meta.num_words + meta.num_separators;
     let num_ids = u64::from(num_terminals) + u64::from(meta.num_rules);
     let groups = decode_list(&mut cursor, &classes_of_groups(), num_ids, |group| group)?;
-    let (widths, id_at) = ids_by_group(&groups).ok_or_else(misfit)?;
+    let (widths, mut id_at) = ids_by_group(&groups).ok_or_else(misfit)?;
     let classes = classes_of_elements(&widths);
+    // First uses are frequent and follow no pattern, so a branch for them costs more than all the rest.
+    id_at.push(FIRST_USE);
+    let last = id_at.len() - 1;
     let symbols = decode_list(&mut cursor, &classes, meta.num_elements, |place| {
-        id_at.get(place as usize).copied().unwrap_or(FIRST_USE)
+        id_at[last.min(place as usize)]
     })?;
     cursor.finish()?;
     let num_elements = meta.num_elements as u32;
@@ -208,23 +211,29 @@ fn ends(lens: &[u32]) -> Option<Vec<u32>> {
     [Some(0)].into_iter().chain(ends).collect()
 }
 
-/// Replaces each first use by the rule that was read last and is not taken yet. Returns `None` if there
-/// is none, or if some are left.
+/// Replaces each first use by the rule that was read last and is not taken yet. Returns `None` if some
+/// rules are left. First uses that find no rule keep their number, which no valid grammar has.
 fn fill_first_uses(grammar: &mut Grammar) -> Option<()> {
-    let mut not_taken: Vec<u32> = Vec::new();
     let Grammar { num_terminals, rule_offsets, symbols, .. } = grammar;
+    let num_rules = rule_offsets.len() - 1;
+    // Rules that are not taken, behind a first use that is never taken. Its top is at `at_top`.
+    let mut not_taken = vec![FIRST_USE; num_rules + 1];
+    let mut at_top = 0;
     let mut rest = &mut symbols[..];
-    for rule_idx in (0..rule_offsets.len() as u32 - 1).rev() {
-        let (before, rule) = rest.split_at_mut(rule_offsets[rule_idx as usize] as usize);
+    for rule_idx in (0..num_rules).rev() {
+        let (before, rule) = rest.split_at_mut(rule_offsets[rule_idx] as usize);
         rest = before;
+        // First uses follow no pattern, so there is no branch for them.
         for element in rule.iter_mut().rev() {
-            if *element == FIRST_USE {
-                *element = not_taken.pop()?;
-            }
+            let is_first_use = *element == FIRST_USE;
+            let next = not_taken[at_top];
+            *element = if is_first_use { next } else { *element };
+            at_top = at_top.saturating_sub(usize::from(is_first_use));
         }
-        not_taken.push(*num_terminals + rule_idx);
+        at_top += 1;
+        not_taken[at_top] = *num_terminals + rule_idx as u32;
     }
-    (not_taken.len() == 1).then_some(())
+    (at_top == 1).then_some(())
 }
 
 /// Rules of a grammar in the order and form in which they are written.

@@ -134,9 +134,11 @@ fn follow(
     map: impl Fn(u32) -> u32,
 ) {
     let shared_len = parts.iter().map(|part| part.len()).min().unwrap_or(0);
-    if let [a, b, c, d] = streams
+    if let [at_a, at_b, at_c, at_d] = streams
         && let [to_a, to_b, to_c, to_d] = parts
     {
+        // Copies stay in registers.
+        let [mut a, mut b, mut c, mut d] = [*at_a, *at_b, *at_c, *at_d];
         let shared = to_a[..shared_len].iter_mut().zip(&mut to_b[..shared_len]);
         let shared = shared.zip(to_c[..shared_len].iter_mut().zip(&mut to_d[..shared_len]));
         for ((to_a, to_b), (to_c, to_d)) in shared {
@@ -145,6 +147,7 @@ fn follow(
             *to_c = map(c.next(table));
             *to_d = map(d.next(table));
         }
+        (*at_a, *at_b, *at_c, *at_d) = (a, b, c, d);
     }
     for (stream, part) in streams.iter_mut().zip(parts) {
         part[shared_len..].iter_mut().for_each(|to| *to = map(stream.next(table)));
@@ -152,7 +155,7 @@ fn follow(
 }
 
 /// Bits of one part of a list.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Copy, Default)]
 struct Stream<'a> {
     bytes: &'a [u8],
     /// Number of bits read.
@@ -161,7 +164,7 @@ struct Stream<'a> {
 
 impl Stream<'_> {
     /// Reads a number. Bits behind the end are zero.
-    #[inline]
+    #[inline(always)]
     fn next(&mut self, table: &Table) -> u32 {
         let bits = self.load(self.position / 8) >> (self.position % 8);
         let entry = table.entries[bits as usize % table.entries.len()];

@@ -173,9 +173,10 @@ pub struct Arguments {
     #[arg(long, default_value = "balanced", value_name = "NAME")]
     effort: Effort,
 
-    /// Amount of text that is compressed together; memory grows with it. A statement decodes a block
-    /// whole: with --layout fast, blocks of 16MiB open several times faster. They cost 1 % of size,
-    /// or half as much again for revisions that lie more than a block apart
+    /// Amount of text that is compressed together; memory grows with it
+    ///
+    /// With --layout fast, a block becomes segments of up to 16 MiB if its documents share few lines, because
+    /// statements decode whole segments. Versions of a text stay together.
     #[arg(long, default_value = "128MiB", value_name = "SIZE", value_parser = display::parse_size)]
     block_size: u64,
 

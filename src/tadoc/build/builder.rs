@@ -33,8 +33,9 @@ use std::time::{Duration, Instant};
 use crate::build::block_cut::{Cut, find_cut};
 use crate::build::blocks::{Block, BlocksAtOnce, Made, Maker};
 use crate::build::options::IngestOptions;
+use crate::build::pieces::{PIECE_BYTES, pieces};
 use crate::error::{Error, Result};
-use crate::format::{CorpusWriter, EncodedSegment, FileFooter, SegmentContents};
+use crate::format::{CorpusWriter, EncodedSegment, FileFooter, SegmentContents, SegmentLayout};
 use crate::grammar::RoundsEngine;
 
 /// Result of [`CorpusBuilder::finish`]: the footer and the time of each step.
@@ -256,12 +257,22 @@ impl<W: Write> CorpusBuilder<W> {
         }
     }
 
-    /// Turns the block into a segment. The next block begins with `text`. `is_cut` is true if the
-    /// last document continues there.
+    /// Turns the block into a segment, or in the layout `fast` into one for each of its [`pieces`]. The
+    /// next block begins with `text`. `is_cut` is true if the last document continues there.
     fn write_block(&mut self, is_cut: bool, text: Vec<u8>) -> Result<()> {
         let next = Block { text, continues: is_cut, ..Block::default() };
         let block = std::mem::replace(&mut self.block, next);
         self.full_bytes = self.maker.options.block_bytes.saturating_add(1);
+        match self.maker.options.layout {
+            SegmentLayout::Small => self.write_segment_of(block),
+            SegmentLayout::Fast => {
+                pieces(block, PIECE_BYTES).try_for_each(|piece| self.write_segment_of(piece))
+            }
+        }
+    }
+
+    /// Turns all documents of `block` into a segment.
+    fn write_segment_of(&mut self, block: Block) -> Result<()> {
         // A worker must not wait for a thread that needs workers: it could wait for itself.
         let is_worker = rayon::current_thread_index().is_some();
         if self.at_once.is_some() && !is_worker {

@@ -1,10 +1,11 @@
 //! Builder of corpus files: documents in, file out, in bounded memory.
 //!
 //! ```text
-//! documents ─▶ block_cut ─▶ blocks (tokens, grammar; several at once) ─▶ format::writer ─▶ file
+//! documents ─▶ block_cut ─▶ pieces ─▶ blocks (tokens, grammar; several at once) ─▶ format::writer ─▶ file
 //! ```
 //!
-//! A document may be longer than a block. It then continues in the next segment.
+//! A document may be longer than a block. It then continues in the next segment. In the layout `fast` a block
+//! is divided into smaller segments where they share little text.
 //!
 //! ```
 //! use tadoc::build::{CorpusBuilder, IngestOptions};
@@ -27,6 +28,7 @@ mod builder;
 #[cfg(test)]
 pub(crate) mod of_texts;
 mod options;
+mod pieces;
 
 pub use blocks::{MAX_BLOCKS_AT_ONCE, usual_blocks_at_once};
 pub use builder::{CorpusBuilder, IngestReport};

@@ -6,11 +6,16 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::sample::{select, subsequence};
 use tadoc::Corpus;
-use tadoc::build::BuilderKind;
-use tadoc::format::{FileFooter, OpenLimits, StoredDictionary, read_segment, read_segment_with};
+use tadoc::build::{BuilderKind, IngestOptions};
+use tadoc::format::{
+    FileFooter, OpenLimits, SegmentLayout, StoredDictionary, read_segment, read_segment_if,
+    read_segment_with,
+};
+use tadoc::grammar::Grammar;
 use tadoc::query::{
-    Hit, Query, SearchOptions, SegmentWords, TextPattern, candidate_documents, count_by_document,
-    kwic, may_match, search, segments_for_query, segments_for_texts,
+    Hit, Query, SearchOptions, SegmentWords, TextPattern, candidate_documents, count,
+    count_by_document, kwic, may_match, may_match_rules, may_match_rules_with, search,
+    segments_for_query, segments_for_texts,
 };
 use tadoc::read::extract;
 use tadoc::segment::Segment;
@@ -50,7 +55,9 @@ struct Opened {
 impl Opened {
     fn new(profile: TokenizerProfile, texts: &[String], block_bytes: usize) -> Self {
         let documents = numbered(texts.iter().map(|text| text.clone().into_bytes()));
-        let file = compress(&documents, &options(profile, BuilderKind::Rounds, block_bytes));
+        let layout = [SegmentLayout::Small, SegmentLayout::Fast][texts.len() % 2];
+        let options = options(profile, BuilderKind::Rounds, block_bytes);
+        let file = compress(&documents, &IngestOptions { layout, ..options });
         let (footer, all) = Corpus::from_bytes("all", &file, &OpenLimits::default()).unwrap();
         let stored = |idx: usize| {
             let range = footer.segments[idx].dictionary_range();
@@ -80,15 +87,48 @@ impl Opened {
             if segments[idx..].iter().take(2).any(|segment| segment.continues) {
                 continue;
             }
-            let mut is_known = query.items().iter().flatten().all(|word| word.as_word().is_some());
+            let mut is_known = query.is_exact();
             let may_match = may_match(query, |word| {
-                let is_there = stored.holds(word)?;
-                is_known &= is_there.is_some();
-                Ok(is_there)
+                let word_id = stored.word_id(word)?;
+                is_known &= word_id.is_some();
+                Ok(word_id.map(|id| id.is_some()))
             });
             let may_match = may_match.unwrap();
             assert!(may_match || !is_needed[idx]);
             assert!(!is_known || may_match == is_needed[idx]);
+            if is_needed[idx] && query.is_exact() {
+                self.check_rules(query, idx);
+            }
+        }
+    }
+
+    /// Checks that the rules of segment `idx` refuse a query only if the segment has no hit. The words
+    /// are those of the stored dictionary, if it can be searched.
+    fn check_rules(&self, query: &Query, idx: usize) {
+        let (meta, dictionary) = (&self.footer.segments[idx], &self.dictionaries[idx]);
+        let range = meta.rest_range();
+        let bytes = &self.file[range.start as usize..range.end as usize];
+        let limits = OpenLimits::default();
+        let stored = &self.stored[idx];
+        let is_wanted = |grammar: &Grammar| {
+            let may_match = may_match_rules(query, grammar, dictionary);
+            if stored.word_id("").unwrap().is_some() {
+                let ids = |word: &str| stored.word_id(word).map(Option::flatten);
+                let of_stored = may_match_rules_with(query, grammar, stored.num_words(), ids);
+                assert_eq!(of_stored.unwrap(), may_match);
+            }
+            Ok(may_match)
+        };
+        let decoded = || Ok(dictionary.clone());
+        let opened = read_segment_if("if", &self.footer, idx, bytes, &limits, is_wanted, decoded);
+        let opened = opened.unwrap();
+        let whole = self.all.segments()[idx].clone();
+        let corpus = Corpus::new(self.footer.profile, vec![whole]);
+        let num_hits = count(&corpus, query, &SearchOptions::default()).unwrap();
+        assert!(opened.is_some() || num_hits == 0, "{query}");
+        // A query of one phrase is refused if it does not occur.
+        if let (true, [item]) = (query.is_leaf(), query.items()) {
+            assert_eq!(opened.is_some(), num_hits > 0 || item.len() > 16, "{query}");
         }
     }
 

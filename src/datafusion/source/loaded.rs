@@ -31,18 +31,56 @@ pub(super) type Unopened = BTreeMap<usize, AbsentWords>;
 pub(super) enum AbsentWords {
     /// Nothing was read.
     Unread,
-    /// The stored dictionary. It was searched only for words that it does not have.
-    Stored(Arc<StoredDictionary>),
+    /// The stored dictionary, which was searched.
+    Stored {
+        dictionary: Arc<StoredDictionary>,
+        /// The last query searched for may have a match.
+        may_match: bool,
+        /// The rules were searched, too, and had no match. They are not kept.
+        are_rules_searched: bool,
+    },
     /// All words.
-    Decoded(Arc<Dictionary>),
+    Decoded {
+        dictionary: Arc<Dictionary>,
+        /// The rules were searched, too, and had no match. They are not kept.
+        are_rules_searched: bool,
+    },
 }
 
 impl AbsentWords {
     /// Returns all words, if they were decoded.
     pub(super) fn decoded(&self) -> Option<&Arc<Dictionary>> {
         match self {
-            Self::Decoded(dictionary) => Some(dictionary),
-            Self::Unread | Self::Stored(_) => None,
+            Self::Decoded { dictionary, .. } => Some(dictionary),
+            Self::Unread | Self::Stored { .. } => None,
+        }
+    }
+
+    /// Returns true if the stored dictionary has the words of the last query.
+    pub(super) fn may_match(&self) -> bool {
+        matches!(self, Self::Stored { may_match: true, .. })
+    }
+
+    /// Returns true if the rules were searched before.
+    pub(super) fn are_rules_searched(&self) -> bool {
+        match *self {
+            Self::Unread => false,
+            Self::Stored { are_rules_searched, .. } | Self::Decoded { are_rules_searched, .. } => {
+                are_rules_searched
+            }
+        }
+    }
+
+    /// Returns the same words after the rules were searched, too.
+    pub(super) fn with_rules_searched(self) -> Self {
+        match self {
+            Self::Unread => self,
+            Self::Stored { dictionary, may_match, .. } => {
+                Self::Stored { dictionary, may_match, are_rules_searched: true }
+            }
+            Self::Decoded { dictionary, .. } => {
+                Self::Decoded { dictionary, are_rules_searched: true }
+            }
         }
     }
 
@@ -50,8 +88,8 @@ impl AbsentWords {
     pub(super) fn memory_bytes(&self) -> usize {
         match self {
             Self::Unread => 0,
-            Self::Stored(stored) => stored.memory_bytes(),
-            Self::Decoded(dictionary) => dictionary.memory_bytes(),
+            Self::Stored { dictionary, .. } => dictionary.memory_bytes(),
+            Self::Decoded { dictionary, .. } => dictionary.memory_bytes(),
         }
     }
 }

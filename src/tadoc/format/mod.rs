@@ -59,8 +59,8 @@ pub use layout::{FileFooter, FooterOutcome, SegmentMeta};
 pub use limits::OpenLimits;
 pub use path_text::{path_bytes, path_text};
 pub use reader::{
-    read_columns, read_document_facts, read_paths, read_segment, read_segment_with, read_words,
-    verify_segment,
+    read_columns, read_document_facts, read_paths, read_segment, read_segment_if,
+    read_segment_with, read_words, verify_segment,
 };
 pub use section::{SectionKind, SectionMeta};
 pub use segment_layout::SegmentLayout;

@@ -78,11 +78,32 @@ pub fn read_segment_with(
     dictionary: Dictionary,
     limits: &OpenLimits,
 ) -> Result<Segment> {
-    let stored = StoredSegment::new(file, footer, segment_idx, bytes, SegmentMeta::rest_range)?;
-    limits.check_memory(stored.meta.memory_bytes())?;
-    stored.check_sections(|kind| kind != SectionKind::Dictionary)?;
+    let stored = StoredSegment::rest(file, footer, segment_idx, bytes, limits)?;
     let grammar = stored.grammar()?;
     stored.segment(dictionary, grammar)
+}
+
+/// Variant of [`read_segment_with`] for a segment that may not be needed. Returns `None` if `is_wanted`
+/// returns false for its grammar, which is valid. Otherwise `dictionary` returns its words. Lengths and paths
+/// are read only then.
+///
+/// # Errors
+/// Same as [`read_segment`], and those of `is_wanted` and `dictionary`.
+pub fn read_segment_if(
+    file: &str,
+    footer: &FileFooter,
+    segment_idx: usize,
+    bytes: &[u8],
+    limits: &OpenLimits,
+    is_wanted: impl FnOnce(&Grammar) -> Result<bool>,
+    dictionary: impl FnOnce() -> Result<Dictionary>,
+) -> Result<Option<Segment>> {
+    let stored = StoredSegment::rest(file, footer, segment_idx, bytes, limits)?;
+    let grammar = stored.grammar()?;
+    match is_wanted(&grammar)? {
+        true => stored.segment(dictionary()?, grammar).map(Some),
+        false => Ok(None),
+    }
 }
 
 /// Bytes of a segment, or of some of its sections.
@@ -110,6 +131,20 @@ impl<'a> StoredSegment<'a> {
         Ok(Self { file, profile: footer.profile, meta, bytes, start: range.start })
     }
 
+    /// Takes the `bytes` of all sections but the dictionary, and checks them.
+    fn rest(
+        file: &'a str,
+        footer: &'a FileFooter,
+        segment_idx: usize,
+        bytes: &'a [u8],
+        limits: &OpenLimits,
+    ) -> Result<Self> {
+        let stored = Self::new(file, footer, segment_idx, bytes, SegmentMeta::rest_range)?;
+        limits.check_memory(stored.meta.memory_bytes())?;
+        stored.check_sections(|kind| kind != SectionKind::Dictionary)?;
+        Ok(stored)
+    }
+
     /// Checks the bytes of the sections whose kind is `wanted`, known or not.
     fn check_sections(&self, wanted: impl Fn(SectionKind) -> bool) -> Result<()> {
         let mut sections = self.meta.sections.iter().filter(|section| wanted(section.kind));
@@ -128,9 +163,13 @@ impl<'a> StoredSegment<'a> {
         decode_checked_dictionary(self.file, section, bytes, self.meta, self.profile)
     }
 
+    /// Decodes the grammar and checks it.
     fn grammar(&self) -> Result<Grammar> {
         let (section, bytes) = self.section(SectionKind::Grammar)?;
-        decode_grammar(self.file, section, bytes, self.meta)
+        let grammar = decode_grammar(self.file, section, bytes, self.meta)?;
+        let valid = grammar.validate();
+        valid.map_err(|e| section.origin(self.file).fault(0, e.to_string()))?;
+        Ok(grammar)
     }
 
     fn decode(&self) -> Result<Segment> {
@@ -145,7 +184,7 @@ impl<'a> StoredSegment<'a> {
         let (section, bytes) = self.section(SectionKind::Documents)?;
         let paths = codecs::documents::decode(section.origin(file), section.codec, bytes, meta)?;
         // The decoders return only grammars whose rules are all used.
-        let (dag, steep_rule) = Dag::from_decoded(grammar, meta.num_words, dictionary.lengths())
+        let (dag, steep_rule) = Dag::from_valid(grammar, meta.num_words, dictionary.lengths())
             .map_err(|e| grammar_at.fault(0, e.to_string()))?;
         check_totals(grammar_at, meta, &dag)?;
         refuse_steep_rule(grammar_at, steep_rule)?;

@@ -34,8 +34,8 @@ use crate::text::{Dictionary, TokenizerProfile};
 /// let range = footer.segments[0].dictionary_range();
 /// let bytes = file[range.start as usize..range.end as usize].to_vec();
 /// let dictionary = StoredDictionary::new("a.tadoc", &footer, 0, bytes.into())?;
-/// assert_eq!(dictionary.holds("be")?, Some(true));
-/// assert_eq!(dictionary.holds("question")?, Some(false));
+/// assert_eq!(dictionary.word_id("be")?, Some(Some(0)));
+/// assert_eq!(dictionary.word_id("question")?, Some(None));
 /// assert_eq!(dictionary.decode(&limits)?.num_words(), 4);
 /// # Ok(())
 /// # }
@@ -70,15 +70,16 @@ impl StoredDictionary {
         Ok(Self { file, profile, meta, bytes, directory })
     }
 
-    /// Returns true if `word` is one of its words, or `None` if it has to be decoded to tell.
+    /// Returns the id of `word`, `None` inside if it is not one of its words. Returns `None` if the
+    /// dictionary has to be decoded to tell.
     ///
     /// # Errors
     /// [`Error::Format`](crate::Error::Format) if the block of the word is damaged.
-    pub fn holds(&self, word: &str) -> Result<Option<bool>> {
+    pub fn word_id(&self, word: &str) -> Result<Option<Option<u32>>> {
         let Some(directory) = &self.directory else { return Ok(None) };
         let section = section_of(&self.file, &self.meta, SectionKind::Dictionary)?;
         let bytes = &self.bytes[..section.len as usize];
-        directory.holds(section.origin(&self.file), bytes, word.as_bytes()).map(Some)
+        directory.word_id(section.origin(&self.file), bytes, word.as_bytes()).map(Some)
     }
 
     /// Decodes all of it.
@@ -90,6 +91,11 @@ impl StoredDictionary {
         let section = section_of(&self.file, &self.meta, SectionKind::Dictionary)?;
         let bytes = &self.bytes[..section.len as usize];
         decode_checked_dictionary(&self.file, section, bytes, &self.meta, self.profile)
+    }
+
+    /// Returns the number of its words.
+    pub fn num_words(&self) -> u32 {
+        self.meta.num_words
     }
 
     /// Returns the number of bytes of main memory in use.

@@ -80,7 +80,7 @@ pub use leaf_lists::LeafLists;
 pub use lines::{LineCounter, LinePlace};
 pub use matching::{
     DocSet, SegmentWords, TextPattern, candidate_docs, candidate_documents, documents_for_demands,
-    may_match, segments_for_query, segments_for_texts,
+    may_match, may_match_rules, may_match_rules_with, segments_for_query, segments_for_texts,
 };
 pub use options::{DEFAULT_MAX_HITS, SearchOptions};
 pub use rank::{RankOptions, RankedDocument, Ranker};

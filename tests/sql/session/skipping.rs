@@ -15,12 +15,18 @@ use super::{batches, session_with, table};
 use crate::fixtures;
 
 /// Queries of `@`, and the number of segments that each skips in a new session.
-const QUERIES: [(&str, usize); 32] = [
+const QUERIES: [(&str, usize); 37] = [
     ("SELECT * FROM search('@', 'only3')", 3),
     ("SELECT * FROM search('@', 'ONLY3', fold => true)", 3),
     ("SELECT * FROM search('@', 'only?')", 0),
     ("SELECT * FROM search('@', '\"w1 only2\"')", 3),
     ("SELECT * FROM search('@', 'only1 only2')", 4),
+    // All segments have the words, and one has them in a row.
+    ("SELECT * FROM search('@', '\"left right\"')", 3),
+    ("SELECT * FROM search('@', '\"right left\"')", 4),
+    ("SELECT * FROM kwic('@', '\"LEFT right\"', width => 3, fold => true)", 3),
+    ("SELECT * FROM term_count('@', '\"left right\" OR only3')", 2),
+    ("SELECT * FROM search('@', 'NEAR(\"left right\" w1, 50) OR \"right left\" w1')", 3),
     ("SELECT * FROM search('@', 'absent')", 4),
     ("SELECT * FROM search('@', 'only0', doc_id => 0)", 3),
     ("SELECT count(*) FROM search('@', 'w1')", 0),
@@ -53,7 +59,8 @@ const QUERIES: [(&str, usize); 32] = [
     ("SELECT * FROM term_count('@', '/only[12]/') WHERE doc_id > 1", 3),
 ];
 
-/// Writes four documents, each a segment, of words in random order. Each has one word of its own.
+/// Writes four documents, each a segment, of words in random order. Each has one word of its own, and the second
+/// begins with two words that are apart in the others.
 fn write(path: &Path, words_per_doc: usize, layout: SegmentLayout) -> String {
     let (mut random, num_words) = (Random(7), (words_per_doc / 10).min(500));
     let mut text = |doc: usize| {
@@ -61,6 +68,8 @@ fn write(path: &Path, words_per_doc: usize, layout: SegmentLayout) -> String {
             (0..words_per_doc).map(|_| format!("w{}", random.below(num_words))).collect();
         words[words_per_doc / 2 - 1] = "w1".to_owned();
         words[words_per_doc / 2] = format!("only{doc}");
+        words[0] = "left".to_owned();
+        words[if doc == 1 { 1 } else { 3 }] = "right".to_owned();
         words.join(" ")
     };
     let documents: Vec<(String, String)> =

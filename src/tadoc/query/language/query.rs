@@ -166,6 +166,16 @@ impl Query {
         &self.items
     }
 
+    /// Returns true if each word of the query is one word of a dictionary.
+    pub fn is_exact(&self) -> bool {
+        self.items.iter().flatten().all(|word| word.as_word().is_some())
+    }
+
+    /// Returns true if the query has several words in a row.
+    pub fn has_phrase(&self) -> bool {
+        self.items.iter().any(|item| item.len() > 1)
+    }
+
     /// Returns the leaves, whose items are indexes of [`items`](Self::items).
     pub fn leaves(&self) -> &[Leaf] {
         &self.leaves

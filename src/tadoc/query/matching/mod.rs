@@ -38,7 +38,10 @@ pub(in crate::query) mod word_set;
 
 pub use candidates::{TextPattern, candidate_docs, candidate_documents, documents_for_demands};
 pub use doc_set::DocSet;
-pub use needed::{SegmentWords, may_match, segments_for_query, segments_for_texts};
+pub use needed::{
+    SegmentWords, may_match, may_match_rules, may_match_rules_with, segments_for_query,
+    segments_for_texts,
+};
 
 pub(crate) use climb::climb;
 pub(crate) use kept_count::kept_count;

@@ -29,6 +29,7 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use crate::error::Result;
+use crate::grammar::Grammar;
 use crate::ids::DocId;
 use crate::interrupt::Interrupt;
 use crate::segment::{Len, Segment};
@@ -129,17 +130,18 @@ struct Marks {
 }
 
 impl Marks {
-    /// Marks the words and separators of `segment` for the item `words`, and makes room for its rules.
-    /// Returns `None` if there are too many different ends.
-    fn of_terminals(segment: &Segment, words: &[WordSet]) -> Option<Self> {
+    /// Marks the words and separators of `grammar`, whose first `num_words` elements are words, for the
+    /// item `words`, and makes room for its rules. Returns `None` if there are too many different ends.
+    fn of_terminals(grammar: &Grammar, num_words: u32, words: &[WordSet]) -> Option<Self> {
         let words = &words[..words.len().min(MAX_WORDS)];
-        let mut places = vec![0u16; segment.dag.num_words() as usize];
+        let mut places = vec![0u16; num_words as usize];
         for (place, set) in words.iter().enumerate() {
             set.ids().for_each(|word| places[word as usize] |= 1 << place);
         }
         let ends = vec![Ends::OTHER, Ends::WORDLESS];
         let indexes = ends.iter().copied().zip(OTHER..).collect();
-        let mut all = Self { marks: Vec::with_capacity(segment.dag.num_elements()), ends, indexes };
+        let num_elements = grammar.num_terminals as usize + grammar.num_rules();
+        let mut all = Self { marks: Vec::with_capacity(num_elements), ends, indexes };
         for places in places {
             let mark = match places {
                 0 => OTHER,
@@ -147,8 +149,8 @@ impl Marks {
             };
             all.marks.push(mark);
         }
-        all.marks.resize(segment.dag.num_terminals() as usize, WORDLESS);
-        all.marks.resize(segment.dag.num_elements(), OTHER);
+        all.marks.resize(grammar.num_terminals as usize, WORDLESS);
+        all.marks.resize(num_elements, OTHER);
         Some(all)
     }
 
@@ -181,7 +183,12 @@ impl Marks {
 
     /// Returns the ends of `elements` together.
     fn combined(&self, elements: &[u32]) -> Ends {
-        elements.iter().map(|&element| self.of(element)).fold(Ends::WORDLESS, Ends::then)
+        elements.iter().fold(Ends::WORDLESS, |all, &element| match self.marks[element as usize] {
+            WORDLESS => all,
+            // Shorter than `then`, for most elements.
+            OTHER => Ends { begun: 0, inside: 0, num_words: 0, ..all },
+            mark => all.then(self.ends[usize::from(mark)]),
+        })
     }
 
     /// Returns the number of occurrences in `elements`. The elements from `num_terminals` on are rules.
@@ -223,6 +230,31 @@ struct Inside {
     num_steps: Vec<u64>,
 }
 
+/// Returns false if the consecutive `words` do not occur in the documents of `grammar`, which must be valid
+/// and whose first `num_words` elements are words. It knows the first 16 words only, and returns true for an
+/// item whose words meet in too many ways. O(G), and less where the words occur.
+pub(in crate::query) fn may_occur(grammar: &Grammar, num_words: u32, words: &[WordSet]) -> bool {
+    let Some(mut marks) = Marks::of_terminals(grammar, num_words, words) else { return true };
+    let of_rules = |rule_id| (grammar.element_of(rule_id) as usize, grammar.rule(rule_id));
+    for (element, elements) in grammar.rule_ids().skip(1).rev().map(of_rules) {
+        let mark = match marks.plain(elements) {
+            Some(mark) => Some(mark),
+            None => match marks.combined(elements) {
+                // All rules are used, so it stands in a document.
+                ends if ends.is_holding => return true,
+                ends => marks.index(ends),
+            },
+        };
+        let Some(mark) = mark else { return true };
+        marks.marks[element] = mark;
+    }
+    let mut docs = grammar.doc_offsets.windows(2).map(|ends| ends[0] as usize..ends[1] as usize);
+    docs.any(|doc| {
+        let elements = &grammar.root()[doc];
+        marks.plain(elements).is_none() && marks.combined(elements).is_holding
+    })
+}
+
 impl<'a> Sweep<'a> {
     /// Counts the occurrences of the consecutive `words` in the rules of `segment`, and in the documents
     /// of `filter` (all if there is none). Returns `None` for an item whose words meet in too many ways.
@@ -233,7 +265,7 @@ impl<'a> Sweep<'a> {
     ) -> Option<Self> {
         let grammar = segment.dag.grammar();
         let num_terminals = grammar.num_terminals;
-        let mut marks = Marks::of_terminals(segment, words)?;
+        let mut marks = Marks::of_terminals(grammar, segment.dag.num_words(), words)?;
         let zeros = vec![0; grammar.num_rules()];
         let mut inside = Inside { counts: zeros.clone(), num_steps: zeros };
         for rule_id in grammar.rule_ids().skip(1).rev() {
@@ -257,6 +289,9 @@ impl<'a> Sweep<'a> {
         let (mut counts, mut num_steps) = (Vec::new(), 0u64);
         for doc in docs {
             let elements = &grammar.symbols[segment.dag.doc_range(doc)];
+            if marks.plain(elements).is_some() {
+                continue;
+            }
             let count = marks.count(elements, num_terminals, &inside);
             if count > 0 {
                 counts.push((doc, count));
@@ -509,6 +544,11 @@ mod tests {
                     }
                     let is_followed = len <= MAX_WORDS;
                     prop_assert_eq!(sweep.counts(), is_followed.then_some(&counts[..]));
+                    if !is_followed || filter.is_some() {
+                        continue;
+                    }
+                    let may_occur = may_occur(segment.dag.grammar(), num_words, &words[..len]);
+                    prop_assert_eq!(may_occur, !counts.is_empty());
                 }
             }
         }

@@ -69,23 +69,13 @@ impl Dag {
     ) -> Result<Self> {
         grammar.validate()?;
         check_every_rule_is_used(&grammar)?;
-        Ok(Self::derive(grammar, num_words, terminal_len_bytes)?.0)
+        Ok(Self::from_valid(grammar, num_words, terminal_len_bytes)?.0)
     }
 
-    /// Variant of [`new`](Self::new) for grammars whose rules are all used. Returns also the elements
-    /// and the bytes of a steep rule, if there is one: walks of it take many steps and yield almost no
-    /// text.
-    pub(crate) fn from_decoded(
-        grammar: Grammar,
-        num_words: u32,
-        terminal_len_bytes: impl ExactSizeIterator<Item = u32>,
-    ) -> Result<(Self, Option<(u64, u64)>)> {
-        grammar.validate()?;
-        Self::derive(grammar, num_words, terminal_len_bytes)
-    }
-
-    /// Derives the arrays of a valid grammar.
-    fn derive(
+    /// Variant of [`new`](Self::new) for valid grammars whose rules are all used. Returns also the
+    /// elements and the bytes of a steep rule, if there is one: walks of it take many steps and yield
+    /// almost no text.
+    pub(crate) fn from_valid(
         grammar: Grammar,
         num_words: u32,
         terminal_len_bytes: impl ExactSizeIterator<Item = u32>,

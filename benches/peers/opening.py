@@ -8,8 +8,8 @@ Claims it supports: "a cold statement pays for what it touches" and the sizes of
 Method. The documents of a folder become a file in each layout, and one concatenated file for `zstd -3 --long=27`. Each
 command runs --runs times in turn with the others, and the shortest run counts: wall time and processor time of the whole
 process, and its largest resident memory. The page cache is warm. The peer of all searches is `zstd -dc --long=27 | rg -c`,
-or `grep -c` where rg is missing, and that of writing all texts is `zstd -dc --long=27`. The words are taken from the corpus: a rare one occurs once or little more, a phrase is
-three words in a row from the middle of a document. Answers of both layouts are compared. Bytes read are those of `EXPLAIN
+or `grep -c` where rg is missing, and that of writing all texts is `zstd -dc --long=27`. The words are taken from a document in the middle: its rarest word, and three
+words in a row that are frequent and rarely stand together. Answers of both layouts are compared. Bytes read are those of `EXPLAIN
 ANALYZE`, the same from an object store, as a part of the file; footers are not among them.
 """
 
@@ -36,17 +36,22 @@ def measured(command):
     return output, wall, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1000
 
 
-def sample(folder):
-    """Returns the path of a large document in the middle, a rare word, and a phrase of three words."""
+def sample(folder, text):
+    """Returns the path of a large document in the middle, a rare word, and a rare phrase of three words, each
+    of which is frequent. `text` holds all documents end to end."""
     paths = document_paths(folder)
     large = (path for path in paths[len(paths) // 2 :] if os.path.getsize(os.path.join(folder, path)) > 1000)
     path = next(large)
     with open(os.path.join(folder, path), "rb") as file:
         data = file.read()
-    words = re.findall(rb"[a-z]{4,}", data)
-    rare = max(words, key=len).decode()
-    found = re.search(rb"[A-Za-z]+ [A-Za-z]+ [A-Za-z]+", data[len(data) // 2 :]) or re.search(rb"\w+ \w+", data)
-    return path, rare, found.group().decode()
+    with open(text, "rb") as file:
+        whole = file.read()
+    words = sorted(set(re.findall(rb"(?<!\w)[a-z]{5,}(?!\w)", data)))
+    rare = min(words, key=lambda word: (whole.count(word), word)).decode()
+    phrases = sorted(set(re.findall(rb"(?<!\w)[A-Za-z]{2,} [A-Za-z]{2,} [A-Za-z]{2,}(?!\w)", data)))[:100]
+    rarest = sorted(phrases, key=lambda phrase: (whole.count(phrase), phrase))[:10]
+    phrase = max(rarest, key=lambda phrase: min(whole.count(word) for word in phrase.split())).decode()
+    return path, rare, phrase
 
 
 def statements(path, rare, phrase):
@@ -91,7 +96,7 @@ def compare(arguments, folder, temp, grep):
     print("| statement | small / peer | fast / peer | fast / small | processor time, fast / small | memory small, fast, MB "
           "| bytes read, fast |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: |")
-    path, rare, phrase = sample(folder)
+    path, rare, phrase = sample(folder, text)
     for name, sql in statements(path, rare, phrase):
         needle = phrase if "phrase" in name else rare if "rare" in name else "xqzzyvk"
         pipe = " ".join(grep) + f" '{needle}'"

@@ -19,7 +19,7 @@ use crate::placement::{DeviceSession, KnownTasks};
 use crate::source::memory::{self, Uses};
 use tadoc::analytics::{Fold, TermVectors, Vocabulary, document_counts};
 use tadoc::format::StoredDictionary;
-use tadoc::query::{LeafLists, Ranker};
+use tadoc::query::{LeafLists, Query, Ranker};
 use tadoc::segment::{Corpus, DocumentFacts, Segment};
 use tadoc::text::{Dictionary, TokenizerProfile};
 
@@ -36,14 +36,14 @@ pub(super) enum AbsentWords {
         dictionary: Arc<StoredDictionary>,
         /// The last query searched for may have a match.
         may_match: bool,
-        /// The rules were searched, too, and had no match. They are not kept.
-        are_rules_searched: bool,
+        /// Query whose phrases the rules lack. They were searched for it, and are not kept.
+        lacking: Option<Arc<Query>>,
     },
     /// All words.
     Decoded {
         dictionary: Arc<Dictionary>,
-        /// The rules were searched, too, and had no match. They are not kept.
-        are_rules_searched: bool,
+        /// Query whose phrases the rules lack. They were searched for it, and are not kept.
+        lacking: Option<Arc<Query>>,
     },
 }
 
@@ -61,26 +61,23 @@ impl AbsentWords {
         matches!(self, Self::Stored { may_match: true, .. })
     }
 
-    /// Returns true if the rules were searched before.
-    pub(super) fn are_rules_searched(&self) -> bool {
-        match *self {
-            Self::Unread => false,
-            Self::Stored { are_rules_searched, .. } | Self::Decoded { are_rules_searched, .. } => {
-                are_rules_searched
-            }
+    /// Returns the query that the rules were searched for and lack, if they were searched.
+    pub(super) fn lacking(&self) -> Option<&Arc<Query>> {
+        match self {
+            Self::Unread => None,
+            Self::Stored { lacking, .. } | Self::Decoded { lacking, .. } => lacking.as_ref(),
         }
     }
 
-    /// Returns the same words after the rules were searched, too.
-    pub(super) fn with_rules_searched(self) -> Self {
+    /// Returns the same words, of a segment whose rules lack `query`.
+    pub(super) fn with_lacking(self, query: Arc<Query>) -> Self {
+        let lacking = Some(query);
         match self {
             Self::Unread => self,
             Self::Stored { dictionary, may_match, .. } => {
-                Self::Stored { dictionary, may_match, are_rules_searched: true }
+                Self::Stored { dictionary, may_match, lacking }
             }
-            Self::Decoded { dictionary, .. } => {
-                Self::Decoded { dictionary, are_rules_searched: true }
-            }
+            Self::Decoded { dictionary, .. } => Self::Decoded { dictionary, lacking },
         }
     }
 

@@ -13,7 +13,7 @@
 //!
 //! A segment may have all words of a phrase and not the phrase. So the first statement that needs it for a
 //! phrase searches its rules before it opens it, which takes 10 ns an element where opening takes 25. The
-//! next one opens it.
+//! next statement with another query opens it.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -79,8 +79,18 @@ impl Sought {
         }
         let of_docs = self.segments_of_docs(footer, first_doc_id);
         let has_doc = |place: usize| of_docs.as_ref().is_none_or(|of_docs| of_docs[place]);
-        let undecoded = file.unopened.iter().filter(|(_, words)| words.decoded().is_none());
+        let is_undecoded = |&(&place, words): &(&usize, &AbsentWords)| {
+            words.decoded().is_none() && !self.is_lacking(footer, place, words)
+        };
+        let undecoded = file.unopened.iter().filter(is_undecoded);
         undecoded.map(|(&place, _)| place).filter(|&place| has_doc(place)).collect()
+    }
+
+    /// Returns true if the rules of the segment at `place`, of which `words` are there, were searched for
+    /// the query and lack it.
+    fn is_lacking(&self, footer: &FileFooter, place: usize, words: &AbsentWords) -> bool {
+        let query = self.query_of(footer, place);
+        words.lacking().is_some_and(|lacking| Some(lacking.as_ref()) == query)
     }
 
     /// Returns the query if it decides alone on the segment at `place`, which has no part of a document
@@ -132,8 +142,10 @@ impl Sought {
             needed
         });
         let needs: Vec<Vec<bool>> = [of_query, of_texts, of_docs].into_iter().flatten().collect();
-        let is_needed = |place: &usize| needs.iter().all(|needed| needed[*place]);
-        file.unopened.keys().copied().filter(is_needed).collect()
+        let is_needed = |&(&place, words): &(&usize, &AbsentWords)| {
+            needs.iter().all(|needed| needed[place]) && !self.is_lacking(footer, place, words)
+        };
+        file.unopened.iter().filter(is_needed).map(|(&place, _)| place).collect()
     }
 }
 
@@ -284,8 +296,8 @@ impl CorpusCache {
         let reads: Vec<StoredWords> =
             stream::iter(reads).buffered(FILES_AT_ONCE).try_collect().await?;
         let decode = |(&place, words)| {
-            let are_rules_searched = file.unopened[&place].are_rules_searched();
-            open_dictionary(context, open, place, words, are_rules_searched, sought)
+            let lacking = file.unopened[&place].lacking().cloned();
+            open_dictionary(context, open, place, words, lacking, sought)
         };
         let decodes: Vec<_> = places.iter().zip(reads).map(decode).collect();
         let dictionaries: Vec<AbsentWords> =
@@ -343,11 +355,15 @@ impl CorpusCache {
         let loads: Vec<_> = missing.iter().map(load).collect();
         let opened: Vec<Option<Segment>> =
             stream::iter(loads).buffered(parallel).try_collect().await?;
+        let query = sought.query.clone().map(Arc::new);
         for (place, segment) in missing.into_iter().zip(opened) {
             let words = unopened.remove(&place);
             match segment {
                 Some(segment) => segments[place] = Arc::new(segment),
-                None => unopened.extend(words.map(|w| (place, w.with_rules_searched()))),
+                None => {
+                    let lacking = words.zip(query.clone()).map(|(w, query)| w.with_lacking(query));
+                    unopened.extend(lacking.map(|words| (place, words)));
+                }
             }
         }
         if open.portion.is_some() {
@@ -433,7 +449,7 @@ async fn open_dictionary(
     open: &OpenFile,
     place: usize,
     words: StoredWords,
-    are_rules_searched: bool,
+    lacking: Option<Arc<Query>>,
     sought: &Arc<Sought>,
 ) -> Result<AbsentWords> {
     let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
@@ -446,10 +462,10 @@ async fn open_dictionary(
             }
         };
         Ok(match sought.may_be_in(&footer, place, &dictionary)? {
-            Some(may_match) => AbsentWords::Stored { dictionary, may_match, are_rules_searched },
+            Some(may_match) => AbsentWords::Stored { dictionary, may_match, lacking },
             None => {
                 let dictionary = Arc::new(dictionary.decode(&limits)?);
-                AbsentWords::Decoded { dictionary, are_rules_searched }
+                AbsentWords::Decoded { dictionary, lacking }
             }
         })
     };
@@ -473,7 +489,7 @@ async fn open_segment(
     let (limits, sought) = (context.options.open_limits(), Arc::clone(sought));
     let read = move || -> tadoc::Result<Option<Segment>> {
         let query = sought.query_of(&footer, place).filter(|query| query.has_phrase());
-        let query = query.filter(|_| !words.are_rules_searched());
+        let query = query.filter(|_| words.lacking().is_none());
         match &words {
             AbsentWords::Unread => read_segment(&path, &footer, place, &bytes, &limits).map(Some),
             AbsentWords::Decoded { dictionary, .. } => {

@@ -1,7 +1,7 @@
 //! A dictionary as it is stored, which can be searched before it is decoded.
 //!
-//! Only the layout `fast` stores dictionaries in blocks, of which a search decodes one. Searching them
-//! costs O(block), less than half a millisecond; decoding O(dictionary), 25 ns a word.
+//! Dictionaries of the layout `fast`, and large ones of the layout `small`, are stored in blocks, of which a
+//! search decodes one. Searching them costs O(block), less than a millisecond; decoding O(dictionary).
 
 use bytes::Bytes;
 

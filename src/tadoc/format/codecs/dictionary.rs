@@ -5,8 +5,12 @@
 //! codec 1   one list
 //! codec 2   number of parts | of each: tokens, bytes of tokens, bytes of list | the lists
 //! codec 3   front-coded strings in zstd (see `front_coded`)
-//! codec 4   blocks of these, for the fast layout (see `dictionary_blocks`)
+//! codec 4   blocks of these (see `dictionary_blocks`)
 //! ```
+//!
+//! The layout `fast` has codec 4, and so have large dictionaries of the layout `small`. A list is decoded at 350 to
+//! 700 ns a token, blocks at 90, and a word is found in one block: the search for a word that does not occur in 272
+//! MB of sources took half of the time of opening all of it.
 //!
 //! See [`strings`](crate::format::strings) for a list. Numbers are LEB128. Decoding a list waits
 //! for its next model in memory, so only other lists can be decoded at the same time. Therefore a
@@ -41,6 +45,9 @@ pub(in crate::format) const BLOCKS: u16 = 4;
 /// 0.9 % larger, with four 0.25 %.
 const PART_BYTES: u64 = 48 << 10;
 const MAX_PARTS: u64 = 4;
+/// Least number of token bytes for which the layout `small` has blocks. Smaller dictionaries are decoded in a few
+/// hundredths of a second.
+const MIN_BLOCKS_BYTES: usize = 1 << 20;
 /// Greatest number of parts that are read.
 const MAX_PARTS_READ: u64 = 16;
 /// Memory for the distributions of a part.
@@ -70,11 +77,11 @@ pub(in crate::format) fn encode(
     layout: SegmentLayout,
 ) -> Result<(u16, Vec<u8>)> {
     match layout {
-        SegmentLayout::Small => {
+        SegmentLayout::Small if dictionary.bytes().len() < MIN_BLOCKS_BYTES => {
             let num_parts = num_parts(dictionary.bytes().len() as u64);
             Ok(encode_parts(dictionary, num_parts as usize))
         }
-        SegmentLayout::Fast => Ok((BLOCKS, dictionary_blocks::encode(dictionary)?)),
+        _ => Ok((BLOCKS, dictionary_blocks::encode(dictionary, layout)?)),
     }
 }
 

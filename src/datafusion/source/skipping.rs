@@ -300,10 +300,10 @@ impl CorpusCache {
             open_dictionary(context, open, place, words, lacking, sought)
         };
         let decodes: Vec<_> = places.iter().zip(reads).map(decode).collect();
-        let dictionaries: Vec<AbsentWords> =
-            stream::iter(decodes).buffered(parallel).try_collect().await?;
+        let decoded = stream::iter(decodes).buffer_unordered(parallel);
+        let dictionaries: Vec<(usize, AbsentWords)> = decoded.try_collect().await?;
         let mut unopened = file.unopened.clone();
-        unopened.extend(places.into_iter().zip(dictionaries));
+        unopened.extend(dictionaries);
         opening.free();
         self.with_segments(context, file, file.segments.clone(), unopened, keep)
     }
@@ -353,10 +353,11 @@ impl CorpusCache {
             open_segment(context, stored, place, words, sought).boxed()
         };
         let loads: Vec<_> = missing.iter().map(load).collect();
-        let opened: Vec<Option<Segment>> =
-            stream::iter(loads).buffered(parallel).try_collect().await?;
+        // In any order, so that no core waits for the slowest segment before it.
+        let opened = stream::iter(loads).buffer_unordered(parallel);
+        let opened: Vec<(usize, Option<Segment>)> = opened.try_collect().await?;
         let query = sought.query.clone().map(Arc::new);
-        for (place, segment) in missing.into_iter().zip(opened) {
+        for (place, segment) in opened {
             let words = unopened.remove(&place);
             match segment {
                 Some(segment) => segments[place] = Arc::new(segment),
@@ -451,36 +452,37 @@ async fn open_dictionary(
     words: StoredWords,
     lacking: Option<Arc<Query>>,
     sought: &Arc<Sought>,
-) -> Result<AbsentWords> {
+) -> Result<(usize, AbsentWords)> {
     let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
     let (limits, sought) = (context.options.open_limits(), Arc::clone(sought));
-    let open = move || -> tadoc::Result<AbsentWords> {
+    let open = move || -> tadoc::Result<(usize, AbsentWords)> {
         let dictionary = match words {
             StoredWords::Kept(stored) => stored,
             StoredWords::Read(bytes) => {
                 Arc::new(StoredDictionary::new(&path, &footer, place, bytes)?)
             }
         };
-        Ok(match sought.may_be_in(&footer, place, &dictionary)? {
+        let words = match sought.may_be_in(&footer, place, &dictionary)? {
             Some(may_match) => AbsentWords::Stored { dictionary, may_match, lacking },
             None => {
                 let dictionary = Arc::new(dictionary.decode(&limits)?);
                 AbsentWords::Decoded { dictionary, lacking }
             }
-        })
+        };
+        Ok((place, words))
     };
     tokio::task::spawn_blocking(open).await.map_err(task_error)?.map_err(datafusion_error)
 }
 
-/// Opens the segment at `place`, of which `words` are there. Returns `None` if its rules are searched and
-/// lack what is `sought`.
+/// Opens the segment at `place`, of which `words` are there. Returns the place, and `None` if its rules are
+/// searched and lack what is `sought`.
 async fn open_segment(
     context: &LoadContext,
     stored: &StoredFile<'_>,
     place: usize,
     words: AbsentWords,
     sought: &Arc<Sought>,
-) -> Result<Option<Segment>> {
+) -> Result<(usize, Option<Segment>)> {
     let (open, meta) = (stored.open, &stored.open.footer.segments[place]);
     let is_unread = matches!(words, AbsentWords::Unread);
     let range = if is_unread { meta.byte_range() } else { meta.rest_range() };
@@ -512,5 +514,6 @@ async fn open_segment(
             }
         }
     };
-    tokio::task::spawn_blocking(read).await.map_err(task_error)?.map_err(datafusion_error)
+    let segment = tokio::task::spawn_blocking(read).await.map_err(task_error)?;
+    Ok((place, segment.map_err(datafusion_error)?))
 }

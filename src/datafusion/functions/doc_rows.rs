@@ -47,8 +47,9 @@ fn selected_of(run: &Execution, range: Range<u64>) -> Result<DocSelection> {
     if !run.scan.is_filtered() && num_docs == range.clone().count() {
         return Ok(DocSelection::range(range));
     }
-    let kept = passing_documents(&run.scan, range, |_, ids| int64(ids.iter().copied()))?;
+    let kept = passing_documents(&run.scan, range.clone(), |_, ids| int64(ids.iter().copied()))?;
     run.counter("documents_pruned_by_columns").add(num_docs - kept.len());
+    run.note_kept(&range, &kept);
     DocSelection::list(kept).map_err(datafusion_error)
 }
 

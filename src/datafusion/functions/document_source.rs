@@ -118,6 +118,7 @@ impl DocumentSource {
         }
         let loaded =
             run.load_sought(Sought { doc_ids: Some(vec![id]), ..Sought::default() }).await?;
+        run.note_kept(&(0..scan.num_doc_ids()), &[id]);
         let decoder = DocumentDecoder::new(loaded.corpus.clone(), max_output_bytes(scan));
         Ok(Self::Made(loaded, decoder))
     }

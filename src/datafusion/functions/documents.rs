@@ -15,6 +15,7 @@
 //! anything is read. A glob has the column `corpus` behind them: the file of each document. One file
 //! goes without, so that its rows stay what they are.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::ArrayRef;
@@ -245,18 +246,27 @@ impl Scanner {
             Some(passed) => self.narrowed(passed),
             None => self.ids(),
         };
+        let Range { start: mut seen, end } = range_of(&self.run);
         for chunk in ids.chunks(batch_size) {
             let kept = match is_filtered {
                 true => chunk.to_vec(),
                 false => self.filter_by_columns(chunk)?,
             };
+            if scan.is_filtered() {
+                let chunk_end = chunk.last().map_or(seen, |last| last + 1);
+                self.run.note_kept(&(seen..chunk_end), &kept);
+                seen = chunk_end;
+            }
             let more = match needs_decoding(&scan) {
                 true => self.send_decoded(&kept)?,
                 false => self.send(&kept, None, None)?,
             };
             if !more {
-                break;
+                return Ok(());
             }
+        }
+        if scan.is_filtered() {
+            self.run.note_kept(&(seen..end), &[]);
         }
         Ok(())
     }

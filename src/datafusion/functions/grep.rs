@@ -9,7 +9,7 @@
 //! Filters on `doc_id` choose the documents first. `tadoc.max_hits` bounds the rows of all
 //! partitions, and `tadoc.max_output_bytes` a line with its context.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use datafusion::arrow::array::ArrayRef;
@@ -224,18 +224,27 @@ impl Grep {
 /// they pass the filters on `doc_id`.
 fn documents(run: &Execution, pattern: &LinePattern, loaded: &LoadedCorpus) -> Result<Vec<u64>> {
     let find = || documents_for_demands(&loaded.corpus, pattern.demands());
-    let ids: Vec<u64> = match run.shared.candidates.get_or_init(find) {
+    let (seen, ids): (Range<u64>, Vec<u64>) = match run.shared.candidates.get_or_init(find) {
         Some(candidates) => {
             let share = |partition| candidates.len() * partition / run.scan.num_partitions;
-            candidates[share(run.partition)..share(run.partition + 1)].to_vec()
+            let ids = &candidates[share(run.partition)..share(run.partition + 1)];
+            // The partitions look at all documents together.
+            let first = |partition| match candidates.get(share(partition)) {
+                _ if partition == 0 => 0,
+                Some(&id) => id,
+                None => run.scan.num_doc_ids(),
+            };
+            (first(run.partition)..first(run.partition + 1), ids.to_vec())
         }
-        None => run.scan.documents(range_of(run)).collect(),
+        None => (range_of(run), run.scan.documents(range_of(run)).collect()),
     };
     let mask = run.scan.mask(ids.len(), |_| int64(ids.iter().copied()))?;
-    Ok(match mask {
+    let ids = match mask {
         Some(mask) => selected(&mask).map(|i| ids[i]).collect(),
         None => ids,
-    })
+    };
+    run.note_kept(&seen, &ids);
+    Ok(ids)
 }
 
 /// Rows that are gathered for the next batch. Texts that are not returned are not kept.

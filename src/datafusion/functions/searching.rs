@@ -75,7 +75,12 @@ pub(super) async fn load_searched(
         Some(doc_id) => Some(vec![doc_id]),
         None => sought_documents(run).await?,
     };
-    run.load_sought(Sought { query: Some(query), doc_ids, ..Sought::default() }).await
+    let loaded =
+        run.load_sought(Sought { query: Some(query), doc_ids, ..Sought::default() }).await?;
+    if let Some(doc_id) = doc_id {
+        run.note_kept(&(0..run.scan.num_doc_ids()), &[doc_id]);
+    }
+    Ok(loaded)
 }
 
 /// Returns the documents of all partitions that pass the filters on `doc_id`, ascending, if they choose

@@ -20,6 +20,7 @@ pub(crate) mod output;
 pub(crate) mod planned;
 mod provider;
 pub(crate) mod signature;
+mod skipped;
 mod synonyms;
 pub(crate) mod table;
 
@@ -50,12 +51,14 @@ use crate::options::TadocOptions;
 use crate::placement::{DeviceSession, Placement};
 use crate::scan::filter::Stage;
 use crate::scan::output::Output;
+use crate::scan::skipped::SkippedSegments;
 use crate::source::location::SourceFile;
 use crate::source::memory::Uses;
 use crate::source::open_file::RowSource;
 use crate::source::{CorpusCache, FactTable, LoadContext, LoadedCorpus, OpenFile, Sought, Source};
 use crate::store::LivingView;
 use tadoc::query::TextPattern;
+use tadoc::segment::Segment;
 use tadoc::text::Synonyms;
 
 /// A planned scan.
@@ -251,6 +254,8 @@ pub(crate) struct Shared {
     /// Documents of all partitions that pass the filters on columns, if these are evaluated before
     /// the corpus is opened.
     pub(crate) passing: OnceCell<Vec<u64>>,
+    /// Segments that the statement skips. The first partition that knows of some creates it.
+    skipped: OnceLock<Mutex<SkippedSegments>>,
     prepared: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
 }
 
@@ -328,14 +333,32 @@ impl Execution {
     pub(crate) async fn load_sought(&self, sought: Sought) -> Result<Arc<LoadedCorpus>> {
         let time = self.time("time_loading");
         let _timer = time.timer();
-        let skipped = self.counter("segments_skipped");
         let loaded =
             self.cache.load_sought(&self.load_context(), &self.scan.source, sought).await?;
-        if self.partition == 0 {
-            let segments = loaded.corpus.segments().iter();
-            skipped.add(segments.filter(|segment| segment.is_absent()).count());
-        }
-        Ok(Arc::clone(self.loaded.get_or_init(|| loaded)))
+        let loaded = Arc::clone(self.loaded.get_or_init(|| loaded));
+        self.skipped_segments();
+        Ok(loaded)
+    }
+
+    /// Notes that of the documents `seen` only those of `kept`, which ascend, are looked into.
+    pub(crate) fn note_kept(&self, seen: &Range<u64>, kept: &[u64]) {
+        let skipped = self.skipped_segments();
+        let num = skipped.lock().unwrap_or_else(PoisonError::into_inner).note(seen, kept);
+        self.counter("segments_skipped").add(num);
+    }
+
+    /// Returns the segments that the statement skips. On first use, those that the corpus was opened
+    /// without are counted.
+    fn skipped_segments(&self) -> &Mutex<SkippedSegments> {
+        self.shared.skipped.get_or_init(|| {
+            let segments = self.loaded.get().map_or(&[][..], |loaded| loaded.corpus.segments());
+            let is_absent = |segment: &Arc<Segment>| segment.is_absent();
+            let num_absent = segments.iter().filter(|segment| is_absent(segment)).count();
+            self.counter("segments_skipped").add(num_absent);
+            let docs = self.scan.source.docs_of_segments();
+            let is_counted = |place: usize| segments.get(place).is_some_and(is_absent);
+            Mutex::new(SkippedSegments::new(docs, is_counted))
+        })
     }
 
     /// Loads the words of the corpus and their counts. Returns the whole corpus if it is already in

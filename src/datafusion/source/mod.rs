@@ -37,6 +37,7 @@ pub(crate) use open_file::OpenFile;
 pub use resolver::{FileAt, Found, Resolver};
 pub(crate) use skipping::Sought;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::store::{FoundCorpus, LivingView};
@@ -104,6 +105,27 @@ impl Source {
         };
         let files = self.corpora().iter().enumerate();
         files.filter(|(_, open)| holds_any(open)).map(|(place, _)| place).collect()
+    }
+
+    /// Returns, for each segment of the corpora in order, the documents of which it has a part.
+    pub(crate) fn docs_of_segments(&self) -> Vec<Range<u64>> {
+        let firsts: Vec<u64> = match self.living() {
+            Some(view) => view.first_ids_of_files(),
+            None => {
+                let num_docs = self.corpora().iter().map(|open| open.footer.num_docs());
+                let first = |end: &mut u64, num_docs: u64| {
+                    let first = *end;
+                    *end = first.saturating_add(num_docs);
+                    Some(first)
+                };
+                num_docs.scan(0, first).collect()
+            }
+        };
+        let of_file = |(open, first): (&OpenFile, u64)| {
+            let docs = open.footer.docs_of_segments().into_iter();
+            docs.map(move |docs| first + docs.start..first + docs.end)
+        };
+        self.corpora().iter().zip(firsts).flat_map(of_file).collect()
     }
 
     /// Returns the tokenizer profile.

@@ -74,6 +74,12 @@ impl LivingView {
         of_files.enumerate().filter(|(_, (_, ids))| holds_any(ids)).map(|(idx, _)| idx).collect()
     }
 
+    /// Returns the id of the first document of each file in `files`.
+    pub(crate) fn first_ids_of_files(&self) -> Vec<u64> {
+        let of_files = self.version.part_ids().filter(|(part, _)| part.file_name().is_some());
+        of_files.map(|(_, ids)| ids.start).collect()
+    }
+
     /// Returns the ids of documents whose texts are edited, ascending.
     pub(crate) fn with_edited_texts(&self) -> BTreeSet<u64> {
         let edits = self.edits.iter().flat_map(|edits| &edits.batch.edits);

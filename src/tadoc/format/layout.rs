@@ -304,16 +304,25 @@ impl FileFooter {
         self.sum(|s| s.num_docs).saturating_sub(self.sum(|s| u64::from(s.continues)))
     }
 
+    /// Returns, for each segment, the documents of which it has a part. They count from the first
+    /// document of the file.
+    pub fn docs_of_segments(&self) -> Vec<Range<u64>> {
+        let all = DocIds::new(self.segments.iter().map(|s| (s.continues, s.num_docs)));
+        let docs = |(segment_idx, meta): (usize, &SegmentMeta)| {
+            let first = all.first_of(segment_idx);
+            first..first.saturating_add(meta.num_docs)
+        };
+        self.segments.iter().enumerate().map(docs).collect()
+    }
+
     /// Returns, for each segment, true if it has a part of one of the documents `doc_ids`, which ascend
     /// and count from the first document of the file.
     pub fn segments_of(&self, doc_ids: &[u64]) -> Vec<bool> {
-        let all = DocIds::new(self.segments.iter().map(|s| (s.continues, s.num_docs)));
-        let has_one = |(segment_idx, meta): (usize, &SegmentMeta)| {
-            let first = all.first_of(segment_idx);
-            let next = doc_ids.partition_point(|&id| id < first);
-            doc_ids.get(next).is_some_and(|&id| id - first < meta.num_docs)
+        let has_one = |docs: Range<u64>| {
+            let next = doc_ids.partition_point(|&id| id < docs.start);
+            doc_ids.get(next).is_some_and(|&id| id < docs.end)
         };
-        self.segments.iter().enumerate().map(has_one).collect()
+        self.docs_of_segments().into_iter().map(has_one).collect()
     }
 
     /// Returns the length of the text in bytes.

@@ -59,6 +59,26 @@ const QUERIES: [(&str, usize); 37] = [
     ("SELECT * FROM term_count('@', '/only[12]/') WHERE doc_id > 1", 3),
 ];
 
+/// Queries of `@` with conditions on documents, and the number of segments that each skips, in a new
+/// session and where the corpus is open.
+const CONDITIONS: [(&str, usize); 15] = [
+    ("SELECT text FROM extract('@', 2, 10, 30)", 3),
+    ("SELECT * FROM search('@', 'only0', doc_id => 0)", 3),
+    ("SELECT * FROM search('@', 'w1') WHERE doc_id = 2", 3),
+    ("SELECT * FROM kwic('@', 'w1', width => 3) WHERE doc_id IN (1, 3)", 2),
+    ("SELECT * FROM term_count('@', 'w1') WHERE doc_id > 2", 3),
+    ("SELECT path FROM grep('@', 'only2')", 3),
+    ("SELECT path, byte_offset FROM grep('@', 'w1') WHERE doc_id >= 2", 2),
+    ("SELECT path FROM documents('@') WHERE text LIKE '%only1%'", 3),
+    ("SELECT length(text) FROM documents('@') WHERE path = '2.txt'", 3),
+    ("SELECT doc_id FROM documents('@') WHERE path LIKE '2%' OR path LIKE '3%'", 2),
+    ("SELECT doc_id FROM documents('@') WHERE doc_id < 1", 3),
+    ("SELECT path, bytes FROM documents('@') WHERE bytes < 0", 4),
+    ("SELECT path, words FROM documents('@') WHERE doc_id % 2 = 0", 2),
+    ("SELECT count(*) FROM documents('@') WHERE doc_id >= 0", 0),
+    ("SELECT path FROM documents('@') WHERE doc_id > 7", 4),
+];
+
 /// Writes four documents, each a segment, of words in random order. Each has one word of its own, and the second
 /// begins with two words that are apart in the others.
 fn write(path: &Path, words_per_doc: usize, layout: SegmentLayout) -> String {
@@ -126,6 +146,23 @@ async fn segments_without_the_words_are_skipped() {
             assert_eq!(sorted(&one_partition, &query).await, expected, "{query}");
             assert_eq!(sorted(&one_after_another, &query).await, expected, "{query}");
         }
+    }
+}
+
+#[tokio::test]
+async fn conditions_skip_segments_of_open_corpora_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write(&dir.path().join("few.tadoc"), 40, SegmentLayout::Small);
+    let open = fixtures::session();
+    table(&open, &format!("SELECT count(*) FROM term_vector('{path}')")).await;
+    for (query, num_skipped) in CONDITIONS {
+        let query = query.replace('@', &path);
+        for target in [1, 3, 4] {
+            let config = SessionConfig::new().with_target_partitions(target);
+            let skipped = counter(&session_with(config), &query, "segments_skipped").await;
+            assert_eq!(skipped, num_skipped, "{query} in {target} partitions");
+        }
+        assert_eq!(counter(&open, &query, "segments_skipped").await, num_skipped, "{query}");
     }
 }
 
@@ -221,6 +258,13 @@ async fn user_columns_choose_the_segments() {
         let expected: Vec<u32> = (first..end.min(1000)).collect();
         assert_eq!(rows.matches("event ").count(), expected.len(), "{sql}");
         assert!(expected.iter().all(|i| rows.contains(&format!("event {i} of"))), "{sql}");
+        // Facts of documents have no other segments than texts.
+        let facts = format!(
+            "SELECT path, bytes FROM events WHERE at >= {} AND at < {}",
+            at(first),
+            at(end)
+        );
+        assert_eq!(counter(&open().await, &facts, "segments_skipped").await, skipped, "{facts}");
         // The documents that a join chooses so are those that are searched.
         let search = format!(
             "SELECT s.doc_id, s.byte_offset FROM search('events', 'event') s JOIN events d \

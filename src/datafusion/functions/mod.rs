@@ -74,7 +74,7 @@ use crate::scan::signature::{ColumnKind, Signature};
 use crate::source::CorpusCache;
 
 pub(crate) use documents::Documents;
-pub(crate) use scalar::{AtWorker, CorpusFunction, Home, scalar_functions};
+pub(crate) use scalar::{AtWorker, CorpusFunction, Home, listed_functions, scalar_functions};
 
 /// Definitions of all table functions, in the order of the reference.
 static FUNCTIONS: [&Definition; 27] = [

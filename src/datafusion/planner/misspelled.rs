@@ -1,15 +1,15 @@
-//! Planner for calls of functions that nobody knows: it names the function that was meant.
+//! Planner for calls of table functions that nobody knows: it names the function that was meant.
 //!
 //! It is the last planner of a session, so it sees only the calls that no other planner handled. If
-//! DataFusion does not know the function either, and the name is close to that of a function of this
-//! crate, the error suggests that function with its signature.
+//! DataFusion knows no such table function either, the error says that the name is that of a function
+//! of rows, or suggests a table function of this crate with a similar name, with its signature.
 
 use datafusion::common::plan_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::planner::{
     RelationPlanner, RelationPlannerContext, RelationPlanning,
 };
-use datafusion::logical_expr::sqlparser::ast::{ObjectName, TableFactor};
+use datafusion::logical_expr::sqlparser::ast::{Ident, ObjectName, TableFactor};
 
 use crate::errors::closest;
 use crate::functions::{find_signature, signatures};
@@ -27,20 +27,40 @@ impl RelationPlanner for MisspelledFunctions {
         if let TableFactor::Table { name, args: Some(_), .. } | TableFactor::Function { name, .. } =
             &relation
             && let Some(name) = last_name(name)
-            && is_unknown(&name, context)
-            && let Some(meant) = closest(&name, signatures().map(|signature| signature.name))
-            && let Some(signature) = find_signature(meant)
+            && is_unknown(&name.value, context)
         {
-            return plan_err!(
-                "there is no table function {name}; did you mean {meant}? usage: {signature}"
-            );
+            if let Some(usage) = usage_in_rows(context.normalize_ident(name.clone()), context) {
+                return plan_err!(
+                    "{name} is no table function, it answers for each row: write SELECT {usage} FROM …"
+                );
+            }
+            if let Some(meant) = closest(&name.value, signatures().map(|signature| signature.name))
+                && let Some(signature) = find_signature(meant)
+            {
+                return plan_err!(
+                    "there is no table function {name}; did you mean {meant}? usage: {signature}"
+                );
+            }
         }
         Ok(RelationPlanning::Original(Box::new(relation)))
     }
 }
 
-fn last_name(name: &ObjectName) -> Option<String> {
-    name.0.last()?.as_ident().map(|ident| ident.value.clone())
+fn last_name(name: &ObjectName) -> Option<Ident> {
+    name.0.last()?.as_ident().cloned()
+}
+
+/// Returns the usage of the scalar, aggregate or window function `name`, if there is one.
+fn usage_in_rows(name: String, context: &dyn RelationPlannerContext) -> Option<String> {
+    let functions = context.context_provider();
+    let about = match functions.get_function_meta(&name) {
+        Some(scalar) => scalar.documentation().cloned(),
+        None => match functions.get_aggregate_meta(&name) {
+            Some(aggregate) => aggregate.documentation().cloned(),
+            None => functions.get_window_meta(&name)?.documentation().cloned(),
+        },
+    };
+    Some(about.map_or_else(|| format!("{name}(…)"), |about| about.syntax_example))
 }
 
 /// Returns true if the session has no table function `name`. DataFusion looks for the function

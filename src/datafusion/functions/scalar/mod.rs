@@ -47,6 +47,7 @@ use crate::store::Reading;
 use home::BoundCorpus;
 pub(crate) use home::{AtWorker, Home};
 use text::TextFunction;
+pub(crate) use text::listed_functions;
 use tokenize::Tokenize;
 
 /// Returns all scalar functions, for sessions that `home` knows.

@@ -119,6 +119,48 @@ pub(super) fn documented() -> impl Iterator<Item = (ColumnKind, &'static Documen
     Kind::ALL.iter().map(|kind| kind.column()).zip(DOCUMENTATION.iter())
 }
 
+/// A function as `information_schema` lists it. DataFusion knows no types of functions that coerce
+/// their arguments by themselves.
+#[derive(Debug)]
+pub(crate) struct ListedFunction {
+    pub(crate) name: &'static str,
+    pub(crate) summary: &'static str,
+    pub(crate) usage: String,
+    /// Name of the type of the answer, in DataFusion's words.
+    pub(crate) answer: &'static str,
+    pub(crate) parameters: Vec<ListedParameter>,
+}
+
+/// An argument of a [`ListedFunction`], with the name of its type in DataFusion's words.
+#[derive(Debug)]
+pub(crate) struct ListedParameter {
+    pub(crate) name: &'static str,
+    pub(crate) data_type: &'static str,
+    pub(crate) default: Option<&'static str>,
+}
+
+/// Returns all functions over texts, with the types of their arguments.
+pub(crate) fn listed_functions() -> impl Iterator<Item = ListedFunction> {
+    Kind::ALL.into_iter().map(|kind| {
+        let parameter = |&argument: &Argument| ListedParameter {
+            name: argument.0,
+            data_type: match argument {
+                MAX_WORDS => "Int64",
+                EXACT => "Boolean",
+                _ => "String",
+            },
+            default: argument.1,
+        };
+        ListedFunction {
+            name: kind.name(),
+            summary: kind.summary(),
+            usage: kind.usage(),
+            answer: if kind == Kind::Matches { "Boolean" } else { "String" },
+            parameters: kind.arguments().iter().map(parameter).collect(),
+        }
+    })
+}
+
 /// A scalar function over texts.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct TextFunction {

@@ -58,7 +58,5 @@ pub fn tasks_of<'a>(corpus: &Corpus, docs: &'a [u64]) -> Outcome<Vec<Task<'a>>> 
 
 /// Returns the path of document `doc_id`; empty if there is none.
 pub fn path_of(corpus: &Corpus, doc_id: u64) -> &str {
-    let part = corpus.doc_parts(doc_id).next();
-    let path = part.and_then(|(idx, doc)| corpus.segments()[idx].paths.get(doc.index()));
-    path.unwrap_or_default()
+    corpus.path(doc_id).unwrap_or_default()
 }

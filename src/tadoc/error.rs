@@ -83,6 +83,23 @@ pub enum Error {
         /// One past the largest accepted value.
         len: u64,
     },
+    /// An offset lies behind the end of a document.
+    #[error(
+        "{what} {got} is behind the end of {}, which has {len_bytes} bytes",
+        name_of(*doc_id, path)
+    )]
+    PastEnd {
+        /// Name of the offset, such as `byte_offset`.
+        what: &'static str,
+        /// Value that was passed.
+        got: u64,
+        /// Id of the document.
+        doc_id: u64,
+        /// Path of the document, where it is at hand. The message has it in place of the id.
+        path: Option<String>,
+        /// Length of the document, which is the largest accepted value.
+        len_bytes: u64,
+    },
     /// A configured limit would be exceeded.
     #[error("{what} needs {requested}, the limit is {limit}; raise {knob} to allow it")]
     Capacity {
@@ -171,6 +188,16 @@ impl Error {
         Self::Capacity { what, requested, limit, knob: "nothing (counts are 64-bit numbers)" }
     }
 
+    /// Returns the same error about document `id` at `path`, if it is about an offset in a document.
+    pub(crate) fn in_document(self, id: u64, path: Option<&str>) -> Self {
+        match self {
+            Self::PastEnd { what, got, len_bytes, .. } => {
+                Self::PastEnd { what, got, doc_id: id, path: path.map(str::to_owned), len_bytes }
+            }
+            other => other,
+        }
+    }
+
     /// Returns true if stored bytes differ from the bytes that were written. False does not mean
     /// that they are intact: they could not be read, or a limit or a format version prevented it.
     pub fn is_damage(&self) -> bool {
@@ -192,6 +219,13 @@ impl Error {
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
         Self::External { what: what.into(), source: source.into() }
+    }
+}
+
+fn name_of(doc_id: u64, path: &Option<String>) -> String {
+    match path {
+        Some(path) if !path.is_empty() => path.clone(),
+        _ => format!("document {doc_id}"),
     }
 }
 

@@ -203,7 +203,7 @@ fn edits_come_from_json_lines_too() {
     }
     folder.fails(
         &["edit", "notes", "--insert", "0:99", "x", "--dry-run"],
-        "--insert: offset_bytes 99 is out of range, there are 21",
+        "--insert: offset_bytes 99 is behind the end of document 0, which has 20 bytes",
     );
     let told = folder.ok(&["edit", "notes", "--drop", "0", "--dry-run"]);
     assert_eq!(told, "notes: version 3: would be made: 1 drop\n");

@@ -112,7 +112,7 @@ proptest! {
             match case.plain.docs.get(doc_id) {
                 None => prop_assert!(matches!(got, Err(Error::OutOfRange { what: "doc_id", .. })), "{got:?}"),
                 Some(doc) if offset > doc.len() as u64 => {
-                    prop_assert!(matches!(got, Err(Error::OutOfRange { what: "byte_offset", .. })), "{got:?}");
+                    prop_assert!(matches!(got, Err(Error::PastEnd { what: "byte_offset", .. })), "{got:?}");
                 }
                 Some(doc) => {
                     let end = doc.len().min((offset + len) as usize);

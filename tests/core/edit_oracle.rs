@@ -218,14 +218,17 @@ fn an_edit_that_cannot_be_made_leaves_all_as_it_was() {
         |doc_id, offset_bytes| Edit::InsertText { doc_id, offset_bytes, text: b"x".into() };
     let delete = |offset_bytes, len_bytes| Edit::DeleteText { doc_id: 0, offset_bytes, len_bytes };
     let faults = [
-        (insert(0, 14), "offset_bytes 14 is out of range, there are 14"),
+        (insert(0, 14), "offset_bytes 14 is behind the end of document 0, which has 13 bytes"),
         (insert(1, 0), "1, a document that was dropped"),
         (insert(3, 0), "doc_id 3 is out of range, there are 3"),
         (insert(u64::MAX, 0), "doc_id 18446744073709551615 is out of range"),
-        (insert(2, 1), "offset_bytes 1 is out of range, there are 1"),
-        (delete(13, 1), "end of the deleted bytes 14 is out of range"),
+        (insert(2, 1), "offset_bytes 1 is behind the end of document 2, which has 0 bytes"),
+        (
+            delete(13, 1),
+            "end of the deleted bytes 14 is behind the end of document 0, which has 13 bytes",
+        ),
         (delete(0, u64::MAX), "end of the deleted bytes"),
-        (delete(u64::MAX, 1), "offset_bytes 18446744073709551615 is out of range"),
+        (delete(u64::MAX, 1), "offset_bytes 18446744073709551615 is behind the end of document 0"),
         (drop, "1, a document that was dropped"),
     ];
     let first = Edit::AppendText { doc_id: 0, text: b"!".to_vec() };

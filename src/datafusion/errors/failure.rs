@@ -19,6 +19,7 @@ pub(crate) fn datafusion_error(error: Error) -> DataFusionError {
         Error::Capacity { .. } => DataFusionError::ResourcesExhausted(error.to_string()),
         Error::InvalidArgument { .. }
         | Error::OutOfRange { .. }
+        | Error::PastEnd { .. }
         | Error::InBatch { .. }
         | Error::Cancelled => DataFusionError::Execution(error.to_string()),
         Error::External { what, source } => match source.downcast::<DataFusionError>() {

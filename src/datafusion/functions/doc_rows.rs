@@ -124,9 +124,7 @@ pub(super) fn paths(corpus: &Corpus, ids: &[u64]) -> ArrayRef {
 
 /// Returns the path of document `id`; empty if there is none.
 pub(super) fn path_of(corpus: &Corpus, id: u64) -> &str {
-    let part = corpus.doc_parts(id).next();
-    part.and_then(|(segment_idx, doc)| corpus.segments()[segment_idx].paths.get(doc.index()))
-        .unwrap_or("")
+    corpus.path(id).unwrap_or("")
 }
 
 /// Refuses a document id that the corpus does not have, or that was dropped.

@@ -90,10 +90,10 @@ impl FewDocuments {
         output: &mut Vec<u8>,
     ) -> tadoc::Result<()> {
         let ExtractQuery { doc_id, byte_offset, byte_len } = *query;
-        let len = self.corpus.len_bytes(doc_id)?;
-        if byte_offset > len {
-            let (what, len) = ("byte_offset", len.saturating_add(1));
-            return Err(Error::OutOfRange { what, got: byte_offset, len });
+        let len_bytes = self.corpus.len_bytes(doc_id)?;
+        if byte_offset > len_bytes {
+            let (what, path) = ("byte_offset", Some(self.path(doc_id).to_owned()));
+            return Err(Error::PastEnd { what, got: byte_offset, doc_id, path, len_bytes });
         }
         self.corpus.extract_into(doc_id, byte_offset, byte_len, self.max_output_bytes, output)
     }

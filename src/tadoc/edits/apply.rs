@@ -11,8 +11,9 @@ impl LivingCorpus {
     /// Makes the edits of `batch`, all or none. Returns the ids of the documents that it adds.
     ///
     /// # Errors
-    /// [`OutOfRange`](crate::Error::OutOfRange) for a document or an offset that does not exist,
-    /// and [`InvalidArgument`](crate::Error::InvalidArgument) for a dropped document. In mode
+    /// [`OutOfRange`](crate::Error::OutOfRange) for a document that does not exist,
+    /// [`PastEnd`](crate::Error::PastEnd) for an offset behind the end of its document, and
+    /// [`InvalidArgument`](crate::Error::InvalidArgument) for a dropped document. In mode
     /// `in_batch` also [`InvalidArgument`](crate::Error::InvalidArgument) for a document that is
     /// dropped or replaced and has other edits. Nothing is changed then.
     pub fn apply(&mut self, batch: &EditBatch) -> Result<Range<u64>> {

@@ -39,13 +39,14 @@ impl LivingCorpus {
         let parted = self.parted(queries, |_| Ok(()))?;
         let of_base = extract_batch(self.base(), &parted.of_base, max_output_bytes);
         let of_edited = parted.answer_edited(|query, document| {
-            let start = checked_offset(query.byte_offset, document.len_bytes())?;
+            let start = checked_offset(query.doc_id, query.byte_offset, document.len_bytes())?;
             let end = document.len_bytes().min(start.saturating_add(query.byte_len));
             let mut text = Vec::new();
             document.read(self.base(), start..end, max_output_bytes, &mut text)?;
             Ok(text)
         });
-        let (of_base, of_edited) = parted.both(of_base, of_edited)?;
+        let both = parted.both(of_base, of_edited);
+        let (of_base, of_edited) = both.map_err(|error| self.naming_document(error, queries))?;
         if of_edited.is_empty() {
             return Ok(of_base);
         }
@@ -105,6 +106,18 @@ impl LivingCorpus {
             lists[*query_idx] = offsets;
         }
         OffsetLists::joined(&lists, max_hits)
+    }
+
+    /// Returns `error` with the id and path that the document has here, not in the base.
+    fn naming_document(&self, error: Error, queries: &[ExtractQuery]) -> Error {
+        match error {
+            Error::InBatch { query_idx, source } => {
+                let doc_id = queries[query_idx].doc_id;
+                let source = Box::new(source.in_document(doc_id, self.path(doc_id)));
+                Error::InBatch { query_idx, source }
+            }
+            other => other,
+        }
     }
 
     /// Divides `queries` by the state of their documents. Each document must exist, and each query

@@ -201,10 +201,7 @@ impl LivingCorpus {
     pub fn path(&self, doc_id: u64) -> Option<&str> {
         match self.origin(doc_id)? {
             Origin::Added(added) => self.added_paths.get(added as usize).map(|path| &**path),
-            Origin::Base(doc) => {
-                let (segment_idx, doc) = self.base.doc_parts(doc).next()?;
-                self.base.segments()[segment_idx].paths.get(doc.index())
-            }
+            Origin::Base(doc) => self.base.path(doc),
         }
     }
 
@@ -280,7 +277,7 @@ impl LivingCorpus {
     /// reaches beyond the end of the document is cut there.
     ///
     /// # Errors
-    /// As [`len_bytes`](Self::len_bytes); [`Error::OutOfRange`] for an offset larger than the
+    /// As [`len_bytes`](Self::len_bytes); [`Error::PastEnd`] for an offset larger than the
     /// length; [`Error::Capacity`] for more than [`DEFAULT_MAX_OUTPUT_BYTES`].
     pub fn extract(&self, doc_id: u64, offset_bytes: u64, len_bytes: u64) -> Result<Vec<u8>> {
         let mut output = Vec::new();
@@ -306,10 +303,13 @@ impl LivingCorpus {
             Current::Edited(document) => document,
             Current::Base(doc) => {
                 let base = &self.base;
-                return extract_into(base, doc, offset_bytes, len_bytes, max_output_bytes, output);
+                let read =
+                    extract_into(base, doc, offset_bytes, len_bytes, max_output_bytes, output);
+                return read.map_err(|error| error.in_document(doc_id, self.path(doc_id)));
             }
         };
-        let start = checked_offset(offset_bytes, document.len_bytes())?;
+        let start = checked_offset(doc_id, offset_bytes, document.len_bytes())
+            .map_err(|error| error.in_document(doc_id, self.path(doc_id)))?;
         let end = document.len_bytes().min(start.saturating_add(len_bytes));
         let len_before = output.len();
         let read = document.read(&self.base, start..end, max_output_bytes, output);
@@ -434,10 +434,11 @@ pub(super) fn absent_document(doc_id: u64) -> Error {
     }
 }
 
-/// Returns `offset`, if it is at most the length `len` of a document.
-pub(super) fn checked_offset(offset: u64, len: u64) -> Result<u64> {
+/// Returns `offset`, if it is at most the length `len` of document `doc_id`.
+pub(super) fn checked_offset(doc_id: u64, offset: u64, len: u64) -> Result<u64> {
     if offset <= len {
         return Ok(offset);
     }
-    Err(Error::OutOfRange { what: "offset_bytes", got: offset, len: len.saturating_add(1) })
+    let what = "offset_bytes";
+    Err(Error::PastEnd { what, got: offset, doc_id, path: None, len_bytes: len })
 }

@@ -133,9 +133,10 @@ impl<'a> Planner<'a, '_> {
         })?;
         let at = match self.offsets_of(doc_id) {
             Some((offsets, before)) => {
-                offsets.insert(checked_offset(offset.unwrap_or(before), before)?, added)
+                let at = checked_offset(doc_id, offset.unwrap_or(before), before)?;
+                offsets.insert(at, added)
             }
-            None => checked_offset(offset.unwrap_or(len), len)?,
+            None => checked_offset(doc_id, offset.unwrap_or(len), len)?,
         };
         self.lens.insert(doc_id, Some(new_len));
         self.steps.push(Step::Splice { doc_id, range: at..at, text });
@@ -145,8 +146,10 @@ impl<'a> Planner<'a, '_> {
     fn add_delete(&mut self, doc_id: u64, offset: u64, num_deleted: u64) -> Result<()> {
         let len = self.len_of(doc_id)?;
         let ranges = match self.offsets_of(doc_id) {
-            Some((offsets, before)) => offsets.delete(checked_range(offset, num_deleted, before)?),
-            None => vec![checked_range(offset, num_deleted, len)?],
+            Some((offsets, before)) => {
+                offsets.delete(checked_range(doc_id, offset, num_deleted, before)?)
+            }
+            None => vec![checked_range(doc_id, offset, num_deleted, len)?],
         };
         let removed: u64 = ranges.iter().map(|range| range.end - range.start).sum();
         self.lens.insert(doc_id, Some(len - removed));
@@ -158,7 +161,7 @@ impl<'a> Planner<'a, '_> {
     fn add_operation(&mut self, operation: &'a Operation) -> Result<()> {
         match operation {
             Operation::Extract { doc_id, offset_bytes, .. } => {
-                checked_offset(*offset_bytes, self.len_of(*doc_id)?)?;
+                checked_offset(*doc_id, *offset_bytes, self.len_of(*doc_id)?)?;
             }
             Operation::Search { doc_id, word } | Operation::Count { doc_id, word } => {
                 self.len_of(*doc_id)?;
@@ -239,11 +242,11 @@ fn batch_offsets<'a>(
     Ok(edited.map(|(doc_id, (at, len, _))| (doc_id, (BatchOffsets::new(at), len))).collect())
 }
 
-fn checked_range(offset: u64, len_bytes: u64, len: u64) -> Result<Range<u64>> {
-    let end = checked_offset(offset, len)?.saturating_add(len_bytes);
+fn checked_range(doc_id: u64, offset: u64, num_deleted: u64, len: u64) -> Result<Range<u64>> {
+    let end = checked_offset(doc_id, offset, len)?.saturating_add(num_deleted);
     if end <= len {
         return Ok(offset..end);
     }
     let what = "end of the deleted bytes";
-    Err(Error::OutOfRange { what, got: end, len: len.saturating_add(1) })
+    Err(Error::PastEnd { what, got: end, doc_id, path: None, len_bytes: len })
 }

@@ -43,8 +43,8 @@ const GROUP_LEN: usize = 16;
 /// beyond the end of the document is cut there.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] if there is no such document or `byte_offset` is larger than its length;
-/// [`Error::Capacity`] for more than [`DEFAULT_MAX_OUTPUT_BYTES`].
+/// [`Error::OutOfRange`] if there is no such document, [`Error::PastEnd`] if `byte_offset` is larger
+/// than its length, [`Error::Capacity`] for more than [`DEFAULT_MAX_OUTPUT_BYTES`].
 pub fn extract(corpus: &Corpus, doc_id: u64, byte_offset: u64, byte_len: u64) -> Result<Vec<u8>> {
     let mut output = Vec::new();
     let limit = DEFAULT_MAX_OUTPUT_BYTES;
@@ -204,10 +204,12 @@ fn passage_len(corpus: &Corpus, doc_id: u64, byte_offset: u64, byte_len: u64) ->
     let doc_len = document_len_bytes(corpus, doc_id)?;
     match doc_len.checked_sub(byte_offset) {
         Some(available) => Ok(byte_len.min(available)),
-        None => Err(Error::OutOfRange {
+        None => Err(Error::PastEnd {
             what: "byte_offset",
             got: byte_offset,
-            len: doc_len.saturating_add(1),
+            doc_id,
+            path: corpus.path(doc_id).map(str::to_owned),
+            len_bytes: doc_len,
         }),
     }
 }

@@ -210,6 +210,12 @@ impl Corpus {
         (index < num_docs).then(|| DocId::from_index(index))
     }
 
+    /// Returns the path of document `doc_id`, if it exists and its first segment is open.
+    pub fn path(&self, doc_id: u64) -> Option<&str> {
+        let (segment_idx, doc) = self.doc_parts(doc_id).next()?;
+        self.segments[segment_idx].paths.get(doc.index())
+    }
+
     /// Returns the parts of document `doc_id` in order: segment index and id inside the segment.
     /// There are several parts if the document was cut at a block border, and none if the id does
     /// not exist.

@@ -108,7 +108,9 @@ impl Session {
 
     /// Returns the maximum depth of statements.
     pub fn max_depth(&self) -> u64 {
-        TadocOptions::from_config(self.context.state().config_options()).max_statement_depth
+        // A copy of the state would copy the lists of all functions.
+        let state = self.context.state_ref();
+        TadocOptions::from_config(state.read().config_options()).max_statement_depth
     }
 
     /// Parses `sql`, which is one statement of one of many users: its secrets are not remembered, as
@@ -132,7 +134,8 @@ impl Session {
     /// # Errors
     /// The setting names no dialect.
     pub fn dialect(&self) -> Result<Box<dyn Dialect>> {
-        let state = self.context.state();
+        let state = self.context.state_ref();
+        let state = state.read();
         let name = &state.config_options().sql_parser.dialect;
         dialect_from_str(name).ok_or_else(|| {
             DataFusionError::Configuration(format!("there is no SQL dialect `{name}`"))

@@ -83,6 +83,14 @@ impl Failure {
         self
     }
 
+    /// Variant of [`within`](Self::within) that leaves a text as it is if `what` is named in it.
+    pub fn about(self, what: &str) -> Self {
+        match self.text.as_ref().is_some_and(|text| text.contains(what)) {
+            true => self,
+            false => self.within(what),
+        }
+    }
+
     /// Returns true if stored bytes are damaged, and false if they could not be read.
     pub fn is_damage(&self) -> bool {
         self.is_damage
@@ -165,9 +173,9 @@ pub fn masked(text: &str) -> String {
 fn query_error(error: &DataFusionError) -> String {
     let text = cause_of_query(error);
     let Some(way_out) = way_out(&text) else { return text };
-    // DataFusion suggests names of other functions; our text replaces that.
-    let (fault, _) = text.split_once(". Did you mean").unwrap_or((&text, ""));
-    format!("{}; {way_out}", fault.trim_end_matches('.'))
+    // DataFusion suggests names of other functions, on a line of its own; our text replaces that.
+    let (fault, _) = text.split_once("Did you mean").unwrap_or((&text, ""));
+    format!("{}; {way_out}", fault.trim_end_matches(['.', ' ', '\n']))
 }
 
 fn cause_of_query(error: &DataFusionError) -> String {

@@ -69,8 +69,8 @@ fn formats() {
     assert_eq!(run("automatic", sql), table);
     assert_eq!(run("csv", sql), "a,b\n1,x\n2,\n");
     assert_eq!(run("tsv", sql), "a\tb\n1\tx\n2\t\n");
-    assert_eq!(run("json", sql), "[{\"a\":1,\"b\":\"x\"},{\"a\":2}]\n");
-    assert_eq!(run("ndjson", sql), "{\"a\":1,\"b\":\"x\"}\n{\"a\":2}\n");
+    assert_eq!(run("json", sql), "[{\"a\":1,\"b\":\"x\"},{\"a\":2,\"b\":null}]\n");
+    assert_eq!(run("ndjson", sql), "{\"a\":1,\"b\":\"x\"}\n{\"a\":2,\"b\":null}\n");
 
     let none = "SELECT 1 AS a WHERE false";
     assert_eq!(run("table", none), "+---+\n| a |\n+---+\n+---+\n");
@@ -80,6 +80,10 @@ fn formats() {
     let none_of_lists = format!("{lists} WHERE false");
     assert_eq!(run("csv", &none_of_lists), "a,b,c\n");
     assert_eq!(run("json", none), "[]\n");
+    // JSON has no NaN and no infinity.
+    let numbers = "SELECT 'NaN'::DOUBLE AS a, '-Infinity'::DOUBLE AS b, {'c': NULL} AS s";
+    assert_eq!(run("ndjson", numbers), "{\"a\":null,\"b\":null,\"s\":{\"c\":null}}\n");
+    assert_eq!(run("csv", numbers), "a,b,s\nNaN,-inf,\"{\"\"c\"\":null}\"\n");
     assert_eq!(run("ndjson", none), "");
     assert_eq!(run("table", "SET datafusion.execution.batch_size = 100"), "");
 }
@@ -250,8 +254,24 @@ fn errors_name_the_way_out() {
         ),
         (
             "SELECT Word_Count('c.tadoc')",
-            "word_count is a table function: SELECT … FROM word_count(…)",
+            "'; word_count is a table function: write SELECT … FROM word_count(…)",
         ),
+        (
+            "SELECT * FROM Matches('a', 'b')",
+            "Matches is no table function, it answers for each row: write SELECT matches(text, query, ",
+        ),
+        ("SELECT * FROM upper('a')", "it answers for each row: write SELECT upper(str) FROM …"),
+        ("SELECT * FROM sum(1)", "it answers for each row: write SELECT sum(expression) FROM …"),
+        (
+            "CREATE EXTERNAL TABLE d STORED AS TADC LOCATION 'c.tadoc'",
+            "did you mean TADOC? STORED AS takes TADOC, GSST, PARQUET, CSV, TSV, JSON, JSONL, NDJSON, ARROW",
+        ),
+        ("COPY (SELECT 'a' AS text) TO 'd.tadc'", "did you mean TADOC?"),
+        (
+            "COPY (SELECT 'a' AS text, INTERVAL '1 day' AS gap) TO 'd.tadoc' STORED AS TADOC",
+            "column gap is Interval(MonthDayNano), which no file can hold (",
+        ),
+        ("SELECT * FROM extract('c.tadoc', 0, 100000, 1)", "is behind the end of "),
     ];
     for (sql, way_out) in cases {
         let ran = folder.run(&["sql", "-c", sql]);

@@ -68,6 +68,16 @@ fn other_machines_need_a_token() {
 }
 
 #[test]
+fn a_corpus_that_cannot_be_opened_is_named_once() {
+    let folder = corpora();
+    folder.write("none.tadoc", "no corpus");
+    for location in ["missing.tadoc", "none.tadoc"] {
+        let ran = folder.run(&["serve", "--listen", "127.0.0.1:0", location]);
+        assert_eq!((ran.status, ran.stderr.matches(location).count()), (1, 1), "{}", ran.stderr);
+    }
+}
+
+#[test]
 fn only_names_of_this_machine_are_served_without_a_token() {
     let server = Server::start(&[]);
     for host in ["localhost", "127.0.0.1:8815", "[::1]"] {

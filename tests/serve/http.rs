@@ -59,7 +59,14 @@ fn statements_have_rows_in_json() {
     }
     let error = server.query("SELECT * FROM nobody");
     assert!(error.status == 400 && error.json()["error"].as_str().unwrap().contains("nobody"));
+    // Refusals name options of this command only.
     assert_eq!(server.query("DROP TABLE notes").status, 403);
+    let plain = server.query("SELECT * FROM read_text('notes.tadoc')");
+    let expected = "the server refuses read_text; it reads corpora only";
+    assert_eq!((plain.status, &plain.json()["error"]), (403, &expected.into()));
+    let place = server.query("SELECT * FROM documents('/etc/hosts.tadoc')");
+    let text = place.json()["error"].as_str().unwrap().to_owned();
+    assert!(text.ends_with("; start it with --allow LOCATION to allow the place"), "{text}");
 }
 
 #[test]

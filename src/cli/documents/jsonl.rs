@@ -196,9 +196,15 @@ fn bad_value(file: &str, chunk: &Chunk, error: &ArrowError) -> Failure {
     ))
 }
 
-/// Returns the text of an error without the name of its kind.
+/// Returns the text of an error without the name of its kind, and without the number of a line. The
+/// parser counts lines from where it began; the caller names the line.
 fn plain(error: &ArrowError) -> String {
     let text = error.to_string();
     let (kind, rest) = text.split_once(": ").unwrap_or(("", &text));
-    if kind.to_ascii_lowercase().ends_with("error") { rest.to_owned() } else { text.clone() }
+    let text = if kind.to_ascii_lowercase().ends_with("error") { rest } else { &text };
+    let text = text.strip_prefix("Not valid JSON: ").unwrap_or(text);
+    match text.split_once(" at line ").map(|(what, place)| (what, place.split_once(" column "))) {
+        Some((what, Some((_, column)))) => format!("{what} at column {column}"),
+        _ => text.to_owned(),
+    }
 }

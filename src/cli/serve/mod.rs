@@ -205,7 +205,7 @@ async fn open(arguments: &Arguments, memory_limit: Option<u64>) -> Outcome<Sessi
     let mut sandbox = sandbox_over(&arguments.allow, arguments.allow_private)?;
     for (_, location) in &corpora {
         let allowed = sandbox.allow(root_of(location));
-        sandbox = allowed.map_err(|error| Failure::from(error).within(location))?;
+        sandbox = allowed.map_err(|error| Failure::from(error).about(location))?;
     }
     let session = Session::for_strangers(memory_limit, sandbox).await?;
     for (name, location) in corpora {
@@ -217,7 +217,7 @@ async fn open(arguments: &Arguments, memory_limit: Option<u64>) -> Outcome<Sessi
         );
         // The sandbox refuses it in statements of clients.
         let opened = session.context().sql(&create).await;
-        opened.map_err(|error| Failure::from(error).within(&location))?;
+        opened.map_err(|error| Failure::from(error).about(&location))?;
     }
     Ok(session)
 }

@@ -12,7 +12,7 @@
 use axum::http::StatusCode;
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
-use datafusion_tadoc::safety::Refused;
+use datafusion_tadoc::safety::{Refusal as Cause, Refused};
 use tonic::{Code, Status};
 
 use crate::failure::Failure;
@@ -76,7 +76,10 @@ impl From<Failure> for Refusal {
 
 impl From<DataFusionError> for Refusal {
     fn from(error: DataFusionError) -> Self {
-        Self { kind: kind_of(&error), text: Failure::from(error).into_text() }
+        match Refused::of(&error) {
+            Some(refused) => Self::new(Kind::Forbidden, text_of(refused)),
+            None => Self { kind: kind_of(&error), text: Failure::from(error).into_text() },
+        }
     }
 }
 
@@ -105,10 +108,19 @@ impl From<Refusal> for Status {
     }
 }
 
+/// Returns the text of a refusal, with the options of this command.
+fn text_of(refused: &Refused) -> String {
+    let way_out = match refused.refusal() {
+        Cause::Place | Cause::Redirect => "start it with --allow LOCATION to allow the place",
+        Cause::Host => "start it with --allow-private to allow hosts that are not public",
+        Cause::Credentials => "credentials and servers come from its environment",
+        Cause::Function => "it reads corpora only",
+        _ => "it only answers queries",
+    };
+    format!("the server refuses {}; {way_out}", refused.what())
+}
+
 fn kind_of(error: &DataFusionError) -> Kind {
-    if Refused::of(error).is_some() {
-        return Kind::Forbidden;
-    }
     match error.find_root() {
         DataFusionError::ResourcesExhausted(_) => Kind::Exhausted,
         DataFusionError::SQL(..)

@@ -3,6 +3,9 @@
 //! csv, tsv, json and ndjson are streamed batch by batch and are always complete. (The printer of
 //! datafusion-cli keeps only `maxrows` rows.) Lists are JSON in csv and tsv. A table needs the widths
 //! of all columns first. It collects the rows that it shows and counts the others.
+//!
+//! JSON has every column in every row: NULL is `null`, as with `duckdb -json`. So are NaN and infinite
+//! numbers, which JSON cannot write. (datafusion-cli leaves columns that are NULL out of a row.)
 
 use std::io::{self, BufWriter, ErrorKind, Write, stdout};
 use std::sync::Arc;
@@ -14,8 +17,9 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::csv::WriterBuilder;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
-use datafusion::arrow::json::writer::{EncoderOptions, make_encoder};
-use datafusion::arrow::json::{ArrayWriter, LineDelimitedWriter};
+use datafusion::arrow::json::writer::{
+    EncoderOptions, JsonArray, LineDelimited, WriterBuilder as JsonBuilder, make_encoder,
+};
 use datafusion::arrow::util::pretty::pretty_format_batches_with_options;
 use datafusion::config::FormatOptions;
 use datafusion::error::Result;
@@ -184,7 +188,7 @@ fn flat(batch: &RecordBatch) -> Result<RecordBatch> {
         if !field.data_type().is_nested() {
             return Ok((Arc::clone(field), Arc::clone(column)));
         }
-        let options = EncoderOptions::default();
+        let options = EncoderOptions::default().with_explicit_nulls(true);
         let mut encoder = make_encoder(field, column, &options)?;
         let json = (0..column.len()).map(|row| {
             let mut bytes = Vec::new();
@@ -207,7 +211,8 @@ async fn print_json(
     writer: &mut dyn Write,
 ) -> Result<Printed> {
     let mut printed = Printed::from_schema(&stream.schema());
-    let mut json = ArrayWriter::new(&mut *writer);
+    let builder = JsonBuilder::new().with_explicit_nulls(true);
+    let mut json = builder.build::<_, JsonArray>(&mut *writer);
     while let Some(batch) = stream.next().await {
         let batch = batch?;
         printed.count(&batch);
@@ -225,7 +230,8 @@ async fn print_json_lines(
     writer: &mut dyn Write,
 ) -> Result<Printed> {
     let mut printed = Printed::from_schema(&stream.schema());
-    let mut json = LineDelimitedWriter::new(writer);
+    let builder = JsonBuilder::new().with_explicit_nulls(true);
+    let mut json = builder.build::<_, LineDelimited>(writer);
     while let Some(batch) = stream.next().await {
         let batch = batch?;
         printed.count(&batch);

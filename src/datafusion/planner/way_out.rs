@@ -1,18 +1,23 @@
 //! Hints for errors that DataFusion explains only in its own terms.
 //!
-//! DataFusion does not know that a name is a table function of this crate, or that user columns of
-//! a corpus belong to a table.
+//! DataFusion does not know that a name is a table function of this crate, that user columns of a corpus
+//! belong to a table, or which type of files a name was meant for.
 
+use crate::errors::closest;
 use crate::functions::find_signature;
 
-/// Returns a hint for a DataFusion error with this `text`, if it is about table functions or about
-/// columns of corpora.
+/// Types of files that `STORED AS` takes.
+const FILE_TYPES: [&str; 9] =
+    ["tadoc", "gsst", "parquet", "csv", "tsv", "json", "jsonl", "ndjson", "arrow"];
+
+/// Returns a hint for a DataFusion error with this `text`, if it is about table functions, columns of
+/// corpora or types of files.
 ///
 /// ```
 /// use datafusion_tadoc::way_out;
 ///
 /// let hint = way_out("Invalid function 'word_count'. Did you mean 'regr_count'?");
-/// assert!(hint.unwrap().contains("SELECT … FROM word_count(…)"));
+/// assert!(hint.unwrap().contains("write SELECT … FROM word_count(…)"));
 /// ```
 pub fn way_out(text: &str) -> Option<String> {
     if let Some((_, rest)) = text.split_once("Invalid function '") {
@@ -24,7 +29,13 @@ pub fn way_out(text: &str) -> Option<String> {
             }
             _ => "",
         };
-        return Some(format!("{name} is a table function: SELECT … FROM {name}(…){of_rows}"));
+        return Some(format!("{name} is a table function: write SELECT … FROM {name}(…){of_rows}"));
+    }
+    if let Some(name) = missing_type(text) {
+        let meant = closest(name, FILE_TYPES.iter().copied()).map(str::to_uppercase);
+        let meant = meant.map_or_else(String::new, |meant| format!("did you mean {meant}? "));
+        let all = FILE_TYPES.map(str::to_uppercase).join(", ");
+        return Some(format!("{meant}STORED AS takes {all}"));
     }
     if text.contains("Missing required parameter '") {
         return Some(
@@ -57,6 +68,14 @@ fn missing_table(text: &str) -> Option<&str> {
     name.splitn(3, '.').last()
 }
 
+/// Returns the type of files that a session does not know.
+fn missing_type(text: &str) -> Option<&str> {
+    let of_tables = text.split_once("Unable to find factory for ");
+    let of_copies = || text.split_once("There is no registered file format with ext ");
+    let (_, rest) = of_tables.or_else(of_copies)?;
+    rest.split_whitespace().next()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,6 +88,10 @@ mod tests {
             way_out("Error during planning: table 'datafusion.public.notes' not found"),
             None
         );
+        let hint = way_out("Execution error: Unable to find factory for TADC");
+        assert!(hint.unwrap().starts_with("did you mean TADOC? STORED AS takes TADOC, GSST,"));
+        let hint = way_out("There is no registered file format with ext xyz");
+        assert!(hint.unwrap().starts_with("STORED AS takes TADOC"));
         let hint = way_out("Error during planning: Missing required parameter 'open'");
         assert!(hint.unwrap().contains("in order"));
     }

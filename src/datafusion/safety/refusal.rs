@@ -11,6 +11,7 @@ use datafusion::error::DataFusionError;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 
+use super::Permission;
 use crate::errors::mask_secrets;
 
 /// Kind of a refusal.
@@ -38,24 +39,18 @@ pub enum Refusal {
 impl Refusal {
     fn way_out(self) -> &'static str {
         match self {
-            Self::Place => "--allow LOCATION allows it (Sandbox::allow)",
+            Self::Place => "--allow LOCATION allows it",
             Self::Credentials => "credentials and servers come from the environment of the process",
-            Self::Host => {
-                "--allow-private allows hosts that are not public (Sandbox::allow_private)"
-            }
-            Self::Redirect => {
-                "name the place behind it, and allow it with --allow (Sandbox::allow)"
-            }
-            Self::Write => "no option allows it; leave out --safe (Sandbox)",
-            Self::Statement => "leave out --safe (Sandbox)",
-            Self::Setting => "--permit set allows it (Permission::Set)",
-            Self::Function => "--permit read-text allows it (Permission::ReadText)",
+            Self::Host => "--allow-private allows hosts that are not public",
+            Self::Redirect => "name the place behind it, and allow it with --allow",
+            Self::Write => "no option allows it; leave out --safe",
+            Self::Statement | Self::Setting | Self::Function => "leave out --safe",
         }
     }
 }
 
-/// Error of safe mode. Its text names what was refused and the option that allows it, and contains
-/// no passwords.
+/// Error of safe mode. Its text names what was refused and the option of `tadoc sql` that allows it, and
+/// contains no passwords. A host with other options makes a text of its parts.
 ///
 /// ```
 /// use datafusion_tadoc::safety::{Refusal, Refused, Sandbox};
@@ -68,20 +63,24 @@ impl Refusal {
 pub struct Refused {
     what: String,
     refusal: Refusal,
-    way_out: String,
+    permission: Option<Permission>,
 }
 
 impl Refused {
     /// Creates the refusal of `what`. Secrets in it are masked.
     pub(crate) fn new(refusal: Refusal, what: impl AsRef<str>) -> Self {
         let what = mask_secrets(what.as_ref());
-        Self { what, refusal, way_out: refusal.way_out().to_owned() }
+        let permission = match refusal {
+            Refusal::Setting => Some(Permission::Set),
+            Refusal::Function => Some(Permission::ReadText),
+            _ => None,
+        };
+        Self { what, refusal, permission }
     }
 
-    /// Replaces the way out.
-    pub(super) fn unless(mut self, way_out: String) -> Self {
-        self.way_out = way_out;
-        self
+    /// Returns the same refusal of something that `permission` allows.
+    pub(super) fn unless(self, permission: Permission) -> Self {
+        Self { permission: Some(permission), ..self }
     }
 
     /// Returns the stream of this refusal alone.
@@ -94,6 +93,16 @@ impl Refused {
     /// Returns the kind of the refusal.
     pub fn refusal(&self) -> Refusal {
         self.refusal
+    }
+
+    /// Returns what was refused, such as `COPY`.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+
+    /// Returns the permission that allows it, if there is one.
+    pub fn permission(&self) -> Option<Permission> {
+        self.permission
     }
 
     /// Returns the refusal that caused `error`, if any.
@@ -118,7 +127,11 @@ impl Refused {
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "safe mode refuses {}; {}", self.what, self.way_out)
+        write!(f, "safe mode refuses {}; ", self.what)?;
+        match self.permission {
+            Some(permission) => write!(f, "--permit {permission} allows it"),
+            None => f.write_str(self.refusal.way_out()),
+        }
     }
 }
 

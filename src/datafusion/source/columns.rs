@@ -20,7 +20,7 @@ use datafusion::arrow::array::{
 use datafusion::arrow::compute::{cast, concat, take};
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::common::{exec_err, plan_datafusion_err};
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::parquet::arrow::arrow_reader::{
@@ -308,6 +308,23 @@ fn decode_columns(
         }
     };
     wanted.iter().map(array).collect()
+}
+
+/// Returns the first of the columns at `positions` of `schema` that no file can hold, with the error that
+/// says why. One value of each column is written to find out.
+pub(crate) fn unstorable(schema: &Schema, positions: &[usize]) -> Option<(usize, DataFusionError)> {
+    let written = |positions: Vec<usize>| -> Result<()> {
+        let Some(mut writer) = ColumnsWriter::try_new(schema, positions)? else { return Ok(()) };
+        let columns = schema.fields().iter();
+        let columns = columns.map(|field| new_null_array(field.data_type(), 1)).collect();
+        let fields = schema.fields().iter();
+        let fields = fields.map(|field| field.as_ref().clone().with_nullable(true));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        writer.write(&RecordBatch::try_new(schema, columns)?)?;
+        writer.finish().map(drop)
+    };
+    written(positions.to_vec()).err()?;
+    positions.iter().find_map(|&position| Some((position, written(vec![position]).err()?)))
 }
 
 /// Writer that collects user columns while documents are written.

@@ -37,7 +37,7 @@ use tokio::sync::mpsc::{Receiver, Sender};
 use crate::errors::datafusion_error;
 use crate::options::{Device, TadocOptions};
 use crate::placement::{DeviceSession, rounds_engine};
-use crate::source::columns::{ColumnsWriter, RESERVED};
+use crate::source::columns::{ColumnsWriter, RESERVED, unstorable};
 use tadoc::build::{BuilderKind, CorpusBuilder};
 use tadoc::format::FileFooter;
 
@@ -99,10 +99,19 @@ impl Roles {
         let is_user = |&i: &usize| !RESERVED.contains(&names[i]);
         let user: Vec<usize> = (0..names.len()).filter(is_user).collect();
         let twice = user.iter().find(|&&i| names[..i].contains(&names[i]));
-        match twice {
-            Some(&i) => plan_err!("STORED AS TADOC: two columns are named {}", names[i]),
-            None => Ok(Self { text, path, user }),
+        if let Some(&i) = twice {
+            return plan_err!("STORED AS TADOC: two columns are named {}", names[i]);
         }
+        if let Some((i, error)) = unstorable(schema, &user) {
+            return plan_err!(
+                "STORED AS TADOC: column {} is {}, which no file can hold ({}); write a CAST, such as \
+                 CAST({0} AS VARCHAR)",
+                names[i],
+                schema.field(i).data_type(),
+                error.strip_backtrace()
+            );
+        }
+        Ok(Self { text, path, user })
     }
 
     /// Returns the indices of the user columns.

@@ -52,6 +52,8 @@
 //! | [`DocumentSequences`], [`ranked_inverted_index()`] | windows of each rule, times its weight in the document | windows of all rules get numbers once, then as term vectors | windows of each document |
 //! | [`repeated_phrases()`] | | | repeated sequences of n words, then their suffixes in order, O(N log² N) |
 //! | [`NearDuplicates`] | | | sets of n-grams, joined by their prefixes |
+//! | [`repeated_spans()`] | | | windows of n words by their hashes, O(N) |
+//! | [`overlap()`] | | | sequences of n words by their hashes, O(N) |
 //! | [`TokenCursor`] | | | O(words read) |
 //! | [`LogTemplates`] | lines of each rule, made once, times its weight; documents visit the rules below them | | |
 //!
@@ -82,6 +84,8 @@
 //! - `repeated_phrases`
 //! - `near_duplicates`, with the n-grams of `repeated_phrases`
 //! - `log_templates`
+//! - `repeated_spans` (places of text that is repeated) and `overlap` (n-grams of other texts), with
+//!   `rolling_hash` and `corpus_parts` (corpora larger than memory)
 //! - `association` (scores of pairs and of words of two corpora, from their counts)
 //! - `dispersion` (how evenly occurrences are spread)
 //! - `statistics`
@@ -96,6 +100,7 @@
 mod ascending_set;
 mod association;
 mod cooccurrence;
+mod corpus_parts;
 mod costs;
 mod dispersion;
 mod doc_selection;
@@ -106,9 +111,12 @@ mod inverted_index;
 mod lane_counts;
 mod log_templates;
 mod near_duplicates;
+mod overlap;
 mod pairs;
 mod postings;
 mod repeated_phrases;
+mod repeated_spans;
+mod rolling_hash;
 mod segment_terms;
 mod sequences;
 mod statistics;
@@ -129,6 +137,7 @@ pub use sequences::rows::too_many_occurrences;
 pub use crate::text::Fold;
 pub use association::{Company, Measure, keyness};
 pub use cooccurrence::{Cooccurrences, Pairing, cooccurrence};
+pub use corpus_parts::CorpusParts;
 pub use costs::{
     NUM_STATISTICS, TRAVERSAL_COSTS, TraversalTask, choose_task_traversal, choose_traversal,
     traversal_cost, traversal_costs, traversal_statistics,
@@ -139,7 +148,9 @@ pub use document_counts::document_counts;
 pub use inverted_index::{InvertedIndex, inverted_index};
 pub use log_templates::{LogTemplate, LogTemplates, TemplateOptions};
 pub use near_duplicates::{NearDuplicates, SimilarPair};
+pub use overlap::{OverlapTexts, TextOverlap, overlap};
 pub use repeated_phrases::{RepeatedPhrases, repeated_phrases};
+pub use repeated_spans::{RepeatedSpan, RepeatedSpans, repeated_spans};
 pub use segment_terms::{SegmentDocuments, SegmentTerms};
 pub use sequences::{
     DocumentSequenceCounts, DocumentSequences, RankedInvertedIndex, SegmentRanked,

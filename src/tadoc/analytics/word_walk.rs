@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::segment::Dag;
+use crate::segment::{Dag, Measure, PrefixSums};
 
 /// Position of a walk over the expansion of a document.
 #[derive(Debug, Default)]
@@ -16,6 +16,32 @@ impl WordWalk {
     pub fn start(&mut self, positions: Range<usize>) {
         self.range = positions;
         self.stack.clear();
+    }
+
+    /// Moves the walk before word `word_index` of the expansion at `positions` of the root, which has
+    /// more words. It needs O(depth * log of a rule's length) time.
+    pub fn start_at(
+        &mut self,
+        dag: &Dag,
+        sums: &PrefixSums,
+        positions: Range<usize>,
+        mut word_index: u64,
+    ) {
+        self.start(positions);
+        loop {
+            let range = self.range.clone();
+            let (position, start) = sums.locate(dag, Measure::Words, range.clone(), word_index);
+            word_index -= start;
+            let rule_id = dag.rule_of(dag.grammar().symbols[position]);
+            let Some(rule_id) = rule_id.filter(|_| word_index > 0) else {
+                self.range = position..range.end;
+                return;
+            };
+            if position + 1 < range.end {
+                self.stack.push(position + 1..range.end);
+            }
+            self.range = dag.rule_range(rule_id);
+        }
     }
 
     /// Calls `f` with the next words, at most `max_words`. Returns the number of words, which is

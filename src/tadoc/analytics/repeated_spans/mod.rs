@@ -1,0 +1,217 @@
+//! Repeated spans of a corpus: text of many words that stands at an earlier place, too. Training data
+//! is cleaned by taking them out ("exact substring deduplication", Lee et al., "Deduplicating Training
+//! Data Makes Language Models Better", ACL 2022; here with words in place of bytes).
+//!
+//! ```text
+//! documents   0: a b c d e f g      1: x a b c d y      2: b c d e z a b c d      at least 3 words
+//! span 0      0: a b c d e          1: a b c d          2: b c d e, a b c d
+//! copy        0                     1                   2           3
+//! ```
+//!
+//! A *window* is a sequence of `min_words` words of one document. It is a *repeat* if the same words
+//! stand at an earlier window that does not overlap it. Separators are ignored. Rows:
+//!
+//! - A *copy* is a maximal stretch of words that are all in repeats. So copies do not overlap, and no word
+//!   of a repeat is outside of them.
+//! - The *first copy*, number 0, is a maximal stretch of words that are all in first places of repeats. It
+//!   is one span. A copy belongs to the span that has the first places of most of its windows.
+//!
+//! Without the copies from number 1 on, no two windows of the text that is left have the same words, save
+//! those across a cut, where words become neighbours, and those that overlap each other. The first place
+//! of each word is left. A first copy may overlap other copies, also of its own span where text repeats
+//! itself. Then the words that they share are cut in it, too.
+//!
+//! ```text
+//! words ──windows──▶ anchors ──seen twice──▶ windows ──hash──▶ first place ──▶ runs ──compared──▶ rows
+//!                    1 of 14                 of these only     or repeat       of windows
+//! ```
+//!
+//! 1. Windows are read with their anchors (`windows`). A filter finds the anchors that occur more than
+//!    once (`anchors`). Most text drops out here.
+//! 2. The other windows are looked up by their hashes (`rolling_hash`) in a table of first places
+//!    (`first_places`). If the table takes more memory than it may, the windows are divided by their
+//!    anchors, and the text is read once for each class. Equal windows are in one class.
+//! 3. Neighbouring repeats of neighbouring windows are one run (`runs`). The words of each run are
+//!    compared with those that it repeats (`comparing`). If any word differs, two windows had the same
+//!    hash, and the search begins again with other random keys (`search` has all this).
+//! 4. Runs become rows (`rows`), and places of words become bytes (`places`).
+//!
+//! The rows are exact. Equal windows have equal hashes, so the first window of each hash repeats none,
+//! and the others were compared with it. A window that overlaps the first place of its words repeats
+//! none without overlap. So only the first place matters, and a text that repeats a few words a million
+//! times takes no longer than others.
+//!
+//! O(words) for each class, and O(words that are repeated) for comparing. A corpus may come in parts
+//! ([`CorpusParts`]), of which two are in memory at a time. Memory beside them: 4 bytes for each anchor,
+//! 16 to 32 for each window whose anchor is repeated and that repeats none, 8 for each document, 240 for
+//! each run, and 8 for each word of a dictionary. A corpus of more than eight words for each byte of
+//! memory is refused. One thread works.
+
+mod anchors;
+mod comparing;
+mod first_places;
+mod places;
+mod rows;
+mod runs;
+mod search;
+mod windows;
+
+use std::ops::Range;
+
+use super::corpus_parts::{CorpusParts, OnePart};
+use crate::error::{Error, Result};
+use crate::segment::Corpus;
+use places::{PartAt, Places};
+use rows::{Row, rows_of};
+use search::find_runs;
+
+/// A row of [`repeated_spans`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RepeatedSpan {
+    /// Document that has the words.
+    pub doc_id: u64,
+    /// Bytes of the document before the first word.
+    pub byte_offset: u64,
+    /// Bytes from the first word to the end of the last one.
+    pub byte_len: u64,
+    /// Number of words.
+    pub num_words: u64,
+    /// Number of the span, in order of first copies.
+    pub span: u64,
+    /// Number of the copy of its span, in order; 0 for the first one.
+    pub copy: u64,
+}
+
+/// Finds the text of `min_words` words or more that stands at an earlier place of `corpus`, too. Rows
+/// are in order of documents and bytes.
+///
+/// ```
+/// use tadoc::Corpus;
+/// use tadoc::analytics::repeated_spans;
+/// use tadoc::build::{CorpusBuilder, IngestOptions};
+/// use tadoc::format::OpenLimits;
+///
+/// # fn main() -> tadoc::Result<()> {
+/// let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default())?;
+/// builder.push_document("a.txt", b"All rights reserved. News of today")?;
+/// builder.push_document("b.txt", b"Weather. All rights, reserved.")?;
+/// let (file, _report) = builder.finish(None)?;
+/// let (_footer, corpus) = Corpus::from_bytes("pages.tadoc", &file, &OpenLimits::default())?;
+///
+/// let spans = repeated_spans(&corpus, 3, 1 << 30)?;
+/// let copy = spans[1];
+/// assert_eq!((copy.doc_id, copy.byte_offset, copy.byte_len), (1, 9, 20));
+/// assert_eq!((copy.span, copy.copy), (spans[0].span, 1));
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::InvalidArgument`] if `min_words` is 0, and [`Error::Capacity`] if the work needs more than
+/// `max_memory_bytes`.
+pub fn repeated_spans(
+    corpus: &Corpus,
+    min_words: u64,
+    max_memory_bytes: u64,
+) -> Result<Vec<RepeatedSpan>> {
+    let parts = OnePart(corpus);
+    let spans = RepeatedSpans::find(&parts, min_words, max_memory_bytes)?;
+    Ok(spans.rows(0, corpus, spans.of_part(0)))
+}
+
+/// Repeated spans as rows whose bytes are looked up when they are asked for, part by part.
+#[derive(Debug)]
+pub struct RepeatedSpans {
+    places: Places,
+    rows: Vec<Row>,
+}
+
+impl RepeatedSpans {
+    /// Finds the spans of `parts`.
+    ///
+    /// # Errors
+    /// The errors of [`repeated_spans`] and of `parts`, and [`Error::Cancelled`].
+    pub fn find(parts: &impl CorpusParts, min_words: u64, max_memory_bytes: u64) -> Result<Self> {
+        Self::find_with(parts, min_words, max_memory_bytes, u64::MAX)
+    }
+
+    /// Variant of [`find`](Self::find) whose first search keeps only `kept_bits` of the values of words.
+    fn find_with(
+        parts: &impl CorpusParts,
+        min_words: u64,
+        max_memory_bytes: u64,
+        mut kept_bits: u64,
+    ) -> Result<Self> {
+        if min_words == 0 {
+            let (got, allowed) = (min_words.to_string(), "1 or more".into());
+            return Err(Error::InvalidArgument { name: "min_words", got, allowed });
+        }
+        loop {
+            if let Some((places, runs)) = find_runs(parts, min_words, max_memory_bytes, kept_bits)?
+            {
+                let rows = rows_of(runs.as_slice(), min_words);
+                let spans = Self { places, rows };
+                parts.hold(spans.memory_bytes())?;
+                return Ok(spans);
+            }
+            kept_bits = u64::MAX;
+        }
+    }
+
+    /// Returns the number of rows.
+    pub fn len(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Returns true if there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// Returns the rows of `part`.
+    ///
+    /// # Panics
+    /// If there is no such part.
+    pub fn of_part(&self, part: usize) -> Range<usize> {
+        let places = self.places.of_part(part);
+        let before = |place| self.rows.partition_point(|row| row.words.start < place);
+        before(places.start)..before(places.end)
+    }
+
+    /// Returns `rows`, which are some of `part`, which is `corpus`.
+    ///
+    /// # Panics
+    /// If the rows are not those of the part.
+    pub fn rows(&self, part: usize, corpus: &Corpus, rows: Range<usize>) -> Vec<RepeatedSpan> {
+        let (places, part) = (&self.places, PartAt { index: part, corpus });
+        let row = |row: &Row| {
+            let byte_offset = places.bytes_of(part, row.words.start).start;
+            let end = places.bytes_of(part, row.words.end - 1).end;
+            RepeatedSpan {
+                doc_id: places.doc_of(row.words.start) as u64,
+                byte_offset,
+                byte_len: end - byte_offset,
+                num_words: row.words.end - row.words.start,
+                span: row.span,
+                copy: row.copy,
+            }
+        };
+        self.rows[rows].iter().map(row).collect()
+    }
+
+    /// Returns the id of the first document of `part`.
+    ///
+    /// # Panics
+    /// If there is no such part.
+    pub fn first_doc_id(&self, part: usize) -> u64 {
+        self.places.docs_of_part(part).start as u64
+    }
+
+    /// Returns the memory in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        self.places.memory_bytes() + (size_of::<Row>() * self.rows.capacity()) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -49,6 +49,13 @@ SELECT path_a, path_b, similarity FROM near_duplicates('demo.tadoc', threshold =
 -- Lines that differ only in their variable parts
 SELECT template, count, doc_count, example FROM log_templates('demo.tadoc') LIMIT 3;
 
+-- Text that stands at an earlier place, too
+SELECT path, byte_offset, byte_len, num_words, span, copy FROM repeated_spans('demo.tadoc', min_words => 20) LIMIT 3;
+
+-- How much of some texts a corpus has: here those of another corpus
+SELECT text_id, num_ngrams, num_found, share, longest_match_words, docs, doc_ids
+FROM overlap('demo.tadoc', 'plays.tadoc', n => 2, fold => true);
+
 -- Places of a query, how many, and what stands around them
 SELECT path, byte_offset, byte_len, word_index FROM search('demo.tadoc', '"byte order"') LIMIT 3;
 

@@ -24,6 +24,8 @@ pub const CALLS: &[&str] = &[
     "log_templates(@)",
     "log_templates(@, similarity => 1)",
     "log_templates(@, similarity => 0.6, by_doc => true)",
+    "repeated_spans(@, min_words => 4)",
+    "overlap(@, @, n => 2)",
     "search(@, '\"the s*\" OR scan')",
     "search(@, 'the', doc_id => 3)",
     "search(@, '\"of the\"', exact => true)",

@@ -61,6 +61,7 @@ const QUERIES: &[&str] = &[
     "SELECT template, count, doc_count, example FROM log_templates(@#)",
     "SELECT d.path, t.template, t.count FROM log_templates(@, by_doc => true#) t
      JOIN documents(@#) d USING (doc_id)",
+    "SELECT path, byte_offset, byte_len, num_words, span, copy FROM repeated_spans(@, min_words => 2#)",
     "SELECT path, byte_offset, byte_len, word_index FROM search(@, 'b* \"to be\"'#)",
     "SELECT path, count FROM term_count(@, 'to'#)",
     "SELECT path, \"left\", match, \"right\" FROM kwic(@, 'be', width => 2#)",

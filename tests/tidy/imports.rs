@@ -24,6 +24,7 @@ const SHARED_BY_FUNCTIONS: &[&str] = &[
     "traversals",
     "searching",
     "neighbours",
+    "portion_reader",
     "few_documents",
     "document_source",
     "plain_files",

@@ -116,6 +116,8 @@ pub(super) struct CallMessage {
     /// True if the columns behind those of the function are user columns of a table.
     #[prost(bool, tag = "9")]
     pub(super) has_user_columns: bool,
+    #[prost(message, optional, tag = "10")]
+    pub(super) texts: Option<TextsMessage>,
 }
 
 /// A place that means the same on all machines.
@@ -204,6 +206,8 @@ pub(super) struct ScanMessage {
     pub(super) num_rows: Option<u64>,
     #[prost(bool, tag = "17")]
     pub(super) is_num_rows_exact: bool,
+    #[prost(message, optional, tag = "18")]
+    pub(super) texts: Option<TextsMessage>,
 }
 
 /// A name and its value.
@@ -221,6 +225,13 @@ pub(super) struct SynonymsMessage {
     #[prost(string, tag = "1")]
     pub(super) name: String,
     #[prost(message, repeated, tag = "2")]
+    pub(super) rows: Vec<PairMessage>,
+}
+
+/// Texts of another table, by their ids, that a function compares with a corpus.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct TextsMessage {
+    #[prost(message, repeated, tag = "1")]
     pub(super) rows: Vec<PairMessage>,
 }
 

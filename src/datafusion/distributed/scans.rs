@@ -22,16 +22,16 @@ use prost::Message;
 use super::files::{Found, check_no_user, message_of, message_of_open};
 use super::message::{
     DemandMessage, LivingMessage, OrderMessage, PairMessage, PatternMessage, ScanMessage,
-    SourceKind, SourceMessage, StageMessage, SynonymsMessage,
+    SourceKind, SourceMessage, StageMessage, SynonymsMessage, TextsMessage,
 };
 use super::travelled::{Sorted, Travelled, TravelledExec};
 use super::{TravelError, refused};
 use crate::errors::mask_secrets;
 use crate::functions::bound_again;
 use crate::options::TadocOptions;
-use crate::scan::TadocExec;
 use crate::scan::filter::{Stage, project_schema};
 use crate::scan::function::TableFunction;
+use crate::scan::{Compared, TadocExec, Texts};
 use crate::source::Source;
 use tadoc::query::TextPattern;
 use tadoc::text::Synonyms;
@@ -75,7 +75,8 @@ impl Encoder<'_> {
     pub(super) fn scan(&self, exec: &TadocExec) -> Result<ScanMessage> {
         let (function, scan) = exec.parts();
         let synonyms = scan.synonyms.as_deref();
-        let (arguments, synonyms) = of_call(function, &scan.location, synonyms, &scan.schema)?;
+        let Call { arguments, synonyms, texts } =
+            of_call(function, &scan.location, synonyms, &scan.schema)?;
         let ordering = exec.properties().output_ordering().into_iter().flatten();
         let ordering = ordering.map_while(|sorted| {
             let column = sorted.expr.downcast_ref::<Column>()?.name().to_owned();
@@ -88,6 +89,7 @@ impl Encoder<'_> {
             function: function.signature().name.to_owned(),
             arguments,
             synonyms,
+            texts,
             location: mask_secrets(&scan.location),
             source: Some(source(&scan.source)?),
             schema: self.schema(&scan.schema)?,
@@ -145,6 +147,7 @@ impl Decoder<'_> {
             synonyms_of(message.synonyms.as_ref()),
             &schema,
         )?;
+        let function = with_texts_of(message.texts.as_ref(), function)?;
         if function.schema() != schema {
             let (got, name) = (&schema, &message.function);
             return refused(format!("expected the columns of {name}, got {got}"));
@@ -208,7 +211,14 @@ pub(super) fn schema_of(bytes: &[u8]) -> Result<SchemaRef> {
     Ok(Arc::new(schema.map_err(DataFusionError::from)?))
 }
 
-/// Returns the arguments and the synonyms of `function`, which was called with `location` first.
+/// The call of a function as a message says it.
+pub(super) struct Call {
+    pub(super) arguments: Vec<PairMessage>,
+    pub(super) synonyms: Option<SynonymsMessage>,
+    pub(super) texts: Option<TextsMessage>,
+}
+
+/// Returns the call of `function`, which has `location` as its first argument.
 ///
 /// # Errors
 /// An error if the arguments do not give the same function.
@@ -217,7 +227,7 @@ pub(super) fn of_call(
     location: &str,
     synonyms: Option<&Synonyms>,
     schema: &Schema,
-) -> Result<(Vec<PairMessage>, Option<SynonymsMessage>)> {
+) -> Result<Call> {
     let pair = |(name, value): (&str, String)| PairMessage { name: name.to_owned(), value };
     let arguments: Vec<PairMessage> = function.arguments().into_iter().map(pair).collect();
     let synonyms = synonyms.map(|synonyms| {
@@ -228,12 +238,38 @@ pub(super) fn of_call(
     let (name, location) = (function.signature().name, mask_secrets(location));
     let again =
         bound_again(name, &shown(&arguments), &location, synonyms_of(synonyms.as_ref()), schema)?;
+    let (again, texts) = match function.compared() {
+        Some(Compared::Read(texts)) => {
+            let rows = texts.iter().map(|(text, id)| PairMessage { name: id, value: text.into() });
+            let message = TextsMessage { rows: rows.collect() };
+            (again.with_texts(Arc::clone(texts))?, Some(message))
+        }
+        _ => (again, None),
+    };
     if format!("{again:?}") != format!("{function:?}") {
         let shown = text_of(&arguments);
         let what = format!("the call of {name} is more than its arguments ({shown})");
         return Err(TravelError::Stays(what).into());
     }
-    Ok((arguments, synonyms))
+    Ok(Call { arguments, synonyms, texts })
+}
+
+/// Returns `function` with the texts of a message, if there are any.
+///
+/// # Errors
+/// An error for a function that compares none.
+pub(super) fn with_texts_of(
+    texts: Option<&TextsMessage>,
+    function: Arc<dyn TableFunction>,
+) -> Result<Arc<dyn TableFunction>> {
+    match (texts, function.compared()) {
+        (None, _) => Ok(function),
+        (Some(texts), Some(_)) => {
+            let rows = texts.rows.iter().map(|row| (row.name.as_str(), row.value.as_str()));
+            function.with_texts(Arc::new(Texts::of_rows(rows)))
+        }
+        (Some(_), None) => refused("texts for a function that compares none"),
+    }
 }
 
 fn text_of(arguments: &[PairMessage]) -> String {

@@ -35,7 +35,7 @@ use tadoc::text::{Fold, Synonyms};
 
 use super::listings::ListedTable;
 use super::message::{self, CallMessage, LivingMessage, NodeMessage, PairMessage, PlaceMessage};
-use super::scans::{living, of_call, options_of, shown, synonyms_of};
+use super::scans::{Call, living, of_call, options_of, shown, synonyms_of, with_texts_of};
 use super::travelled::find_version;
 use super::{TravelError, refused};
 use crate::errors::{datafusion_error, mask_secrets};
@@ -226,7 +226,8 @@ impl PlannedTable {
             }
         }
         let schema = function.schema();
-        let (arguments, synonyms) = of_call(&function, &location, synonyms.as_deref(), &schema)?;
+        let Call { arguments, synonyms, texts } =
+            of_call(&function, &location, synonyms.as_deref(), &schema)?;
         let mut options: Vec<PairMessage> =
             options.into_iter().map(|(name, value)| PairMessage { name, value }).collect();
         options.sort_unstable_by(|one, other| one.name.cmp(&other.name));
@@ -240,6 +241,7 @@ impl PlannedTable {
             version,
             options,
             has_user_columns: !user_columns.is_empty(),
+            texts,
         })
     }
 
@@ -256,6 +258,7 @@ impl PlannedTable {
             synonyms_of(synonyms),
             schema,
         )?;
+        let function = with_texts_of(message.texts.as_ref(), function)?;
         options_of(&message.options)?;
         let options: HashMap<String, String> =
             message.options.iter().map(|pair| (pair.name.clone(), pair.value.clone())).collect();

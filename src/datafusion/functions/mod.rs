@@ -5,7 +5,8 @@
 //!
 //! Shared files, in reading order: `strings` (arrays), `doc_rows`, `word_rows` and `sequence_rows`
 //! (functions by document, by word and by sequence), `sequence_texts`, `traversals` (EXPLAIN and
-//! metrics), `searching` (queries and hits), `neighbours` (words near hits), `few_documents` and `document_source` (rows of
+//! metrics), `searching` (queries and hits), `neighbours` (words near hits), `portion_reader` (corpora
+//! larger than memory that are read several times), `few_documents` and `document_source` (rows of
 //! `documents`), `plain_files`, `verify_file` and `verify_version` (rows of `corpus_verify`). Then
 //! `scalar` (scalar functions).
 
@@ -28,12 +29,15 @@ mod kwic;
 mod log_templates;
 mod near_duplicates;
 mod neighbours;
+mod overlap;
 mod plain_files;
+mod portion_reader;
 mod rank;
 mod ranked_inverted_index;
 mod read_lines;
 mod read_text;
 mod repeated_phrases;
+mod repeated_spans;
 mod scalar;
 mod search;
 mod searching;
@@ -77,7 +81,7 @@ pub(crate) use documents::Documents;
 pub(crate) use scalar::{AtWorker, CorpusFunction, Home, listed_functions, scalar_functions};
 
 /// Definitions of all table functions, in the order of the reference.
-static FUNCTIONS: [&Definition; 27] = [
+static FUNCTIONS: [&Definition; 29] = [
     &documents::DEFINITION,
     &word_count::DEFINITION,
     &word_count::SORTED,
@@ -92,6 +96,8 @@ static FUNCTIONS: [&Definition; 27] = [
     &repeated_phrases::DEFINITION,
     &near_duplicates::DEFINITION,
     &log_templates::DEFINITION,
+    &repeated_spans::DEFINITION,
+    &overlap::DEFINITION,
     &search::DEFINITION,
     &term_count::DEFINITION,
     &kwic::DEFINITION,

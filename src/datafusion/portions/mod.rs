@@ -20,6 +20,7 @@
 //! themselves say how sums, lists, ranks, scores and word ids are computed from the rows of
 //! portions ([`combining`]). `repeated_phrases`, `near_duplicates` and `doc_term_matrix` need all
 //! segments at once. They are refused with an error that names the memory that they need.
+//! `repeated_spans` and `overlap` load the portions themselves.
 //!
 //! With several machines, portions are *runs* of segments that are read side by side ([`runs`]), however
 //! much memory there is.
@@ -42,6 +43,7 @@ use datafusion::catalog::Session;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryLimit;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, col, lit};
@@ -100,14 +102,14 @@ pub(crate) struct Files {
 /// of the portions.
 pub(crate) fn portions_of(
     source: &Source,
-    session: &dyn Session,
+    runtime: &RuntimeEnv,
     options: &TadocOptions,
     uses: Uses,
 ) -> Option<Portions> {
     if source.living().is_some_and(|view| !view.has_texts_of_files()) {
         return None;
     }
-    let limit_bytes = limit_bytes(session, options);
+    let limit_bytes = limit_bytes(runtime, options);
     let files = source.corpora();
     let needed = files.iter().map(|open| MemoryWhenUsed::for_segments(&open.footer.segments, uses));
     let needed = needed.fold(MemoryWhenUsed::default(), MemoryWhenUsed::and);
@@ -140,7 +142,7 @@ pub(crate) fn runs_of(
     let needed = needed.fold(MemoryWhenUsed::default(), MemoryWhenUsed::and).bytes(1);
     let num_partitions = session.config().target_partitions().max(1);
     let num_shares = num_partitions.saturating_mul(spreading.num_workers) as u64;
-    let most_bytes = limit_bytes(session, options) / (2 * num_partitions as u64);
+    let most_bytes = limit_bytes(session.runtime_env(), options) / (2 * num_partitions as u64);
     let run_bytes = needed.div_ceil(num_shares.max(1)).min(most_bytes);
     let (files, largest_bytes) = cut(files, run_bytes, uses);
     if files.len() <= 1 {
@@ -151,8 +153,8 @@ pub(crate) fn runs_of(
 }
 
 /// Returns the bytes that segments may take in memory.
-fn limit_bytes(session: &dyn Session, options: &TadocOptions) -> u64 {
-    let pool = match session.runtime_env().memory_pool.memory_limit() {
+fn limit_bytes(runtime: &RuntimeEnv, options: &TadocOptions) -> u64 {
+    let pool = match runtime.memory_pool.memory_limit() {
         MemoryLimit::Finite(pool) => pool as u64 / 2,
         _ => u64::MAX,
     };
@@ -192,6 +194,13 @@ fn runs(segments: &[SegmentMeta]) -> impl Iterator<Item = Range<usize>> + '_ {
     let starts = (0..segments.len()).filter(|&at| at == 0 || !segments[at].continues);
     let ends = (1..=segments.len()).filter(|&at| segments.get(at).is_none_or(|s| !s.continues));
     starts.zip(ends).map(|(start, end)| start..end)
+}
+
+impl Portions {
+    /// Returns the files of each portion, in order.
+    pub(crate) fn into_sources(self) -> Vec<Source> {
+        self.files.into_iter().map(|files| Source::Corpora(files.files)).collect()
+    }
 }
 
 impl Files {

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
-use datafusion::common::not_impl_err;
 use datafusion::common::stats::Precision;
+use datafusion::common::{internal_err, not_impl_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::future::BoxFuture;
@@ -19,6 +19,7 @@ use futures::future::BoxFuture;
 use crate::placement::Task;
 use crate::scan::arguments::Arguments;
 use crate::scan::signature::Signature;
+use crate::scan::texts::{Compared, Texts};
 use crate::scan::{Execution, Scan};
 use crate::source::memory::Uses;
 
@@ -159,6 +160,19 @@ pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
     /// instead.
     fn is_best_first(&self) -> bool {
         false
+    }
+
+    /// Returns the texts of another table that the function compares with the corpus, if it does.
+    fn compared(&self) -> Option<&Compared> {
+        None
+    }
+
+    /// Returns the function with its texts, which each scan reads.
+    ///
+    /// # Errors
+    /// An internal error if the function compares none.
+    fn with_texts(&self, _texts: Arc<Texts>) -> Result<Arc<dyn TableFunction>> {
+        internal_err!("{} compares no texts", self.signature().name)
     }
 
     /// Checks the arguments against the footers.

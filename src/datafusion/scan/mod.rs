@@ -23,6 +23,7 @@ pub(crate) mod signature;
 mod skipped;
 mod synonyms;
 pub(crate) mod table;
+mod texts;
 
 pub(crate) use batch_rows::BatchRows;
 pub use exec::TadocExec;
@@ -30,6 +31,7 @@ pub use exec::TadocExec;
 pub(crate) use provider::decide;
 pub use signature::{Argument, ArgumentKind, Column, ColumnKind, Signature};
 pub use table::TadocTable;
+pub(crate) use texts::{Compared, Texts};
 
 use std::any::Any;
 use std::ops::Range;

@@ -6,8 +6,8 @@
 //! ```
 //!
 //! A table reads what a session knows: registered names, the working folder, settings, and the rows of
-//! synonyms. [`TadocTable::planned`] looks all of this up. It reads the number of the latest version of a
-//! living corpus, and no files.
+//! synonyms and of texts to compare. [`TadocTable::planned`] looks all of this up. It reads the number of
+//! the latest version of a living corpus, and none of the corpus's files.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ impl TadocTable {
         };
         let entries = target.options.entries().into_iter();
         let planned = Planned {
-            function: Arc::clone(&table.function),
+            function: table.function_with_texts(session).await?,
             location: table.location.clone(),
             place,
             version: living.as_ref().map(|(_, version)| version.number).or(target.version),

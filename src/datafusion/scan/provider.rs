@@ -49,7 +49,7 @@ impl TadocTable {
         match spreading_of(session.config()) {
             Some(spreading) => runs_of(&scan.source, session, &scan.options, uses, spreading),
             None if is_loaded => None,
-            None => portions_of(&scan.source, session, &scan.options, uses),
+            None => portions_of(&scan.source, session.runtime_env(), &scan.options, uses),
         }
     }
 
@@ -149,7 +149,7 @@ impl TableProvider for TadocTable {
             placement: Placement::default(),
             are_words_kept: Vec::new(),
         };
-        let function = Arc::clone(&table.function);
+        let function = table.function_with_texts(session).await?;
         let loaded = table.cache.loaded(&scan.source);
         let portions = table.portions(session, &scan, &filters, loaded.is_some());
         let Some(portions) = portions else {

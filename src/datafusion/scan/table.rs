@@ -21,6 +21,7 @@ use crate::placement::DeviceSession;
 use crate::scan::arguments::Arguments;
 use crate::scan::function::{Bind, Reads, TableFunction};
 use crate::scan::synonyms;
+use crate::scan::texts::{Compared, Texts};
 use crate::source::location::{CORPUS_EXTENSION, SourceFile, Wanted, resolve_files};
 use crate::source::memory::Uses;
 use crate::source::{CorpusCache, LoadContext, LoadedCorpus, Source};
@@ -118,6 +119,26 @@ impl TadocTable {
         let function = bind(&arguments.clone().with_synonyms(synonyms.clone()), session);
         let synonyms = Some(Arc::new(synonyms));
         Ok(Some(Self { function, call: None, synonyms, ..self.clone() }))
+    }
+
+    /// Returns the function, with the texts of another table that it compares with the corpus.
+    pub(super) async fn function_with_texts(
+        &self,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn TableFunction>> {
+        let Some(Compared::Unread(name)) = self.function.compared() else {
+            return Ok(Arc::clone(&self.function));
+        };
+        let table = match registered(session, name).await? {
+            Some(table) => Some(table),
+            None => named_by_catalog(session, name).await?,
+        };
+        let Some(table) = table else {
+            return plan_err!(
+                "texts: there is no table {name} and no file or corpus that is read by this name"
+            );
+        };
+        self.function.with_texts(Arc::new(Texts::read(session, &table, name).await?))
     }
 
     /// Selects a version of a living corpus; `None` selects the latest one.
@@ -332,6 +353,20 @@ async fn registered(
     let schema = catalogs.catalog(&name.catalog).and_then(|catalog| catalog.schema(&name.schema));
     match schema.filter(|schema| schema.table_exist(&name.table)) {
         Some(schema) => schema.table(&name.table).await,
+        None => Ok(None),
+    }
+}
+
+/// Returns what the default schema has by `name`: also corpora, and files if the session reads files by
+/// their names.
+async fn named_by_catalog(
+    session: &dyn Session,
+    name: &str,
+) -> Result<Option<Arc<dyn TableProvider>>> {
+    let defaults = &session.config_options().catalog;
+    let catalog = session.catalog_list().catalog(&defaults.default_catalog);
+    match catalog.and_then(|catalog| catalog.schema(&defaults.default_schema)) {
+        Some(schema) => schema.table(name).await,
         None => Ok(None),
     }
 }

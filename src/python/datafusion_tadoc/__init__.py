@@ -381,6 +381,25 @@ class Connection:
         """
         return self._call("log_templates", [corpus], options)
 
+    def repeated_spans(self, corpus: Location, **options: Any) -> Result:
+        """Returns the places of text that stands at an earlier place, too.
+
+        >>> _ = ingest([("a", "to be or not"), ("b", "so, to be or so")], "spans.tadoc", overwrite=True)
+        >>> [row[1:4] for row in connect().repeated_spans("spans.tadoc", min_words=3)]
+        [('a', 0, 8), ('b', 4, 8)]
+        """
+        return self._call("repeated_spans", [corpus], options)
+
+    def overlap(self, corpus: Location, texts: str, **options: Any) -> Result:
+        """Returns how much of each text of a table, a file or a corpus another corpus has.
+
+        >>> _ = ingest([("a", "to be or not"), ("b", "be so")], "train.tadoc", overwrite=True)
+        >>> _ = ingest([("q", "to be or so")], "test.tadoc", overwrite=True)
+        >>> [row[1:4] for row in connect().overlap("train.tadoc", "test.tadoc", n=2)]
+        [(3, 2, 0.6666666666666666)]
+        """
+        return self._call("overlap", [corpus, texts], options)
+
     def inverted_index(self, corpus: Location, **options: Any) -> Result:
         """Returns the documents of each word.
 

@@ -127,6 +127,32 @@ async fn portions_together_are_the_whole() {
     }
 }
 
+/// Spans of one portion are repeated in others, which are loaded to compare them. Texts are found in all.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn functions_that_load_portions_themselves_have_the_rows_of_the_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let corpus = write(&dir);
+    let asked = "CREATE VIEW asked AS SELECT 'the ' || value || ' quick brown foxes ' || (value % 17) \
+                 || ' jump!' AS text FROM generate_series(0, 299, 7)";
+    let whole = session_with(SessionConfig::new().with_target_partitions(1));
+    table(&whole, asked).await;
+    for call in [
+        format!("repeated_spans('{corpus}', min_words => 20)"),
+        format!("repeated_spans('{corpus}', min_words => 50)"),
+        format!("overlap('{corpus}', 'asked', n => 4)"),
+    ] {
+        let sql = format!("SELECT * FROM {call}");
+        let expected = table(&whole, &sql).await;
+        assert!(expected.lines().count() > 20, "{expected}");
+        let ctx = session_with(SessionConfig::new().with_target_partitions(2));
+        table(&ctx, asked).await;
+        table(&ctx, &format!("SET tadoc.max_memory_bytes = '{}'", limit())).await;
+        let analyzed = table(&ctx, &format!("EXPLAIN ANALYZE {sql}")).await;
+        assert!(analyzed.contains("portions=") && !analyzed.contains("portions=1,"), "{analyzed}");
+        assert!(table(&ctx, &sql).await == expected, "{call}");
+    }
+}
+
 /// Only portions with wanted documents are read.
 #[tokio::test]
 async fn ids_choose_the_portions() {

@@ -1,0 +1,159 @@
+//! The function `repeated_spans(corpus [, min_words])`: text that stands at an earlier place of the
+//! corpus, too, with the bytes to cut it out.
+//!
+//! ```text
+//! INSERT INTO "d$edits" (doc_id, pos, len_bytes)
+//! SELECT doc_id, byte_offset, byte_len FROM repeated_spans('d') WHERE copy > 0
+//! ORDER BY doc_id DESC, byte_offset DESC
+//! ```
+//!
+//! A corpus larger than memory is read portion by portion, several times. Bytes and paths are looked up
+//! while rows are sent.
+
+use std::borrow::Borrow;
+use std::sync::Arc;
+
+use datafusion::error::Result;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+
+use super::doc_rows::paths;
+use super::portion_reader::PortionReader;
+use super::strings::int64;
+use crate::errors::datafusion_error;
+use crate::scan::function::{Definition, TableFunction};
+use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
+use crate::scan::{Execution, Scan};
+use crate::source::memory::Uses;
+use tadoc::Corpus;
+use tadoc::analytics::{self, CorpusParts};
+
+const DOC_ID: usize = 0;
+const PATH: usize = 1;
+const BYTE_OFFSET: usize = 2;
+const BYTE_LEN: usize = 3;
+const NUM_WORDS: usize = 4;
+const SPAN: usize = 5;
+/// Least number of words of a span, where none is given.
+const DEFAULT_MIN_WORDS: u64 = 50;
+
+/// The function `repeated_spans` in SQL.
+pub(super) static DEFINITION: Definition = Definition {
+    signature: Signature {
+        name: "repeated_spans",
+        arguments: &[
+            signature::CORPUS,
+            signature::optional(
+                "min_words",
+                ArgumentKind::Integer,
+                "50",
+                "leave out what is repeated for fewer words",
+            ),
+            signature::VERSION,
+        ],
+        columns: &[
+            signature::DOC_ID,
+            signature::PATH,
+            signature::column(
+                "byte_offset",
+                ColumnKind::Integer,
+                "where the copy begins in the document",
+            ),
+            signature::column("byte_len", ColumnKind::Integer, "length of the copy"),
+            signature::column("num_words", ColumnKind::Integer, "number of its words"),
+            signature::column("span", ColumnKind::Integer, "number of the text, from 0"),
+            signature::column(
+                "copy",
+                ColumnKind::Integer,
+                "number of the copy of this text, 0 for the first one",
+            ),
+        ],
+        summary: "text that stands at an earlier place, too, in order of document and offset",
+    },
+    bind: |arguments, _| {
+        let min_words = arguments.integer("min_words").unwrap_or(DEFAULT_MIN_WORDS);
+        Arc::new(RepeatedSpans { min_words })
+    },
+};
+
+#[derive(Debug)]
+struct RepeatedSpans {
+    min_words: u64,
+}
+
+impl TableFunction for RepeatedSpans {
+    fn signature(&self) -> &'static Signature {
+        &DEFINITION.signature
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        vec![("min_words", self.min_words.to_string())]
+    }
+
+    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
+        &["doc_id", "byte_offset"]
+    }
+
+    fn prepare(&self, _scan: &Scan) -> Result<()> {
+        match self.min_words {
+            0 => Err(self.signature().error("min_words: got 0, expected 1 or more")),
+            _ => Ok(()),
+        }
+    }
+
+    fn uses(&self, _scan: &Scan) -> Uses {
+        Uses::Text
+    }
+
+    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+        let how = "token_scan: windows of min_words words, those with a repeated part by hash";
+        vec![scan.device(), ("traversal", how.into())]
+    }
+
+    fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let portions = PortionReader::open(&run, "RepeatedSpans").await?;
+            run.blocking(move |run| self.send_spans(run, &portions)).await
+        }
+        .boxed()
+    }
+}
+
+impl RepeatedSpans {
+    fn send_spans(&self, mut run: Execution, portions: &PortionReader) -> Result<()> {
+        let found =
+            analytics::RepeatedSpans::find(portions, self.min_words, portions.memory_bytes());
+        let spans = match found {
+            Err(tadoc::Error::Cancelled) => return Ok(()),
+            found => found.map_err(datafusion_error)?,
+        };
+        for index in 0..portions.num_parts() {
+            let mut rows = spans.of_part(index);
+            if rows.is_empty() {
+                continue;
+            }
+            let portion = portions.part(index).map_err(datafusion_error)?;
+            let (corpus, first_doc_id): (&Corpus, _) =
+                (portion.borrow(), spans.first_doc_id(index));
+            while !rows.is_empty() {
+                let end = rows.end.min(rows.start + run.output.batch_size());
+                let batch = spans.rows(index, corpus, rows.start..end);
+                rows.start = end;
+                let ids: Vec<u64> = batch.iter().map(|row| row.doc_id - first_doc_id).collect();
+                let more = run.send(batch.len(), |column| match column {
+                    DOC_ID => int64(batch.iter().map(|row| row.doc_id)),
+                    PATH => Ok(paths(corpus, &ids)),
+                    BYTE_OFFSET => int64(batch.iter().map(|row| row.byte_offset)),
+                    BYTE_LEN => int64(batch.iter().map(|row| row.byte_len)),
+                    NUM_WORDS => int64(batch.iter().map(|row| row.num_words)),
+                    SPAN => int64(batch.iter().map(|row| row.span)),
+                    _ => int64(batch.iter().map(|row| row.copy)),
+                })?;
+                if !more {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -4,6 +4,7 @@
 use std::ops::ControlFlow;
 
 use proptest::prelude::*;
+use tadoc::analytics::Vocabulary;
 use tadoc::query::{
     ContextForm, DocumentCount, Hit, MAX_CONTEXT_BYTES, Query, SearchOptions, Window, count,
     count_by_document, count_neighbours, kwic, search, search_with, term_count,
@@ -269,11 +270,18 @@ fn check_neighbours(case: &Case, query: &Query, hits: &[Hit], width: usize) {
     assert_eq!(counts.num_hits(), hits.len() as u64);
     assert_eq!(counts.num_words(), expected.values().sum::<u64>());
     assert_eq!(counts.by_word(&case.corpus, &Fold::NONE), expected);
+    let sums = |vocabulary: &Vocabulary| {
+        let sums = vocabulary.sums_by_row(counts.by_id()).into_iter();
+        sums.map(|(row, sum)| (vocabulary.word(row).to_owned(), sum)).collect::<Vec<_>>()
+    };
+    let vocabulary = Vocabulary::new(&case.corpus).unwrap();
+    assert!(sums(&vocabulary).into_iter().eq(expected.clone()));
     let mut folded = std::collections::BTreeMap::new();
     for (word, count) in expected {
         *folded.entry(Fold::CASE.text(&word).into_owned()).or_default() += count;
     }
     assert_eq!(counts.by_word(&case.corpus, &Fold::CASE), folded);
+    assert!(sums(&vocabulary.folded(&Fold::CASE).unwrap()).into_iter().eq(folded));
 }
 
 proptest! {

@@ -21,8 +21,9 @@ use crate::scan::function::{Definition, TableFunction};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
-use tadoc::analytics::{Company, Fold, Measure, WordCounts};
+use tadoc::analytics::{Company, Fold, Measure, Vocabulary};
 use tadoc::query::Window;
+use tadoc::segment::Corpus;
 
 /// Default number of words on each side.
 const DEFAULT_SPAN: usize = 5;
@@ -84,7 +85,8 @@ struct Collocates {
 
 /// A row.
 struct Collocate {
-    word: String,
+    /// Row of the word in the vocabulary.
+    row: usize,
     count: u64,
     corpus_count: u64,
     score: f64,
@@ -142,10 +144,11 @@ impl Collocates {
     }
 
     fn send_rows(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
-        let Some(rows) = self.rows(&run, loaded)? else { return Ok(()) };
+        let vocabulary = loaded.vocabulary(&self.fold)?;
+        let Some(rows) = self.rows(&run, loaded, &vocabulary)? else { return Ok(()) };
         for rows in rows.chunks(run.output.batch_size()) {
             let more = run.send(rows.len(), |column| match column {
-                0 => Ok(views(rows.iter().map(|row| row.word.as_str()))),
+                0 => Ok(views(rows.iter().map(|row| vocabulary.word(row.row)))),
                 1 => int64(rows.iter().map(|row| row.count)),
                 2 => int64(rows.iter().map(|row| row.corpus_count)),
                 _ => Ok(Arc::new(Float64Array::from_iter_values(rows.iter().map(|row| row.score)))),
@@ -159,25 +162,37 @@ impl Collocates {
 
     /// Returns the rows in order: the highest score first, equal ones in byte order of the word.
     /// Returns `None` if the reader has left.
-    fn rows(&self, run: &Execution, loaded: &LoadedCorpus) -> Result<Option<Vec<Collocate>>> {
+    fn rows(
+        &self,
+        run: &Execution,
+        loaded: &LoadedCorpus,
+        vocabulary: &Vocabulary,
+    ) -> Result<Option<Vec<Collocate>>> {
         let query = self.query.parse(&run.scan).map_err(datafusion_error)?;
         let measure = self.measure()?;
         let Some(near) = count_near(run, loaded, &query, self.window)? else { return Ok(None) };
-        let vocabulary = loaded.vocabulary(&self.fold)?;
-        let counted = WordCounts::with_vocabulary(Arc::clone(&vocabulary));
-        let counted = counted.map_err(datafusion_error)?;
+        let counted = loaded.word_counts(&self.fold)?;
         let total = counted.counts().iter().fold(0, |sum: u64, &count| sum.saturating_add(count));
-        let by_word = near.by_word(&loaded.corpus, &self.fold).into_iter();
-        let rows = by_word.filter(|(_, count)| *count >= self.min_count).map(|(word, together)| {
-            // A word of a window is always one of the vocabulary.
-            let word_count = vocabulary.row_of(&word).map_or(together, |row| counted.count(row));
+        let reservation = run.reservation("Collocates");
+        reservation.try_grow(bytes_of_sums(&loaded.corpus))?;
+        let by_row = vocabulary.sums_by_row(near.by_id()).into_iter();
+        let rows = by_row.filter(|(_, count)| *count >= self.min_count).map(|(row, together)| {
+            let word_count = counted.count(row);
             let (hits, near) = (near.num_hits(), near.num_words());
             let score = measure.score(&Company { together, hits, near, word_count, total });
-            Collocate { word, count: together, corpus_count: word_count, score }
+            Collocate { row, count: together, corpus_count: word_count, score }
         });
         let mut rows: Vec<Collocate> = rows.collect();
-        // The sort is stable, and the words ascend.
+        // The sort is stable, and the rows are in byte order of their words.
         rows.sort_by(|a, b| b.score.total_cmp(&a.score));
         Ok(Some(rows))
+    }
+}
+
+/// Returns the bytes of a number for each word of each segment, if there are several segments.
+fn bytes_of_sums(corpus: &Corpus) -> usize {
+    match corpus.segments() {
+        [_] => 0,
+        many => many.iter().map(|segment| 8 * segment.dictionary.num_words() as usize).sum(),
     }
 }

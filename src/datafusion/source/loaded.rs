@@ -17,7 +17,7 @@ use crate::errors::datafusion_error;
 use crate::options::TadocOptions;
 use crate::placement::{DeviceSession, KnownTasks};
 use crate::source::memory::{self, Uses};
-use tadoc::analytics::{Fold, TermVectors, Vocabulary, document_counts};
+use tadoc::analytics::{Fold, TermVectors, Vocabulary, WordCounts, document_counts};
 use tadoc::format::StoredDictionary;
 use tadoc::query::{LeafLists, Query, Ranker};
 use tadoc::segment::{Corpus, DocumentFacts, Segment};
@@ -252,6 +252,18 @@ impl LoadedCorpus {
         Ok(Arc::clone(kept.doc_counts.get_or_init(|| counts.into())))
     }
 
+    /// Returns the number of occurrences of each word. Counted on first use.
+    pub(crate) fn word_counts(&self, fold: &Fold) -> Result<Arc<WordCounts>> {
+        let vocabulary = self.vocabulary(fold)?;
+        let kept = self.folded(fold);
+        if let Some(counts) = kept.word_counts.get() {
+            return Ok(Arc::clone(counts));
+        }
+        kept.reservation.try_grow(8 * vocabulary.len())?;
+        let counts = WordCounts::with_vocabulary(vocabulary).map_err(datafusion_error)?;
+        Ok(Arc::clone(kept.word_counts.get_or_init(|| Arc::new(counts))))
+    }
+
     /// Returns the ranker of the corpus, which has `num_docs` documents and `num_words` words
     /// (`None` for the words of its segments, if all are open). It is made on first use.
     ///
@@ -323,20 +335,24 @@ const MAX_KEPT_FOLDS: usize = 5;
 struct FoldedWords {
     vocabulary: OnceLock<Arc<Vocabulary>>,
     words: OnceLock<Arc<StringViewArray>>,
+    word_counts: OnceLock<Arc<WordCounts>>,
     doc_counts: OnceLock<Arc<[u64]>>,
     reservation: MemoryReservation,
 }
 
 impl FoldedWords {
     fn new(reservation: MemoryReservation) -> Self {
-        let (vocabulary, words, doc_counts) = Default::default();
-        Self { vocabulary, words, doc_counts, reservation }
+        let (vocabulary, words, word_counts, doc_counts) = Default::default();
+        Self { vocabulary, words, word_counts, doc_counts, reservation }
     }
 
     /// Returns true if a query holds a part.
     fn is_used(&self) -> bool {
-        self.vocabulary.get().is_some_and(|vocabulary| Arc::strong_count(vocabulary) > 1)
+        // The counts hold the vocabulary, too.
+        let num_own = 1 + usize::from(self.word_counts.get().is_some());
+        self.vocabulary.get().is_some_and(|vocabulary| Arc::strong_count(vocabulary) > num_own)
             || self.words.get().is_some_and(|words| Arc::strong_count(words) > 1)
+            || self.word_counts.get().is_some_and(|counts| Arc::strong_count(counts) > 1)
             || self.doc_counts.get().is_some_and(|counts| Arc::strong_count(counts) > 1)
     }
 }

@@ -26,6 +26,8 @@ use crate::text::Dictionary;
 
 /// Number of parallel tasks for each thread of a merge. Several tasks even out uneven ranges.
 const TASKS_PER_THREAD: usize = 4;
+/// Fewest rows whose sum is worth a task.
+const ROWS_PER_TASK: usize = 1 << 14;
 
 /// Rows of words, ascending in byte order, and the ids of each row.
 #[derive(Debug, Clone)]
@@ -137,6 +139,33 @@ impl Vocabulary {
             }
         }
         None
+    }
+
+    /// Returns the rows that have one of the words of `counts`, ascending, each with the sum of their
+    /// counts. A word is given by its segment and its id there. O(rows + counts), or O(counts) for one
+    /// segment; 8 bytes of memory for each word of each segment.
+    pub fn sums_by_row(
+        &self,
+        counts: impl Iterator<Item = ((usize, u32), u64)>,
+    ) -> Vec<(usize, u64)> {
+        if self.is_one_segment() {
+            let mut sums: Vec<(usize, u64)> =
+                counts.map(|((_, word), count)| (word as usize, count)).collect();
+            sums.sort_unstable();
+            return sums;
+        }
+        let segments = self.corpus.segments().iter();
+        let mut by_id: Vec<Vec<u64>> =
+            segments.map(|segment| vec![0; segment.dag.num_words() as usize]).collect();
+        for ((segment_idx, word), count) in counts {
+            by_id[segment_idx][word as usize] = count;
+        }
+        let sum_of = |row| {
+            let counts = self.ids(row).map(|(segment_idx, word)| by_id[segment_idx][word as usize]);
+            counts.fold(0, u64::saturating_add)
+        };
+        let sums = (0..self.len()).into_par_iter().with_min_len(ROWS_PER_TASK);
+        sums.map(|row| (row, sum_of(row))).filter(|&(_, sum)| sum > 0).collect()
     }
 
     /// Returns the words of a folded vocabulary, whose ids are the rows. Returns `None` if the

@@ -12,13 +12,14 @@
 //! counts twice.
 //!
 //! The neighbours of each hit are walked in the grammar from the hit outwards, so the cost is that of
-//! the search, O(depth * log rule length) for each hit, and O(1) for each token of its window. Words
-//! are counted by their ids. Their texts are read once in the end. Memory: 32 bytes for each distinct
-//! word of each segment.
+//! the search, O(depth * log rule length) for each hit, and O(1) for each token of its window. Hits are
+//! walked on all cores. Words are counted by their ids. Their texts are read once in the end. Memory: 32
+//! bytes for each distinct word of each segment, and of each core while it walks.
 
 use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 
+use rayon::prelude::*;
 use rustc_hash::FxHashMap;
 
 use crate::error::{Error, Result};
@@ -33,6 +34,11 @@ use crate::text::Fold;
 /// Most tokens of a window on each side. Separators can be empty, so a file can hold any number of
 /// them side by side.
 const MAX_WINDOW_TOKENS: usize = 1 << 16;
+
+/// Hits that are walked between two looks at cancellation and memory.
+const HITS_PER_ROUND: usize = 4096;
+/// Fewest hits that are worth a task.
+const HITS_PER_TASK: usize = 64;
 
 /// The number of words before and after a hit that are its neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +69,11 @@ impl NeighbourCounts {
         self.num_words
     }
 
+    /// Returns the counts, each with the segment and the id of its word there, in no order.
+    pub fn by_id(&self) -> impl Iterator<Item = ((usize, u32), u64)> + '_ {
+        self.counts.iter().map(|(&word, &count)| (word, count))
+    }
+
     /// Returns the words and their counts, in byte order of the words. Words that are equal after
     /// `fold` are one. `corpus` is the corpus that was searched.
     pub fn by_word(&self, corpus: &Corpus, fold: &Fold) -> BTreeMap<String, u64> {
@@ -75,7 +86,10 @@ impl NeighbourCounts {
     }
 
     /// Adds the counts of `other`, which are of other hits in the same corpus.
-    pub fn add(&mut self, other: Self) {
+    pub fn add(&mut self, mut other: Self) {
+        if other.counts.len() > self.counts.len() {
+            std::mem::swap(&mut self.counts, &mut other.counts);
+        }
         for (word, count) in other.counts {
             *self.counts.entry(word).or_default() += count;
         }
@@ -134,17 +148,39 @@ pub fn count_neighbours(
     let mut counts = NeighbourCounts::default();
     let mut is_cancelled = false;
     search_segments(corpus, query, segments, options, &mut |hits| {
-        for hits in hits.chunks(64) {
-            hits.iter().for_each(|&hit| counts.add_window(corpus, hit, window));
+        for hits in hits.chunks(HITS_PER_ROUND) {
+            counts.add(windows_of(corpus, hits, window, options));
             is_cancelled = (options.is_cancelled)();
-            if is_cancelled {
+            if is_cancelled || keep(&counts).is_break() {
                 return ControlFlow::Break(());
             }
         }
-        keep(&counts)
+        ControlFlow::Continue(())
     })?;
     match is_cancelled {
         true => Err(Error::Cancelled),
         false => Ok(counts),
     }
+}
+
+/// Counts the words in the windows of `hits`, on all cores. The counts are of a part of them once the
+/// caller has asked to stop.
+fn windows_of(
+    corpus: &Corpus,
+    hits: &[Hit],
+    window: Window,
+    options: &SearchOptions<'_>,
+) -> NeighbourCounts {
+    let of_task = |hits: &[Hit]| {
+        let mut counts = NeighbourCounts::default();
+        if !(options.is_cancelled)() {
+            hits.iter().for_each(|&hit| counts.add_window(corpus, hit, window));
+        }
+        counts
+    };
+    let tasks = hits.par_chunks(HITS_PER_TASK.max(hits.len() / (4 * rayon::current_num_threads())));
+    tasks.map(of_task).reduce(NeighbourCounts::default, |mut one, other| {
+        one.add(other);
+        one
+    })
 }

@@ -123,7 +123,9 @@ fn json_has_every_match() {
     let lines: Vec<serde_json::Value> =
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let types: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
-    assert_eq!(types, ["begin", "match", "context", "end", "begin", "match", "context", "end"]);
+    let expected =
+        ["begin", "match", "context", "end", "begin", "match", "context", "end", "summary"];
+    assert_eq!(types, expected);
     let data = &lines[1]["data"];
     assert_eq!(data["path"]["text"], "a.txt");
     assert_eq!(data["lines"]["text"], "and more");
@@ -132,6 +134,78 @@ fn json_has_every_match() {
     assert_eq!(data["submatches"][0]["end"], 3);
     assert_eq!(lines[2]["data"]["absolute_offset"], 53);
     assert_eq!(lines[5]["data"]["lines"]["bytes"], "Ynl0ZXMg//4gYW5kIGRpc2sN");
+    // The keys are those of ripgrep 15.1.
+    let keys = |value: &serde_json::Value| {
+        value.as_object().unwrap().keys().cloned().collect::<Vec<String>>().join(" ")
+    };
+    let (end, summary) = (&lines[3]["data"], &lines[8]["data"]);
+    assert_eq!(keys(end), "binary_offset path stats");
+    assert_eq!(keys(summary), "elapsed_total stats");
+    assert_eq!(keys(&summary["elapsed_total"]), "human nanos secs");
+    let names =
+        "bytes_printed bytes_searched elapsed matched_lines matches searches searches_with_match";
+    assert_eq!((keys(&end["stats"]), keys(&summary["stats"])), (names.into(), names.into()));
+    let numbers = |stats: &serde_json::Value| {
+        ["searches", "searches_with_match", "bytes_searched", "matched_lines", "matches"]
+            .map(|name| stats[name].as_u64().unwrap())
+    };
+    assert_eq!(numbers(&end["stats"]), [1, 1, 88, 1, 1]);
+    assert_eq!(numbers(&summary["stats"]), [2, 2, 108, 2, 2]);
+    let printed = text.lines().take(3).map(|line| line.len() + 1).sum::<usize>();
+    assert_eq!(end["stats"]["bytes_printed"], printed);
+}
+
+#[test]
+fn json_ends_with_a_summary_even_without_a_line() {
+    let folder = corpus();
+    let ran = folder.run(&["grep", "--json", "nowhere", "c.tadoc"]);
+    assert_eq!((ran.status, ran.stderr.as_str()), (1, ""));
+    let summary: serde_json::Value = serde_json::from_slice(&ran.stdout).unwrap();
+    assert_eq!(summary["type"], "summary");
+    assert_eq!(summary["data"]["stats"]["matches"], 0);
+}
+
+/// The expected lines are those that ripgrep 15.1 writes for the files.
+#[test]
+fn case_is_smart_and_the_last_flag_counts() {
+    let folder = corpus();
+    let any = "a.txt:2:Disk failure on sda\na.txt:6:disk failure on sdb\n\
+               b/c.txt:1:bytes \u{fffd}\u{fffd} and disk\r\n";
+    let small = "a.txt:6:disk failure on sdb\nb/c.txt:1:bytes \u{fffd}\u{fffd} and disk\r\n";
+    assert_eq!(found(&folder, &["-S", "disk", "c.tadoc"]), any);
+    assert_eq!(found(&folder, &["--smart-case", "Disk", "c.tadoc"]).lines().count(), 1);
+    assert_eq!(found(&folder, &["-S", "-e", "disk", "-e", "POWER", "c.tadoc"]), small);
+    assert_eq!(found(&folder, &["-s", "-S", "disk", "c.tadoc"]), any);
+    assert_eq!(found(&folder, &["-i", "-s", "disk", "c.tadoc"]), small);
+    assert_eq!(found(&folder, &["-s", "-i", "DISK", "c.tadoc"]), any);
+    assert_eq!(folder.run(&["grep", "-i", "-S", "DISK", "c.tadoc"]).status, 1);
+}
+
+#[test]
+fn several_expressions_are_alternatives() {
+    let folder = corpus();
+    let lines = "a.txt:5:power loss\na.txt:6:disk failure on sdb\n\
+                 b/c.txt:1:bytes \u{fffd}\u{fffd} and disk\r\n";
+    assert_eq!(found(&folder, &["-e", "disk", "-e", "power", "c.tadoc"]), lines);
+    assert_eq!(found(&folder, &["-e", "disk", "c.tadoc", "--regexp=^power"]), lines);
+    let matches = "a.txt:5:pow\na.txt:5:loss\n";
+    assert_eq!(found(&folder, &["-o", "-e", "pow", "-e", "power|loss", "c.tadoc"]), matches);
+    assert_eq!(found(&folder, &["-Fc", "-e", "(", "-e", "s", "c.tadoc"]), "a.txt:5\nb/c.txt:1\n");
+    let ran = folder.run(&["grep", "-e", "a", "-e", "b(", "c.tadoc"]);
+    assert!(ran.status == 2 && ran.stderr.contains("character 2 of `b(`"), "{}", ran.stderr);
+}
+
+/// The expected lines are those that ripgrep 15.1 writes for the files.
+#[test]
+fn paths_can_be_left_out() {
+    let folder = corpus();
+    let context = "1-first line\n2:Disk failure on sda\n3-then nothing\n--\n5-power loss\n\
+                   6:disk failure on sdb\n7-last\n--\n1:bytes \u{fffd}\u{fffd} and disk\r\n2-\n";
+    assert_eq!(found(&folder, &["-I", "-C1", "-i", "disk", "c.tadoc"]), context);
+    assert_eq!(found(&folder, &["--no-filename", "-c", "-i", "disk", "c.tadoc"]), "2\n1\n");
+    assert_eq!(found(&folder, &["-I", "-l", "-i", "disk", "c.tadoc"]), "a.txt\nb/c.txt\n");
+    assert_eq!(found(&folder, &["-H", "-I", "-N", "power", "c.tadoc"]), "power loss\n");
+    assert_eq!(found(&folder, &["-I", "-H", "power", "c.tadoc"]), "a.txt:5:power loss\n");
 }
 
 #[test]

@@ -15,17 +15,21 @@ use std::ffi::OsString;
 use std::io::{self, IsTerminal, StdoutLock, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 use tadoc::Corpus;
 use tadoc::query::{
     GrepOptions, LineExpression, LinePattern, SearchOptions, documents_for_demands, grep_documents,
+    is_any_case_by_smart_case,
 };
+use tadoc::read::document_len_bytes;
 
 use crate::chains::for_each_chain;
 use crate::failure::{Failure, Outcome};
-use crate::grep::printer::{Format, Printer, Style};
+use crate::grep::printer::{Format, Printer, Statistics, Style};
 use crate::living::Living;
 use crate::resolver::{BlockingResolver, Corpora};
 use crate::tasks::{Task, num_at_once, path_of, tasks_of};
@@ -47,7 +51,8 @@ const FLUSH_BYTES: usize = 64 << 10;
     tadoc grep -i -C 2 error logs/                 with two lines around each\n  \
     tadoc grep -l deadlock notes.tadoc logs.tadoc  paths only\n  \
     tadoc grep -o 'https?://[^ ]+' notes.tadoc     the matches only\n  \
-    tadoc grep -F -e '-C' notes.tadoc              a text that begins with -\n\n\
+    tadoc grep -F -e '-C' notes.tadoc              a text that begins with -\n  \
+    tadoc grep -S -e error -e 'fail(ed|ure)' logs/ several expressions, in any case\n\n\
     Exit status:\n  \
     0    there is a line\n  \
     1    there is none\n  \
@@ -56,18 +61,27 @@ const FLUSH_BYTES: usize = 64 << 10;
 pub struct Arguments {
     /// The regular expression, unless -e gives it, then the corpora: files, living corpora, or folders
     /// or globs of files; paths or URLs
-    #[arg(value_name = "CORPUS", required_unless_present = "pattern")]
+    #[arg(value_name = "CORPUS", required_unless_present = "patterns")]
     operands: Vec<OsString>,
 
-    /// The regular expression, if it begins with -. All other arguments are corpora
+    /// The regular expression, if it begins with -, or one of several (may be given several times). A
+    /// line is written if one of them matches. All other arguments are corpora
     #[arg(short = 'e', long = "regexp", value_name = "PATTERN", allow_hyphen_values = true)]
-    pattern: Option<String>,
+    patterns: Vec<String>,
 
-    /// Match upper and lower case alike
-    #[arg(short, long)]
+    /// Match upper and lower case alike. Of -i, -s and -S the last one counts
+    #[arg(short, long, overrides_with_all = ["case_sensitive", "smart_case"])]
     ignore_case: bool,
 
-    /// Take the pattern as text, not as a regular expression
+    /// Tell upper and lower case apart (the default)
+    #[arg(short = 's', long, overrides_with_all = ["ignore_case", "smart_case"])]
+    case_sensitive: bool,
+
+    /// Match upper and lower case alike, unless a pattern has an upper-case letter
+    #[arg(short = 'S', long, overrides_with_all = ["ignore_case", "case_sensitive"])]
+    smart_case: bool,
+
+    /// Take each pattern as text, not as a regular expression
     #[arg(short = 'F', long)]
     fixed_strings: bool,
 
@@ -123,7 +137,16 @@ pub struct Arguments {
     #[arg(short = 'N', long)]
     no_line_number: bool,
 
-    /// Write JSON, one object on a line, like `rg --json`. Lines have no line ends
+    /// Write the path of its document in front of each line (the default)
+    #[arg(short = 'H', long, overrides_with = "no_filename")]
+    with_filename: bool,
+
+    /// Write no paths, but with -l
+    #[arg(short = 'I', long, overrides_with = "with_filename")]
+    no_filename: bool,
+
+    /// Write JSON, one object on a line, like `rg --json`. Lines have no line ends, and documents that
+    /// cannot match are no searches
     #[arg(long, conflicts_with_all = ["count", "files_with_matches"])]
     json: bool,
 
@@ -155,47 +178,56 @@ pub fn run(arguments: &Arguments) -> Outcome {
 
 /// Returns true if there is a line.
 fn search(arguments: &Arguments) -> Outcome<bool> {
-    let (source, locations) = arguments.pattern_and_locations()?;
-    let pattern = LinePattern::new(&LineExpression {
-        source: &source,
-        is_any_case: arguments.ignore_case,
+    let begun_at = Instant::now();
+    let (sources, locations) = arguments.patterns_and_locations()?;
+    let sources: Vec<&str> = sources.iter().map(String::as_str).collect();
+    let is_any_case = match arguments.smart_case {
+        true => is_any_case_by_smart_case(&sources, arguments.fixed_strings),
+        false => arguments.ignore_case,
+    };
+    let expression = LineExpression {
+        source: "",
+        is_any_case,
         is_literal: arguments.fixed_strings,
         is_word: arguments.word_regexp,
         is_line: arguments.line_regexp,
         is_inverted: arguments.invert_match,
-    })?;
+    };
+    let pattern = LinePattern::any_of(&sources, &expression)?;
     let style = arguments.style();
     let mut output = Output::new(&style, arguments.quiet);
     let resolver = BlockingResolver::new()?;
+    let statistics = Mutex::default();
     for location in &locations {
         let prefix = match locations.len() {
             1 => String::new(),
             _ => format!("{}/", location.to_string_lossy().trim_end_matches('/')),
         };
-        let search =
-            Search { pattern: &pattern, style: &style, options: arguments.options(), prefix };
+        let (pattern, style, options) = (&pattern, &style, arguments.options());
+        let search = Search { pattern, style, options, prefix, statistics: &statistics };
         if search.location(&resolver, location, arguments.version, &mut output)?.is_break() {
             break;
         }
     }
-    output.finish()
+    let statistics = statistics.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let summary = (style.format == Format::Json).then(|| statistics.summary(begun_at.elapsed()));
+    output.finish(summary)
 }
 
 impl Arguments {
-    fn pattern_and_locations(&self) -> Outcome<(String, Vec<PathBuf>)> {
-        let (pattern, locations) = match (&self.pattern, self.operands.split_first()) {
-            (Some(pattern), _) => (pattern.clone(), &self.operands[..]),
-            (None, Some((pattern, locations))) => {
+    fn patterns_and_locations(&self) -> Outcome<(Vec<String>, Vec<PathBuf>)> {
+        let (patterns, locations) = match self.operands.split_first() {
+            Some((pattern, locations)) if self.patterns.is_empty() => {
                 let pattern = pattern.to_str().ok_or_else(|| {
                     Failure::usage(r"the pattern is no UTF-8; write other bytes as (?-u:\xFF)")
                 })?;
-                (pattern.to_owned(), locations)
+                (vec![pattern.to_owned()], locations)
             }
-            (None, None) => (String::new(), &[][..]),
+            _ => (self.patterns.clone(), &self.operands[..]),
         };
         match locations.is_empty() {
             true => Err(Failure::usage("no corpus is given; usage: tadoc grep PATTERN CORPUS…")),
-            false => Ok((pattern, locations.iter().map(PathBuf::from).collect())),
+            false => Ok((patterns, locations.iter().map(PathBuf::from).collect())),
         }
     }
 
@@ -226,7 +258,7 @@ impl Arguments {
                 () if self.json => Format::Json,
                 () if self.files_with_matches => Format::Paths,
                 () if self.count => Format::Counts,
-                () if is_terminal => Format::Headings,
+                () if is_terminal && !self.no_filename => Format::Headings,
                 () => Format::Lines,
             },
             is_colored: match self.color {
@@ -236,6 +268,7 @@ impl Arguments {
             },
             is_terminal,
             has_numbers: !self.no_line_number,
+            has_paths: !self.no_filename,
             has_context: options.before > 0 || options.after > 0,
             is_inverted: self.invert_match,
             is_of_matches: self.only_matching && !self.invert_match,
@@ -250,6 +283,7 @@ struct Search<'a> {
     options: GrepOptions<'static>,
     /// Text in front of each path.
     prefix: String,
+    statistics: &'a Mutex<Statistics>,
 }
 
 impl Search<'_> {
@@ -322,7 +356,9 @@ impl Search<'_> {
         grep_documents(corpus, self.pattern, docs, &self.options, &mut |line| {
             if current != Some(line.doc_id) {
                 current = Some(line.doc_id);
-                printer.begin(&format!("{}{}", self.prefix, path_of(corpus, line.doc_id)));
+                let len_bytes = document_len_bytes(corpus, line.doc_id).unwrap_or_default();
+                let path = format!("{}{}", self.prefix, path_of(corpus, line.doc_id));
+                printer.begin(&path, len_bytes);
             }
             printer.line(line);
             if printer.text().len() >= FLUSH_BYTES {
@@ -333,6 +369,14 @@ impl Search<'_> {
         })?;
         written?;
         printer.end();
+        if self.style.format == Format::Json {
+            let lengths = docs.iter().map(|&doc_id| document_len_bytes(corpus, doc_id));
+            let bytes_searched = lengths.sum::<tadoc::Result<u64>>()?;
+            let of_lines = printer.statistics();
+            let searches = docs.len() as u64;
+            let statistics = Statistics { searches, bytes_searched, ..of_lines };
+            *self.statistics.lock().unwrap_or_else(PoisonError::into_inner) += statistics;
+        }
         write(printer.text())
     }
 }
@@ -370,8 +414,11 @@ impl Output {
         Ok(self.out.write_all(text)?)
     }
 
-    /// Writes what is left. Returns true if there was any text.
-    fn finish(mut self) -> Outcome<bool> {
+    /// Writes what is left, and `summary`. Returns true if there was any text before.
+    fn finish(mut self, summary: Option<String>) -> Outcome<bool> {
+        if let Some(summary) = summary.filter(|_| !self.is_quiet) {
+            self.out.write_all(summary.as_bytes())?;
+        }
         self.out.flush()?;
         Ok(!self.is_empty)
     }

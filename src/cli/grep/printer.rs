@@ -5,12 +5,14 @@
 //! a.txt-6-before    a.txt           a.txt      a.txt:1      {"type":"begin",…}
 //! a.txt:7:line      6-before                                {"type":"match",…}
 //! --                7:line                                  {"type":"end",…}
+//!                                                           {"type":"summary",…} at the end of all
 //! ```
 //!
 //! Bytes that are not UTF-8 are written as they stand; JSON has them in base64. A last line without
 //! an end gets one. Lines around a line are written once, however many lines they surround.
 
-use std::ops::Range;
+use std::ops::{AddAssign, Range};
+use std::time::{Duration, Instant};
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -42,6 +44,8 @@ pub struct Style {
     /// If true, control characters of paths are escaped.
     pub is_terminal: bool,
     pub has_numbers: bool,
+    /// If false, paths stand in no line.
+    pub has_paths: bool,
     /// If true, lines around the lines are written.
     pub has_context: bool,
     /// If true, the lines have no match.
@@ -67,6 +71,56 @@ impl Style {
     }
 }
 
+/// Work of a search, in the words of `rg --json`. A document that cannot have a line is not searched.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Statistics {
+    /// Time between the first line of a document and its last one.
+    pub elapsed: Duration,
+    pub searches: u64,
+    pub searches_with_match: u64,
+    pub bytes_searched: u64,
+    pub bytes_printed: u64,
+    pub matched_lines: u64,
+    pub matches: u64,
+}
+
+impl AddAssign for Statistics {
+    fn add_assign(&mut self, other: Self) {
+        self.elapsed += other.elapsed;
+        self.searches += other.searches;
+        self.searches_with_match += other.searches_with_match;
+        self.bytes_searched += other.bytes_searched;
+        self.bytes_printed += other.bytes_printed;
+        self.matched_lines += other.matched_lines;
+        self.matches += other.matches;
+    }
+}
+
+impl Statistics {
+    fn to_json(self) -> Value {
+        json!({
+            "elapsed": json_of(self.elapsed),
+            "searches": self.searches,
+            "searches_with_match": self.searches_with_match,
+            "bytes_searched": self.bytes_searched,
+            "bytes_printed": self.bytes_printed,
+            "matched_lines": self.matched_lines,
+            "matches": self.matches,
+        })
+    }
+
+    /// Returns the last line of JSON, for a search that took `elapsed`.
+    pub fn summary(self, elapsed: Duration) -> String {
+        let data = json!({"elapsed_total": json_of(elapsed), "stats": self.to_json()});
+        format!("{}\n", json!({"type": "summary", "data": data}))
+    }
+}
+
+fn json_of(time: Duration) -> Value {
+    let (secs, nanos) = (time.as_secs(), time.subsec_nanos());
+    json!({"secs": secs, "nanos": nanos, "human": format!("{:.6}s", time.as_secs_f64())})
+}
+
 /// A line that is written.
 struct Written<'a> {
     number: u64,
@@ -83,6 +137,11 @@ pub struct Printer<'a> {
     text: Vec<u8>,
     path: String,
     is_begun: bool,
+    /// Work for the document, if it is shown; when its first line came.
+    of_document: Statistics,
+    begun_at: Instant,
+    /// Work for all documents before.
+    statistics: Statistics,
     /// Number of selected lines, or of their matches.
     num_selected: u64,
     /// Number and offset of the line behind the last one that was written.
@@ -100,6 +159,9 @@ impl<'a> Printer<'a> {
             text: Vec::new(),
             path: String::new(),
             is_begun: false,
+            of_document: Statistics::default(),
+            begun_at: Instant::now(),
+            statistics: Statistics::default(),
             num_selected: 0,
             next_number: 1,
             next_offset: 0,
@@ -117,9 +179,18 @@ impl<'a> Printer<'a> {
         self.text.clear();
     }
 
-    /// Ends the document before, and begins the one with this path. It has a line.
-    pub fn begin(&mut self, path: &str) {
+    /// Returns the work for the documents that have a line and were ended.
+    pub fn statistics(&self) -> Statistics {
+        self.statistics
+    }
+
+    /// Ends the document before, and begins the one with this path, of `len_bytes`. It has a line.
+    pub fn begin(&mut self, path: &str, len_bytes: u64) {
         self.end();
+        let of_document =
+            Statistics { searches: 1, searches_with_match: 1, ..Statistics::default() };
+        self.of_document = Statistics { bytes_searched: len_bytes, ..of_document };
+        self.begun_at = Instant::now();
         self.path = match self.style.is_terminal {
             true => plain(path).into_owned(),
             false => path.to_owned(),
@@ -147,11 +218,21 @@ impl<'a> Printer<'a> {
         self.push_after(u64::MAX);
         match self.style.format {
             Format::Counts => {
-                self.push_path();
-                self.text.extend_from_slice(format!(":{}\n", self.num_selected).as_bytes());
+                if self.style.has_paths {
+                    self.push_path();
+                    self.text.push(b':');
+                }
+                self.text.extend_from_slice(format!("{}\n", self.num_selected).as_bytes());
             }
             Format::Json => {
-                let data = json!({"path": {"text": self.path}, "matched_lines": self.num_selected});
+                self.of_document.matched_lines = self.num_selected;
+                self.of_document.elapsed = self.begun_at.elapsed();
+                self.statistics += self.of_document;
+                let data = json!({
+                    "path": {"text": self.path},
+                    "binary_offset": null,
+                    "stats": self.of_document.to_json(),
+                });
                 self.push_json(&json!({"type": "end", "data": data}));
             }
             Format::Lines | Format::Headings | Format::Paths => {}
@@ -209,6 +290,7 @@ impl<'a> Printer<'a> {
         let has_matches = line.is_selected && !self.style.is_inverted;
         if self.style.format == Format::Json {
             let matches = if has_matches { self.pattern.matches(text).collect() } else { vec![] };
+            self.of_document.matches += matches.len() as u64;
             self.push_json_line(line, text, &matches);
             return;
         }
@@ -237,7 +319,7 @@ impl<'a> Printer<'a> {
     /// Adds the path and the number of a line, as far as they are written.
     fn push_place(&mut self, line: &Written<'_>) {
         let mark = if line.is_selected { ":" } else { "-" };
-        if self.style.format == Format::Lines {
+        if self.style.format == Format::Lines && self.style.has_paths {
             self.push_path();
             self.text.extend_from_slice(mark.as_bytes());
         }
@@ -278,8 +360,10 @@ impl<'a> Printer<'a> {
     }
 
     fn push_json(&mut self, value: &Value) {
+        let start = self.text.len();
         self.text.extend_from_slice(value.to_string().as_bytes());
         self.text.push(b'\n');
+        self.of_document.bytes_printed += (self.text.len() - start) as u64;
     }
 }
 

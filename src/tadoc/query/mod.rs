@@ -69,7 +69,10 @@ mod windows;
 pub use batch::{OffsetLists, WordQuery, count_batch, search_batch};
 pub use collocates::{NeighbourCounts, Window, count_neighbours};
 pub use counts::DocumentCount;
-pub use grep::{GrepLine, GrepOptions, LineExpression, LinePattern, grep, grep_documents};
+pub use grep::{
+    GrepLine, GrepOptions, LineExpression, LinePattern, grep, grep_documents,
+    is_any_case_by_smart_case,
+};
 pub use hit::Hit;
 pub use kwic::{
     Context, ContextBatch, ContextForm, ContextWords, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, kwic,

@@ -10,6 +10,7 @@
 //! ripgrep does the same. A literal line end can never match, and is refused. So is the flag `R`,
 //! whose borders depend on more than the line.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::{memchr, memrchr};
@@ -61,34 +62,58 @@ impl LinePattern {
     /// [`Error::InvalidArgument`] named `pattern`, with the character that is at fault, counted
     /// from 1, if it is known: it cannot be parsed, it has a line end, or it is too large.
     pub fn new(expression: &LineExpression<'_>) -> Result<Self> {
-        Self::compiled(expression).map_err(|fault| Error::InvalidArgument {
-            name: "pattern",
-            got: match fault.character {
-                Some(character) => format!("a fault at character {}", character + 1),
-                None => "a fault".to_owned(),
-            },
-            allowed: format!("a regular expression over one line: {}", fault.reason),
-        })
+        Self::any_of(&[expression.source], expression)
     }
 
-    fn compiled(expression: &LineExpression<'_>) -> std::result::Result<Self, LineFault> {
-        let source = expression.source;
-        if source.len() > MAX_SOURCE_BYTES {
-            let reason = format!("it has {} bytes, more than {MAX_SOURCE_BYTES}", source.len());
+    /// Compiles a pattern that matches where one of `sources` does; the first of them where several do.
+    /// Each is read as `expression` says, whose own source is not used.
+    ///
+    /// ```
+    /// use tadoc::query::{LineExpression, LinePattern};
+    ///
+    /// let words = LineExpression { is_word: true, ..LineExpression::default() };
+    /// let pattern = LinePattern::any_of(&["disk", "(power|fan)"], &words)?;
+    /// assert_eq!(pattern.matches(b"fan, disks, disk").collect::<Vec<_>>(), [0..3, 12..16]);
+    /// # Ok::<(), tadoc::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`new`](Self::new). Without a source nothing matches.
+    pub fn any_of(sources: &[&str], expression: &LineExpression<'_>) -> Result<Self> {
+        let len_bytes = sources.iter().map(|source| source.len()).sum();
+        let parts = sources.iter().map(|source| {
+            let parsed = Self::parsed(source, len_bytes, expression);
+            parsed.map_err(|fault| fault.explained((sources.len() > 1).then_some(source)))
+        });
+        let parts = parts.collect::<Result<Vec<_>>>()?;
+        let compiled = Self::compiled(Hir::alternation(parts), expression);
+        compiled.map_err(|fault| fault.explained(None))
+    }
+
+    /// Parses one of the sources, which have `len_bytes` together.
+    fn parsed(
+        source: &str,
+        len_bytes: usize,
+        expression: &LineExpression<'_>,
+    ) -> std::result::Result<Hir, LineFault> {
+        if len_bytes > MAX_SOURCE_BYTES {
+            let reason = format!("it has {len_bytes} bytes, more than {MAX_SOURCE_BYTES}");
             return Err(LineFault { character: None, reason });
         }
-        let escaped;
-        let source = match expression.is_literal {
-            true => {
-                escaped = regex_syntax::escape(source);
-                &escaped
-            }
-            false => source,
+        let text = match expression.is_literal {
+            true => Cow::Owned(regex_syntax::escape(source)),
+            false => Cow::Borrowed(source),
         };
         let mut parser = ParserBuilder::new();
         parser.case_insensitive(expression.is_any_case).multi_line(true).utf8(false);
-        let parsed = parser.build().parse(source).map_err(|fault| syntax_fault(source, &fault))?;
-        let mut within = within_lines(parsed).map_err(|fault| fault.located(expression.source))?;
+        let parsed = parser.build().parse(&text).map_err(|fault| syntax_fault(&text, &fault))?;
+        within_lines(parsed).map_err(|fault| fault.located(source))
+    }
+
+    fn compiled(
+        mut within: Hir,
+        expression: &LineExpression<'_>,
+    ) -> std::result::Result<Self, LineFault> {
         let borders = match expression {
             LineExpression { is_line: true, .. } => Some([Look::StartLF, Look::EndLF]),
             LineExpression { is_word: true, .. } => {
@@ -176,6 +201,19 @@ impl LineFault {
         Self { character: None, reason: reason.to_owned() }
     }
 
+    /// Returns the error for this fault, in `source` if there are others.
+    fn explained(self, source: Option<&&str>) -> Error {
+        let of_source = source.map_or_else(String::new, |source| format!(" of `{source}`"));
+        Error::InvalidArgument {
+            name: "pattern",
+            got: match self.character {
+                Some(character) => format!("a fault at character {}{of_source}", character + 1),
+                None => "a fault".to_owned(),
+            },
+            allowed: format!("a regular expression over one line: {}", self.reason),
+        }
+    }
+
     /// Adds the place of the first line end in `source`, if it is written as such.
     fn located(self, source: &str) -> Self {
         let place = source.find('\n').or_else(|| source.find(r"\n"));
@@ -237,6 +275,28 @@ mod tests {
         assert!(fault(r"(?mR)a$").contains("flag R"));
         assert!(fault(r"\w{500}{500}").contains("size"));
         assert!(fault(&"a".repeat(9000)).contains("9000 bytes, more than 8192"));
+        let several = |sources: &[&str]| {
+            LinePattern::any_of(sources, &LineExpression::default()).unwrap_err().to_string()
+        };
+        assert!(several(&["a", "é("]).contains("a fault at character 2 of `é(`, expected"));
+        let half = "a".repeat(5000);
+        assert!(several(&[&half, &half]).contains("10000 bytes, more than 8192"));
+    }
+
+    #[test]
+    fn the_first_of_several_expressions_has_precedence() {
+        let matches = |sources: &[&str], expression: &LineExpression<'_>| {
+            let pattern = LinePattern::any_of(sources, expression).unwrap();
+            pattern.matches(b"abc a+b AB").collect::<Vec<_>>()
+        };
+        let plain = LineExpression::default();
+        assert_eq!(matches(&["a", "abc"], &plain), [0..1, 4..5]);
+        assert_eq!(matches(&["abc", "a"], &plain), [0..3, 4..5]);
+        // A flag of one holds in this one only.
+        assert_eq!(matches(&["(?i)ab", "c a"], &plain), [0..2, 2..5, 8..10]);
+        let texts = LineExpression { is_literal: true, is_any_case: true, ..plain };
+        assert_eq!(matches(&["a+b", "ab"], &texts), [0..2, 4..7, 8..10]);
+        assert!(matches(&[], &plain).is_empty());
     }
 
     #[test]

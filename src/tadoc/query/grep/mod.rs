@@ -4,6 +4,7 @@
 //! line_pattern   expression ─▶ automaton that stays inside a line
 //! literals       expression ─▶ demands: literals of which a matching line has one each
 //! places         demands ─▶ bytes of a long document that a matching line overlaps
+//! smart_case     expression ─▶ true if the case of letters does not count
 //! lines          text of a document ─▶ matching lines with their neighbours
 //!
 //! demands ─▶ candidates (grammar) ─┬▶ short: decode, 1 MiB at a time ─▶ lines
@@ -24,6 +25,7 @@ mod line_pattern;
 mod lines;
 mod literals;
 mod places;
+mod smart_case;
 
 use std::ops::{ControlFlow, Range};
 
@@ -41,6 +43,7 @@ use places::{Place, PlaceFinder};
 
 pub use line_pattern::{LineExpression, LinePattern};
 pub use lines::GrepLine;
+pub use smart_case::is_any_case_by_smart_case;
 
 /// Bytes of documents that are decoded together.
 const BATCH_BYTES: u64 = 1 << 20;

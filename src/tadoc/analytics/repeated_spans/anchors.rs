@@ -25,7 +25,7 @@ impl AnchorFilter {
     /// Creates an empty filter for `num_anchors` anchors, of at most `max_bytes`.
     pub fn new(num_anchors: u64, max_bytes: u64) -> Self {
         let num_blocks = num_anchors.div_ceil(ANCHORS_PER_BLOCK);
-        let num_blocks = num_blocks.min(max_bytes / BLOCK_BYTES).min(1 << 32).max(1);
+        let num_blocks = num_blocks.min(max_bytes / BLOCK_BYTES).clamp(1, 1 << 32);
         Self { blocks: vec![[0; 2]; num_blocks as usize] }
     }
 
@@ -55,7 +55,7 @@ impl AnchorFilter {
     fn block_of(&self, anchor: u64) -> usize {
         // Anchors are of low rank, so their first bits are mostly 0.
         let mixed = anchor.wrapping_mul(0xff51_afd7_ed55_8ccd);
-        ((mixed >> 32) * self.blocks.len() as u64 >> 32) as usize
+        (((mixed >> 32) * self.blocks.len() as u64) >> 32) as usize
     }
 }
 

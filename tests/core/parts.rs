@@ -9,12 +9,12 @@ pub(crate) struct Parts(pub(crate) Vec<Corpus>);
 impl Parts {
     /// Cuts `corpus` wherever no document crosses.
     pub(crate) fn of(corpus: &Corpus) -> Self {
-        let mut parts = Vec::new();
+        let mut parts: Vec<Vec<_>> = Vec::new();
         for segment in corpus.segments() {
-            match segment.continues && !parts.is_empty() {
-                true => parts.last_mut().map(|part: &mut Vec<_>| part.push(segment.clone())),
-                false => Some(parts.push(vec![segment.clone()])),
-            };
+            match parts.last_mut().filter(|_| segment.continues) {
+                Some(part) => part.push(segment.clone()),
+                None => parts.push(vec![segment.clone()]),
+            }
         }
         let part = |segments| Corpus::new(corpus.profile(), segments);
         Self(parts.into_iter().map(part).collect())

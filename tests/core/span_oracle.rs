@@ -31,7 +31,7 @@ fn slow_spans(plain: &Plain, min_words: usize) -> Vec<RepeatedSpan> {
     let mut places: Vec<(u64, u64, u64)> = Vec::new();
     for (doc_id, words) in (0..).zip(&plain.words) {
         for (at, word) in words.iter().enumerate() {
-            let start = word.byte_offset as u64;
+            let start = word.byte_offset;
             if let Some(window) = words.get(at..).and_then(|rest| rest.get(..min_words)) {
                 let words = window.iter().map(|word| word.text.as_str()).collect();
                 windows.push(Window { words, place: places.len() });

@@ -64,10 +64,7 @@ def command_rows(sql):
 def module_rows(con, sql):
     """Returns the rows of the module, as the command prints them."""
     result = con.sql(sql)
-    return [
-        {name: as_json(value) for name, value in zip(result.columns, row) if value is not None}
-        for row in result.rows()
-    ]
+    return [{name: as_json(value) for name, value in zip(result.columns, row)} for row in result.rows()]
 
 
 def in_order(rows):

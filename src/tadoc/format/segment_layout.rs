@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 /// | layout | size | a cold statement that opens a segment (`benches/peers/opening.py`) |
 /// | --- | --- | --- |
 /// | small | smallest | |
-/// | fast | 1.1 to 1.7 times as large | 0.04 to 0.5 of the time at 857 MB, 0.7 to 0.9 at 10 MB |
+/// | fast | 1.1 to 1.7 times as large | 0.1 to 0.4 of the time at 273 MB, 0.7 to 0.9 at 10 MB |
 ///
 /// Every reader reads both, and one file may have segments of both.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -7,9 +7,10 @@ Claims it supports: "a cold statement pays for what it touches" and the sizes of
 
 Method. The documents of a folder become a file in each layout, and one concatenated file for `zstd -3 --long=27`. Each
 command runs --runs times in turn with the others, and the shortest run counts: wall time and processor time of the whole
-process, and its largest resident memory. The page cache is warm. The peer of all searches is `zstd -dc --long=27 | rg -c`,
-or `grep -c` where rg is missing, and that of writing all texts is `zstd -dc --long=27`. The words are taken from a document in the middle: its rarest word, and three
-words in a row that are frequent and rarely stand together. Answers of both layouts are compared. Bytes read are those of `EXPLAIN
+process, and its largest resident memory. The page cache is warm. The peer of all searches is `zstd -dc
+--long=27 | rg -c`, or `grep -c` where rg is missing, and that of writing all texts is `zstd -dc --long=27`.
+The words are taken from a document in the middle: its rarest word, and three words in a row that are frequent
+and rarely stand together. Answers of both layouts are compared. Bytes read are those of `EXPLAIN
 ANALYZE`, the same from an object store, as a part of the file; footers are not among them.
 """
 

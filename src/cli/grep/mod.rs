@@ -356,7 +356,11 @@ impl Search<'_> {
         grep_documents(corpus, self.pattern, docs, &self.options, &mut |line| {
             if current != Some(line.doc_id) {
                 current = Some(line.doc_id);
-                let len_bytes = document_len_bytes(corpus, line.doc_id).unwrap_or_default();
+                // Other formats do not show it, and it takes a sum over the document.
+                let len_bytes = match self.style.format {
+                    Format::Json => document_len_bytes(corpus, line.doc_id).unwrap_or_default(),
+                    _ => 0,
+                };
                 let path = format!("{}{}", self.prefix, path_of(corpus, line.doc_id));
                 printer.begin(&path, len_bytes);
             }

@@ -23,35 +23,38 @@ use tadoc::query::{LeafLists, Query, Ranker};
 use tadoc::segment::{Corpus, DocumentFacts, Segment};
 use tadoc::text::{Dictionary, TokenizerProfile};
 
-/// Places of absent segments in their file, and how much of each was read.
-pub(super) type Unopened = BTreeMap<usize, AbsentWords>;
+/// Places of absent segments in their file, and what was found of each.
+pub(super) type Unopened = BTreeMap<usize, AbsentSegment>;
+
+/// What was found of an absent segment.
+#[derive(Debug, Clone, Default)]
+pub(super) struct AbsentSegment {
+    pub(super) words: AbsentWords,
+    /// Query whose phrases the rules lack. They were searched for it, and are not kept.
+    pub(super) lacking: Option<Arc<Query>>,
+}
 
 /// Words of an absent segment.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) enum AbsentWords {
     /// Nothing was read.
+    #[default]
     Unread,
     /// The stored dictionary, which was searched.
     Stored {
         dictionary: Arc<StoredDictionary>,
         /// The last query searched for may have a match.
         may_match: bool,
-        /// Query whose phrases the rules lack. They were searched for it, and are not kept.
-        lacking: Option<Arc<Query>>,
     },
     /// All words.
-    Decoded {
-        dictionary: Arc<Dictionary>,
-        /// Query whose phrases the rules lack. They were searched for it, and are not kept.
-        lacking: Option<Arc<Query>>,
-    },
+    Decoded(Arc<Dictionary>),
 }
 
 impl AbsentWords {
     /// Returns all words, if they were decoded.
     pub(super) fn decoded(&self) -> Option<&Arc<Dictionary>> {
         match self {
-            Self::Decoded { dictionary, .. } => Some(dictionary),
+            Self::Decoded(dictionary) => Some(dictionary),
             Self::Unread | Self::Stored { .. } => None,
         }
     }
@@ -61,32 +64,12 @@ impl AbsentWords {
         matches!(self, Self::Stored { may_match: true, .. })
     }
 
-    /// Returns the query that the rules were searched for and lack, if they were searched.
-    pub(super) fn lacking(&self) -> Option<&Arc<Query>> {
-        match self {
-            Self::Unread => None,
-            Self::Stored { lacking, .. } | Self::Decoded { lacking, .. } => lacking.as_ref(),
-        }
-    }
-
-    /// Returns the same words, of a segment whose rules lack `query`.
-    pub(super) fn with_lacking(self, query: Arc<Query>) -> Self {
-        let lacking = Some(query);
-        match self {
-            Self::Unread => self,
-            Self::Stored { dictionary, may_match, .. } => {
-                Self::Stored { dictionary, may_match, lacking }
-            }
-            Self::Decoded { dictionary, .. } => Self::Decoded { dictionary, lacking },
-        }
-    }
-
     /// Returns the number of bytes of main memory in use.
     pub(super) fn memory_bytes(&self) -> usize {
         match self {
             Self::Unread => 0,
             Self::Stored { dictionary, .. } => dictionary.memory_bytes(),
-            Self::Decoded { dictionary, .. } => dictionary.memory_bytes(),
+            Self::Decoded(dictionary) => dictionary.memory_bytes(),
         }
     }
 }

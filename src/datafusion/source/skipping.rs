@@ -27,7 +27,7 @@ use object_store::ObjectStore;
 use crate::errors::{datafusion_error, task_error};
 use crate::source::cache::FILES_AT_ONCE;
 use crate::source::loaded::{
-    AbsentWords, HeldMemory, LoadContext, LoadedCorpus, LoadedFile, Unopened,
+    AbsentSegment, AbsentWords, HeldMemory, LoadContext, LoadedCorpus, LoadedFile, Unopened,
 };
 use crate::source::loading::{consumer_of, files_at_once, too_little};
 use crate::source::location::{read_range, store_of};
@@ -79,18 +79,18 @@ impl Sought {
         }
         let of_docs = self.segments_of_docs(footer, first_doc_id);
         let has_doc = |place: usize| of_docs.as_ref().is_none_or(|of_docs| of_docs[place]);
-        let is_undecoded = |&(&place, words): &(&usize, &AbsentWords)| {
-            words.decoded().is_none() && !self.is_lacking(footer, place, words)
+        let is_undecoded = |&(&place, absent): &(&usize, &AbsentSegment)| {
+            absent.words.decoded().is_none() && !self.is_lacking(footer, place, absent)
         };
         let undecoded = file.unopened.iter().filter(is_undecoded);
         undecoded.map(|(&place, _)| place).filter(|&place| has_doc(place)).collect()
     }
 
-    /// Returns true if the rules of the segment at `place`, of which `words` are there, were searched for
-    /// the query and lack it.
-    fn is_lacking(&self, footer: &FileFooter, place: usize, words: &AbsentWords) -> bool {
+    /// Returns true if the rules of the segment at `place`, which is `absent`, were searched for the query
+    /// and lack it.
+    fn is_lacking(&self, footer: &FileFooter, place: usize, absent: &AbsentSegment) -> bool {
         let query = self.query_of(footer, place);
-        words.lacking().is_some_and(|lacking| Some(lacking.as_ref()) == query)
+        absent.lacking.as_deref().is_some_and(|lacking| Some(lacking) == query)
     }
 
     /// Returns the query if it decides alone on the segment at `place`, which has no part of a document
@@ -124,7 +124,7 @@ impl Sought {
     fn missing(&self, footer: &FileFooter, file: &LoadedFile, first_doc_id: u64) -> Vec<usize> {
         let segments = footer.segments.iter().zip(&file.segments).enumerate();
         let words = segments.map(|(place, (meta, segment))| SegmentWords {
-            dictionary: match file.unopened.get(&place).and_then(AbsentWords::decoded) {
+            dictionary: match file.unopened.get(&place).and_then(|absent| absent.words.decoded()) {
                 Some(dictionary) => dictionary,
                 None => &segment.dictionary,
             },
@@ -137,13 +137,13 @@ impl Sought {
             .then(|| segments_for_texts(&self.demands, footer.profile, &words));
         let of_docs = self.segments_of_docs(footer, first_doc_id);
         let of_query = of_query.map(|mut needed| {
-            let found = file.unopened.iter().filter(|(_, words)| words.may_match());
+            let found = file.unopened.iter().filter(|(_, absent)| absent.words.may_match());
             found.for_each(|(&place, _)| needed[place] = true);
             needed
         });
         let needs: Vec<Vec<bool>> = [of_query, of_texts, of_docs].into_iter().flatten().collect();
-        let is_needed = |&(&place, words): &(&usize, &AbsentWords)| {
-            needs.iter().all(|needed| needed[place]) && !self.is_lacking(footer, place, words)
+        let is_needed = |&(&place, absent): &(&usize, &AbsentSegment)| {
+            needs.iter().all(|needed| needed[place]) && !self.is_lacking(footer, place, absent)
         };
         file.unopened.iter().filter(is_needed).map(|(&place, _)| place).collect()
     }
@@ -263,7 +263,7 @@ impl CorpusCache {
         let held_bytes = memory(&absent, &BTreeMap::new());
         let reservation = self.reserve(context, consumer_of(open), held_bytes, keep)?;
         Ok(LoadedFile {
-            unopened: (0..absent.len()).map(|place| (place, AbsentWords::Unread)).collect(),
+            unopened: (0..absent.len()).map(|place| (place, AbsentSegment::default())).collect(),
             segments: absent,
             facts: DocumentFacts::default(),
             held: Arc::new(HeldMemory::new(reservation)),
@@ -291,19 +291,19 @@ impl CorpusCache {
         let peak = peak + stored_bytes.max(SMALL_FILE_BYTES) + 4 * open.footer.num_docs();
         let opening = file.held.reservation.new_empty();
         self.resize(&opening, peak as usize, keep)?;
-        let read = |&place: &usize| stored.read_dictionary(place, &file.unopened[&place]).boxed();
+        let read =
+            |&place: &usize| stored.read_dictionary(place, &file.unopened[&place].words).boxed();
         let reads: Vec<_> = places.iter().map(read).collect();
         let reads: Vec<StoredWords> =
             stream::iter(reads).buffered(FILES_AT_ONCE).try_collect().await?;
-        let decode = |(&place, words)| {
-            let lacking = file.unopened[&place].lacking().cloned();
-            open_dictionary(context, open, place, words, lacking, sought)
-        };
+        let decode = |(&place, words)| open_dictionary(context, open, place, words, sought);
         let decodes: Vec<_> = places.iter().zip(reads).map(decode).collect();
         let decoded = stream::iter(decodes).buffer_unordered(parallel);
         let dictionaries: Vec<(usize, AbsentWords)> = decoded.try_collect().await?;
         let mut unopened = file.unopened.clone();
-        unopened.extend(dictionaries);
+        for (place, words) in dictionaries {
+            unopened.entry(place).or_default().words = words;
+        }
         opening.free();
         self.with_segments(context, file, file.segments.clone(), unopened, keep)
     }
@@ -349,8 +349,8 @@ impl CorpusCache {
         self.resize(&opening, peak as usize, keep)?;
         let (mut segments, mut unopened) = (file.segments.clone(), file.unopened.clone());
         let load = |&place: &usize| {
-            let words = file.unopened.get(&place).cloned().unwrap_or(AbsentWords::Unread);
-            open_segment(context, stored, place, words, sought).boxed()
+            let absent = file.unopened.get(&place).cloned().unwrap_or_default();
+            open_segment(context, stored, place, absent, sought).boxed()
         };
         let loads: Vec<_> = missing.iter().map(load).collect();
         // In any order, so that no core waits for the slowest segment before it.
@@ -358,13 +358,12 @@ impl CorpusCache {
         let opened: Vec<(usize, Option<Segment>)> = opened.try_collect().await?;
         let query = sought.query.clone().map(Arc::new);
         for (place, segment) in opened {
-            let words = unopened.remove(&place);
             match segment {
-                Some(segment) => segments[place] = Arc::new(segment),
-                None => {
-                    let lacking = words.zip(query.clone()).map(|(w, query)| w.with_lacking(query));
-                    unopened.extend(lacking.map(|words| (place, words)));
+                Some(segment) => {
+                    unopened.remove(&place);
+                    segments[place] = Arc::new(segment);
                 }
+                None => unopened.entry(place).or_default().lacking.clone_from(&query),
             }
         }
         if open.portion.is_some() {
@@ -377,7 +376,8 @@ impl CorpusCache {
 
 /// Returns the bytes of the segments and of the dictionaries of those that are absent.
 fn memory(segments: &[Arc<Segment>], unopened: &Unopened) -> usize {
-    text_memory(segments) + unopened.values().map(AbsentWords::memory_bytes).sum::<usize>()
+    text_memory(segments)
+        + unopened.values().map(|absent| absent.words.memory_bytes()).sum::<usize>()
 }
 
 fn len(range: &Range<u64>) -> u64 {
@@ -415,7 +415,7 @@ impl<'a> StoredFile<'a> {
     async fn read_dictionary(&self, place: usize, words: &AbsentWords) -> Result<StoredWords> {
         match words {
             AbsentWords::Stored { dictionary, .. } => Ok(StoredWords::Kept(Arc::clone(dictionary))),
-            AbsentWords::Unread | AbsentWords::Decoded { .. } => {
+            AbsentWords::Unread | AbsentWords::Decoded(_) => {
                 let range = self.open.footer.segments[place].dictionary_range();
                 self.read(range).await.map(StoredWords::Read)
             }
@@ -450,7 +450,6 @@ async fn open_dictionary(
     open: &OpenFile,
     place: usize,
     words: StoredWords,
-    lacking: Option<Arc<Query>>,
     sought: &Arc<Sought>,
 ) -> Result<(usize, AbsentWords)> {
     let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
@@ -463,26 +462,24 @@ async fn open_dictionary(
             }
         };
         let words = match sought.may_be_in(&footer, place, &dictionary)? {
-            Some(may_match) => AbsentWords::Stored { dictionary, may_match, lacking },
-            None => {
-                let dictionary = Arc::new(dictionary.decode(&limits)?);
-                AbsentWords::Decoded { dictionary, lacking }
-            }
+            Some(may_match) => AbsentWords::Stored { dictionary, may_match },
+            None => AbsentWords::Decoded(Arc::new(dictionary.decode(&limits)?)),
         };
         Ok((place, words))
     };
     tokio::task::spawn_blocking(open).await.map_err(task_error)?.map_err(datafusion_error)
 }
 
-/// Opens the segment at `place`, of which `words` are there. Returns the place, and `None` if its rules are
+/// Opens the segment at `place`, which is `absent`. Returns the place, and `None` if its rules are
 /// searched and lack what is `sought`.
 async fn open_segment(
     context: &LoadContext,
     stored: &StoredFile<'_>,
     place: usize,
-    words: AbsentWords,
+    absent: AbsentSegment,
     sought: &Arc<Sought>,
 ) -> Result<(usize, Option<Segment>)> {
+    let AbsentSegment { words, lacking } = absent;
     let (open, meta) = (stored.open, &stored.open.footer.segments[place]);
     let is_unread = matches!(words, AbsentWords::Unread);
     let range = if is_unread { meta.byte_range() } else { meta.rest_range() };
@@ -491,10 +488,10 @@ async fn open_segment(
     let (limits, sought) = (context.options.open_limits(), Arc::clone(sought));
     let read = move || -> tadoc::Result<Option<Segment>> {
         let query = sought.query_of(&footer, place).filter(|query| query.has_phrase());
-        let query = query.filter(|_| words.lacking().is_none());
+        let query = query.filter(|_| lacking.is_none());
         match &words {
             AbsentWords::Unread => read_segment(&path, &footer, place, &bytes, &limits).map(Some),
-            AbsentWords::Decoded { dictionary, .. } => {
+            AbsentWords::Decoded(dictionary) => {
                 let is_wanted = |grammar: &Grammar| {
                     Ok(query.is_none_or(|query| may_match_rules(query, grammar, dictionary)))
                 };

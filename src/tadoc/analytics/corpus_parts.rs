@@ -66,3 +66,10 @@ impl<'a> CorpusParts for OnePart<'a> {
         false
     }
 }
+
+/// Returns the number of words of document `doc_id` of `corpus`, or 2^64 - 1 if there are more.
+pub(super) fn doc_words(corpus: &Corpus, doc_id: u64) -> u64 {
+    let parts = corpus.doc_parts(doc_id);
+    let lens = parts.map(|(at, doc)| corpus.segments()[at].doc_length_or_derive(doc));
+    lens.map(|len| len.num_words).fold(0, u64::saturating_add)
+}

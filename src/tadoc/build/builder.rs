@@ -432,6 +432,26 @@ mod tests {
     }
 
     #[test]
+    fn the_layout_fast_has_smaller_segments_where_documents_share_little() {
+        let docs = |step: usize| {
+            let line = move |at: usize| format!("the line with the number {at:07}\n");
+            (0..2).map(move |doc| (0..270_000).map(|at| line(at + doc * step)).collect::<String>())
+        };
+        let num_segments = |layout, step| {
+            let options = IngestOptions { layout, ..IngestOptions::default() };
+            let mut builder = CorpusBuilder::new(Vec::new(), options).unwrap();
+            for (path, text) in ["a", "b"].iter().zip(docs(step)) {
+                assert!(2 * text.len() > PIECE_BYTES);
+                builder.push_document(path, text.as_bytes()).unwrap();
+            }
+            builder.finish(None).unwrap().1.footer.segments.len()
+        };
+        assert_eq!(num_segments(SegmentLayout::Fast, 270_000), 2);
+        assert_eq!(num_segments(SegmentLayout::Fast, 1), 1);
+        assert_eq!(num_segments(SegmentLayout::Small, 270_000), 1);
+    }
+
+    #[test]
     fn files_say_the_effort() {
         use crate::build::BuilderKind;
         use crate::grammar::Effort;

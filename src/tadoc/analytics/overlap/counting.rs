@@ -12,6 +12,7 @@ use rayon::prelude::*;
 
 use super::MAX_DOC_IDS;
 use super::texts::{Grams, NONE};
+use crate::analytics::corpus_parts::doc_words;
 use crate::analytics::rolling_hash::Rolling;
 use crate::analytics::word_walk::WordWalk;
 use crate::error::{Error, Result};
@@ -100,12 +101,6 @@ pub(super) fn count(
 /// Returns the number of words of `corpus`, or 2^64 - 1 if there are more.
 pub(super) fn corpus_words(corpus: &Corpus) -> u64 {
     (0..corpus.num_docs()).map(|doc_id| doc_words(corpus, doc_id)).fold(0, u64::saturating_add)
-}
-
-fn doc_words(corpus: &Corpus, doc_id: u64) -> u64 {
-    let parts = corpus.doc_parts(doc_id);
-    let lens = parts.map(|(at, doc)| corpus.segments()[at].doc_length_or_derive(doc));
-    lens.map(|len| len.num_words).fold(0, u64::saturating_add)
 }
 
 /// Cuts the documents into ranges of about as many words.

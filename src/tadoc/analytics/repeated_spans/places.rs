@@ -13,9 +13,10 @@
 use std::ops::Range;
 
 use super::first_places::PLACE_BITS;
+use crate::analytics::corpus_parts::doc_words;
 use crate::analytics::word_walk::WordWalk;
 use crate::error::{Error, Result};
-use crate::segment::{Corpus, Measure};
+use crate::segment::Corpus;
 
 /// Greatest number of words of a corpus.
 const MAX_WORDS: u64 = (1 << PLACE_BITS) - 2;
@@ -58,9 +59,7 @@ impl Places {
     /// [`Error::Capacity`] if there are more words than allowed.
     pub fn push_part(&mut self, part: &Corpus) -> Result<()> {
         for doc_id in 0..part.num_docs() {
-            let parts = part.doc_parts(doc_id);
-            let lens = parts.map(|(at, doc)| part.segments()[at].doc_length_or_derive(doc));
-            let len = lens.map(|len| len.num_words).fold(0, u64::saturating_add);
+            let len = doc_words(part, doc_id);
             let end = self.num_places().saturating_add(len).saturating_add(1);
             if end > self.max_words {
                 return Err(Error::memory_of_task("reading so many words", end, self.max_words));
@@ -157,18 +156,9 @@ impl Places {
                 start += length.len_bytes;
                 continue;
             }
-            let mut range = dag.doc_range(doc);
-            loop {
-                let (position, words) = sums.locate(dag, Measure::Words, range.clone(), skipped);
-                skipped -= words;
-                let before = sums.start(dag, Measure::Bytes, range.start);
-                start += sums.start(dag, Measure::Bytes, position).wrapping_sub(before);
-                let element = dag.grammar().symbols[position];
-                match dag.rule_of(element) {
-                    Some(rule_id) => range = dag.rule_range(rule_id),
-                    None => return start..start + dag.len_bytes(element),
-                }
-            }
+            let word = sums.word_span(dag, dag.doc_range(doc), skipped);
+            start += word.byte_offset;
+            return start..start + word.byte_len;
         }
         start..start
     }

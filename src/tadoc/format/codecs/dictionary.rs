@@ -290,6 +290,18 @@ mod tests {
     }
 
     #[test]
+    fn the_largest_dictionaries_have_blocks_in_both_layouts() {
+        let words: Vec<String> = (0..110_000).map(|i| format!("word{i:06}")).collect();
+        let dictionary = dictionary(&words, 3);
+        assert!(dictionary.bytes().len() >= MIN_BLOCKS_BYTES);
+        for layout in [SegmentLayout::Small, SegmentLayout::Fast] {
+            let (codec, bytes) = encode(&dictionary, layout).unwrap();
+            assert_eq!(codec, BLOCKS);
+            check_encoded(&dictionary, (codec, bytes));
+        }
+    }
+
+    #[test]
     fn lies_about_parts_are_refused() {
         let words: Vec<String> = (0..40).map(|i| format!("w{i:02}")).collect();
         let dictionary = dictionary(&words, 0);

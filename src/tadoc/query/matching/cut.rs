@@ -14,7 +14,6 @@ use crate::ids::DocId;
 use crate::segment::{Corpus, Segment};
 
 use crate::query::language::pattern::WordPattern;
-use crate::query::matching::phrase::word_span;
 use crate::read::decode::too_long;
 
 /// Number of bytes and words of a document before one of its parts.
@@ -104,7 +103,8 @@ pub(in crate::query) fn matches_across(
             num_before_cut = (taken.end - taken.start) as usize;
         }
         beside.extend(taken.map(|word_idx| {
-            let span = word_span(segment, segment.dag.doc_range(doc), word_idx);
+            let sums = segment.prefix_sums_or_derive();
+            let span = sums.word_span(&segment.dag, segment.dag.doc_range(doc), word_idx);
             let at = start.bytes + span.byte_offset;
             let text = segment.dictionary.word(span.word);
             WordBesideCut { text, start: at, end: at + span.byte_len }

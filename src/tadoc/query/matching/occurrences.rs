@@ -18,7 +18,7 @@ use crate::interrupt::Canceller;
 use crate::query::matching::doc_counts::DocCounter;
 use crate::query::matching::doc_set::DocSet;
 use crate::query::matching::match_paths::{MatchPathsBuilder, PositionedMatch, Walk};
-use crate::query::matching::phrase::{Match, Phrase, word_span};
+use crate::query::matching::phrase::{Match, Phrase};
 use crate::query::matching::scan::{Found, scan_doc};
 use crate::query::matching::sweep::Sweep;
 use crate::query::matching::way::{Form, Question, Want, Way};
@@ -255,8 +255,8 @@ impl<'a> Item<'a> {
             let range = matched.range(dag);
             let word_idx = matched.word_idx;
             let (position, _) = sums.locate(dag, Measure::Words, range.clone(), word_idx);
-            let first = word_span(self.segment, range.clone(), word_idx);
-            let last = word_span(self.segment, range, word_idx + self.words.len() as u64 - 1);
+            let first = sums.word_span(dag, range.clone(), word_idx);
+            let last = sums.word_span(dag, range, word_idx + self.words.len() as u64 - 1);
             PositionedMatch {
                 rule_id: matched.rule_id,
                 position: position as u32,

@@ -23,7 +23,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::error::Result;
-use crate::ids::{DocId, RuleId, WordId};
+use crate::ids::{DocId, RuleId};
 use crate::segment::{Dag, EdgeWords, Measure, Occurrence, Segment};
 
 use crate::interrupt::Interrupt;
@@ -228,40 +228,5 @@ impl<'a> Phrase<'a> {
             }
         }
         Some(words.len() - unmet)
-    }
-}
-
-/// A word of a right-hand side: its id and its range in the expansion of the rule or document.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::query) struct WordSpan {
-    pub word: WordId,
-    pub byte_offset: u64,
-    pub byte_len: u64,
-}
-
-/// Returns the word with index `word_idx` among the words of `range` (one rule, or one document of
-/// the root), which must have that many words. O(depth * log rule length).
-pub(in crate::query) fn word_span(
-    segment: &Segment,
-    mut range: Range<usize>,
-    mut word_idx: u64,
-) -> WordSpan {
-    let (dag, sums) = (&segment.dag, segment.prefix_sums_or_derive());
-    let mut byte_offset = 0;
-    loop {
-        let (position, before) = sums.locate(dag, Measure::Words, range.clone(), word_idx);
-        word_idx -= before;
-        byte_offset += sums.between(dag, Measure::Bytes, range.start..position);
-        let element = dag.grammar().symbols[position];
-        match dag.rule_of(element) {
-            Some(rule_id) => range = dag.rule_range(rule_id),
-            None => {
-                return WordSpan {
-                    word: element.into(),
-                    byte_offset,
-                    byte_len: dag.len_bytes(element),
-                };
-            }
-        }
     }
 }

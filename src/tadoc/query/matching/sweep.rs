@@ -24,13 +24,13 @@
 //! The inverse grammar, the weights, the first and last words and the prefix sums cost ten times as much as
 //! the pass, and pay when several questions follow. The places of an item with a long walk are left to them.
 
-use std::ops::Range;
+use std::ops::{ControlFlow, Range};
 
 use rustc_hash::FxHashMap;
 
 use crate::error::Result;
 use crate::grammar::Grammar;
-use crate::ids::DocId;
+use crate::ids::{DocId, RuleId};
 use crate::interrupt::Interrupt;
 use crate::segment::{Len, Segment};
 
@@ -191,6 +191,30 @@ impl Marks {
         })
     }
 
+    /// Marks the rules of `grammar`, the last one first. Calls `found` with each rule that holds an
+    /// occurrence, and stops if it breaks. Returns `None` if there are too many different ends.
+    fn mark_rules(
+        &mut self,
+        grammar: &Grammar,
+        mut found: impl FnMut(&Self, RuleId) -> ControlFlow<()>,
+    ) -> Option<ControlFlow<()>> {
+        for rule_id in grammar.rule_ids().skip(1).rev() {
+            let elements = grammar.rule(rule_id);
+            let mark = match self.plain(elements) {
+                Some(mark) => mark,
+                None => {
+                    let ends = self.combined(elements);
+                    if ends.is_holding && found(self, rule_id).is_break() {
+                        return Some(ControlFlow::Break(()));
+                    }
+                    self.index(ends)?
+                }
+            };
+            self.marks[grammar.element_of(rule_id) as usize] = mark;
+        }
+        Some(ControlFlow::Continue(()))
+    }
+
     /// Returns the number of occurrences in `elements`. The elements from `num_terminals` on are rules.
     fn count(&self, elements: &[u32], num_terminals: u32, inside: &Inside) -> u64 {
         let (mut begun, mut count) = (0, 0u64);
@@ -235,18 +259,9 @@ struct Inside {
 /// item whose words meet in too many ways. O(G), and less where the words occur.
 pub(in crate::query) fn may_occur(grammar: &Grammar, num_words: u32, words: &[WordSet]) -> bool {
     let Some(mut marks) = Marks::of_terminals(grammar, num_words, words) else { return true };
-    let of_rules = |rule_id| (grammar.element_of(rule_id) as usize, grammar.rule(rule_id));
-    for (element, elements) in grammar.rule_ids().skip(1).rev().map(of_rules) {
-        let mark = match marks.plain(elements) {
-            Some(mark) => Some(mark),
-            None => match marks.combined(elements) {
-                // All rules are used, so it stands in a document.
-                ends if ends.is_holding => return true,
-                ends => marks.index(ends),
-            },
-        };
-        let Some(mark) = mark else { return true };
-        marks.marks[element] = mark;
+    // All rules are used, so an occurrence in a rule stands in a document.
+    if marks.mark_rules(grammar, |_, _| ControlFlow::Break(())) != Some(ControlFlow::Continue(())) {
+        return true;
     }
     let mut docs = grammar.doc_offsets.windows(2).map(|ends| ends[0] as usize..ends[1] as usize);
     docs.any(|doc| {
@@ -268,23 +283,14 @@ impl<'a> Sweep<'a> {
         let mut marks = Marks::of_terminals(grammar, segment.dag.num_words(), words)?;
         let zeros = vec![0; grammar.num_rules()];
         let mut inside = Inside { counts: zeros.clone(), num_steps: zeros };
-        for rule_id in grammar.rule_ids().skip(1).rev() {
+        let _ = marks.mark_rules(grammar, |marks, rule_id| {
             let elements = grammar.rule(rule_id);
-            let mark = match marks.plain(elements) {
-                Some(mark) => mark,
-                None => {
-                    let ends = marks.combined(elements);
-                    if ends.is_holding {
-                        let count = marks.count(elements, num_terminals, &inside);
-                        let num_steps = marks.num_steps(elements, num_terminals, &inside);
-                        inside.counts[rule_id.index()] = count;
-                        inside.num_steps[rule_id.index()] = num_steps;
-                    }
-                    marks.index(ends)?
-                }
-            };
-            marks.marks[grammar.element_of(rule_id) as usize] = mark;
-        }
+            let count = marks.count(elements, num_terminals, &inside);
+            let num_steps = marks.num_steps(elements, num_terminals, &inside);
+            inside.counts[rule_id.index()] = count;
+            inside.num_steps[rule_id.index()] = num_steps;
+            ControlFlow::Continue(())
+        })?;
         let docs = grammar.docs().filter(|&doc| filter.is_none_or(|docs| docs.contains(doc)));
         let (mut counts, mut num_steps) = (Vec::new(), 0u64);
         for doc in docs {

@@ -30,6 +30,7 @@ mod prefix;
 mod root_hints;
 mod text_runs;
 mod threads;
+mod word_span;
 
 pub use doc_words::DocWords;
 pub use edge_words::EdgeWords;

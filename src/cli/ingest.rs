@@ -48,7 +48,7 @@ enum Html {
 /// Compress text into a corpus
 ///
 /// Reads files, folders (recursively, without hidden files and symbolic links), globs, or standard
-/// input (`-`), on this machine and behind URLs (s3://, gs://, http://). Compressed files (gzip, zstd,
+/// input (`-`), on this machine and behind URLs (s3://, gs://, az://, http://). Compressed files (gzip, zstd,
 /// bzip2, xz, lzip, lz4) are decompressed, and members of archives (tar, zip) become documents. Any
 /// bytes are accepted, and they are returned exactly.
 #[derive(Args)]
@@ -93,15 +93,15 @@ pub struct Arguments {
     glob: Vec<Pattern>,
 
     /// The unit that becomes one document: files, lines, jsonl:FIELD, csv:COLUMN, tsv:COLUMN,
-    /// parquet:COLUMN, arrow:COLUMN, warc or mbox
+    /// parquet:COLUMN, arrow:COLUMN, avro:FIELD, warc or mbox
     ///
     /// files: a whole file; its path is relative to the given folder. If several paths are given,
     /// the folder's name stands in front.
     /// lines: a line without its line end (\n is not part of the document, \r is); its path is the
     /// path of the file.
-    /// jsonl, csv, tsv, parquet, arrow: a row; arrow is IPC, a stream or a file (Feather 2); for jsonl
-    /// also an element of an array, for csv and tsv also a line of a log of Zeek. The column named after
-    /// the colon is the text, a column called `path` is the path, all others become columns of the table
+    /// jsonl, csv, tsv, parquet, arrow, avro: a row; arrow is IPC, a stream or a file (Feather 2); for
+    /// jsonl also an element of an array, for csv and tsv also a line of a log of Zeek. The column named
+    /// after the colon is the text, a column called `path` is the path, all others become columns of the table
     /// (CREATE EXTERNAL TABLE t STORED AS TADOC LOCATION 'FILE').
     /// warc: a response, resource or conversion of a crawl; its path is the URL, and type, content_type and date
     /// become columns.
@@ -209,9 +209,10 @@ pub struct Arguments {
 
     /// The form of HTML that is stored: keep (its bytes) or text (as a reader of the page sees it)
     ///
-    /// text is for files .html, .htm and .xhtml, in folders, archives and compressed, and for the bodies of
-    /// WARC whose type is HTML. Scripts and styles are left out, a block is a line, cells of tables have a
-    /// tab between them. The path stays. A page may have --max-row-size bytes.
+    /// text is for files .html, .htm and .xhtml, in folders, archives and compressed, for the bodies of WARC
+    /// whose type is HTML, and for messages of mail, whose parts are decoded. Scripts and styles are left
+    /// out, a block is a line, cells of tables have a tab between them. The path stays. A page or message may
+    /// have --max-row-size bytes.
     #[arg(long, default_value = "keep", value_name = "HOW", value_enum)]
     html: Html,
 
@@ -413,9 +414,10 @@ impl Arguments {
     }
 
     fn division(&self) -> Outcome<Division> {
-        if self.html == Html::Text && !matches!(self.documents, Documents::Files | Documents::Warc)
-        {
-            return Err(Failure::usage("--html text goes with --documents files and warc"));
+        let has_pages =
+            matches!(self.documents, Documents::Files | Documents::Warc | Documents::Mbox);
+        if self.html == Html::Text && !has_pages {
+            return Err(Failure::usage("--html text goes with --documents files, warc and mbox"));
         }
         if self.record_start.is_some() && self.documents != Documents::Lines {
             return Err(Failure::usage("--record-start goes with --documents lines"));

@@ -165,6 +165,47 @@ fn rows_of_members() {
     assert_eq!(folder.cat("c.tadoc", "inner.jar/deep.txt.gz"), b"deep");
 }
 
+/// The decoder of lz4 takes a file that ends between two blocks for whole.
+#[test]
+fn every_cut_of_lz4_is_noticed() {
+    let folder = new_folder();
+    let text: Vec<u8> =
+        (0..30_000u32).flat_map(|n| format!("line {}\n", n * 7 % 9973).into_bytes()).collect();
+    let frame = |checksum: bool| {
+        let info = lz4_flex::frame::FrameInfo::new()
+            .block_size(lz4_flex::frame::BlockSize::Max64KB)
+            .content_checksum(checksum);
+        let mut encoder = lz4_flex::frame::FrameEncoder::with_frame_info(info, Vec::new());
+        encoder.write_all(&text).unwrap();
+        encoder.finish().unwrap()
+    };
+    let ingest = ["ingest", "x.lz4", "-q", "--force", "-o", "c.tadoc"];
+    for checksum in [false, true] {
+        let bytes = frame(checksum);
+        // The header, and the places of all blocks: a length before each.
+        let mut cuts = vec![7];
+        while let Some(len) = bytes.get(cuts[cuts.len() - 1]..).and_then(|rest| rest.first_chunk())
+        {
+            let len = (u32::from_le_bytes(*len) & 0x7fff_ffff) as usize;
+            if len == 0 {
+                break;
+            }
+            cuts.push(cuts[cuts.len() - 1] + 4 + len);
+        }
+        assert!(cuts.len() > 4, "{cuts:?}");
+        let near = cuts.iter().flat_map(|&cut| [cut - 1, cut, cut + 1, cut + 3]);
+        for cut in near.chain(bytes.len() - 8..bytes.len()).filter(|&cut| cut < bytes.len()) {
+            folder.write("x.lz4", &bytes[..cut]);
+            let ran = folder.run(&ingest);
+            assert_eq!(ran.status, 1, "{cut} of {}: {}", bytes.len(), ran.stderr);
+            assert!(ran.stderr.contains("the lz4 stream is cut or damaged"), "{}", ran.stderr);
+        }
+        folder.write("x.lz4", [bytes.clone(), frame(!checksum)].concat());
+        folder.ok(&ingest);
+        assert_eq!(folder.cat("c.tadoc", "x.lz4"), text.repeat(2));
+    }
+}
+
 #[test]
 fn damaged_archives_are_refused() {
     let folder = new_folder();

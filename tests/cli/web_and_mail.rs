@@ -103,6 +103,52 @@ fn messages_of_a_mailbox_are_documents() {
 }
 
 #[test]
+fn messages_may_be_stored_as_their_text() {
+    let folder = new_folder();
+    let mail = "From ann@example.com Mon May  6 07:08:09 2024\n\
+        From: Ann <ann@example.com>\nSubject: parts\n\
+        Content-Type: multipart/mixed; boundary=\"m\"\n\n\
+        not shown\n\
+        --m\nContent-Type: multipart/alternative; boundary=\"a\"\n\n\
+        --a\nContent-Type: text/plain; charset=\"iso-8859-1\"\n\
+        Content-Transfer-Encoding: quoted-printable\n\nGr=FC=DFe, long=\n line\n\
+        --a\nContent-Type: text/html\n\n<p>not <b>this</b></p>\n--a--\n\
+        --m\nContent-Type: application/pdf\nContent-Transfer-Encoding: base64\n\
+        Content-Disposition: attachment; filename=\"x.pdf\"\n\nJVBERi0xLjQK\n--m--\n\n\
+        From bob@example.com Mon May  6 07:08:10 2024\n\
+        Subject: page\nContent-Type: text/html; charset=utf-8\n\
+        Content-Transfer-Encoding: base64\n\nPHA+b25lPC9wPjxwPnR3byAmYW1wOyB0aHJlZTwvcD4=\n\n\
+        From carl@example.com Mon May  6 07:08:11 2024\n\
+        Subject: plain\n\nas it is\n";
+    folder.write("inbox.mbox", mail);
+    let command =
+        ["ingest", "inbox.mbox", "--documents", "mbox", "--html", "text", "-o", "c.tadoc"];
+    folder.ok(&command);
+    let text = |id| folder.ok(&["cat", "c.tadoc", "--doc-id", id]);
+    let first = text("0");
+    assert!(first.starts_with("From: Ann <ann@example.com>\nSubject: parts\n"), "{first}");
+    assert!(first.contains("\n\nGrüße, long line"), "{first}");
+    assert!(!first.contains("JVBER") && !first.contains("not"), "{first}");
+    let second = text("1");
+    assert!(second.ends_with("\n\none\ntwo & three\n"), "{second}");
+    assert_eq!(text("2"), "Subject: plain\n\nas it is\n");
+    folder.fails(
+        &[&command[..], &["--force", "--max-row-size", "300"]].concat(),
+        "inbox.mbox: message 1 is larger than 300 bytes; a row is held in memory as a whole: pass a \
+         larger --max-row-size",
+    );
+    // Any bytes are a message.
+    for at in (0..mail.len()).step_by(7) {
+        let mut changed = mail.as_bytes().to_vec();
+        changed[at] ^= 0x8d;
+        changed.truncate(mail.len() - at);
+        folder.write("inbox.mbox", changed);
+        let ran = folder.run(&[&command[..], &["--force"]].concat());
+        assert!(ran.status <= 1 && !ran.stderr.contains("panicked"), "{at}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn a_file_may_be_one_message() {
     let folder = new_folder();
     let mail = "From: Ann <ann@example.com>\r\nSubject: one\r\n\r\nHello,\r\n\r\nFrom here\r\n>From\r\n\r\n";

@@ -255,6 +255,12 @@ pub fn seekable(mut opened: Opened<'_>, input: &Input) -> Outcome<File> {
 }
 
 fn damaged(input: &Input, kind: Kind, error: &(dyn std::error::Error + 'static)) -> Failure {
+    if let Some(ZipError::UnsupportedArchive(reason)) = error.downcast_ref() {
+        return Failure::new(format!(
+            "{}: {reason}; members may be stored or packed by deflate: pack it anew, or pass {RAW}",
+            input.shown()
+        ));
+    }
     Failure::with_cause(
         format!(
             "{}: the {} is cut or damaged; repair it, or pass {RAW}",

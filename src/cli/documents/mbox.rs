@@ -13,8 +13,9 @@
 //!
 //! Sources: RFC 4155 and the form mboxrd for mailboxes, RFC 5322 for messages, RFC 2047 for encoded words.
 //! A message begins at a line `From ` at the start of the file or behind a blank line. A file whose name ends
-//! with `.eml` is one message, with every byte of it. Attachments stay encoded. Lines and messages have any
-//! length; the header lines of one message are in memory.
+//! with `.eml` is one message, with every byte of it. Attachments stay encoded. With `--html text` a message
+//! is its text instead ([`message_text`]), and is in memory as a whole. Otherwise lines and messages have any
+//! length, and the header lines of one message are in memory.
 
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use base64::engine::general_purpose::STANDARD;
 use chrono::DateTime;
 
 use super::headers::{Headers, MAX_HEADER_BYTES};
+use super::message_text;
 use super::open::Opened;
 use super::record_columns::RecordColumns;
 use super::rows::Rows;
@@ -65,6 +67,10 @@ struct Messages<'a, 'r, 's> {
     columns: RecordColumns<3>,
     /// Header lines of the message.
     head: Vec<u8>,
+    /// The message so far, if its text is wanted.
+    message: Option<Vec<u8>>,
+    /// Number of messages before this one.
+    num_ended: u64,
     state: State,
     /// True if the file is one message, without a line in front.
     is_alone: bool,
@@ -90,6 +96,8 @@ impl<'a, 'r, 's> Messages<'a, 'r, 's> {
             path.rsplit_once('.').is_some_and(|(_, end)| end.eq_ignore_ascii_case("eml"));
         Self {
             path: Arc::from(path),
+            message: rows.options.html_to_text.then(Vec::new),
+            num_ended: 0,
             rows,
             columns: RecordColumns::new(["from", "to", "subject"]),
             head: Vec::new(),
@@ -127,16 +135,28 @@ impl<'a, 'r, 's> Messages<'a, 'r, 's> {
             State::Body => {}
         }
         let blank = std::mem::take(&mut self.blank);
-        self.rows.sink.append(&self.path, &blank)?;
+        self.append(&blank)?;
         match part {
             _ if is_blank && !self.is_alone => {
                 self.blank = part.to_vec();
                 Ok(())
             }
             part if is_start && self.state == State::Body && !self.is_alone => {
-                self.rows.sink.append(&self.path, unquoted(part))
+                self.append(unquoted(part))
             }
-            part => self.rows.sink.append(&self.path, part),
+            part => self.append(part),
+        }
+    }
+
+    /// Appends bytes of the message.
+    fn append(&mut self, bytes: &[u8]) -> Outcome {
+        let Some(message) = &mut self.message else {
+            return self.rows.sink.append(&self.path, bytes);
+        };
+        message.extend_from_slice(bytes);
+        match message.len() as u64 <= self.rows.options.max_row_bytes {
+            true => Ok(()),
+            false => Err(self.rows.too_large(&format!("message {}", self.num_ended + 1))),
         }
     }
 
@@ -147,8 +167,14 @@ impl<'a, 'r, 's> Messages<'a, 'r, 's> {
         if self.state == State::Before {
             return Ok(());
         }
+        let head = std::mem::take(&mut self.head);
+        if let Some(message) = &mut self.message {
+            let message = std::mem::take(message);
+            message_text::append_text(&self.path, &message, head.len(), self.rows)?;
+        }
+        self.num_ended += 1;
         self.rows.sink.end_document(&self.path)?;
-        let headers = Headers::parse(&std::mem::take(&mut self.head));
+        let headers = Headers::parse(&head);
         let texts = ["from", "to", "subject"].map(|name| headers.get(name).map(decoded));
         let date = headers.get("date").and_then(|date| DateTime::parse_from_rfc2822(date).ok());
         let date = date.map(|date| date.timestamp_micros());

@@ -5,7 +5,7 @@
 //!            (members of archives)        ├─ lines   one document per line, or record of lines
 //!                                         ├─ jsonl   one document per row: text column ─▶ Batch
 //!                                         ├─ csv                           path column ─▶ Batch
-//!                                         └─ parquet, arrow                the others  ─▶ Columns
+//!                                         └─ parquet, arrow, avro          the others  ─▶ Columns
 //! ```
 //!
 //! Readers pass on [`Batch`]es of at most [`BATCH_BYTES`] of text. A document may continue in the
@@ -15,12 +15,14 @@
 mod ahead;
 mod archives;
 mod arrow_ipc;
+mod avro;
 mod csv;
 mod headers;
 mod html;
 mod json_array;
 mod jsonl;
 mod mbox;
+mod message_text;
 mod open;
 mod packed;
 mod parquet;
@@ -77,6 +79,8 @@ pub enum Documents {
     Parquet(String),
     /// A row of Arrow IPC, a stream or a file; the text is in this column.
     Arrow(String),
+    /// A row of Avro; the text is in this field.
+    Avro(String),
     /// A response, resource or conversion of WARC.
     Warc,
     /// A message of a mailbox, or a file with one message.
@@ -101,11 +105,14 @@ impl FromStr for Documents {
             ("tsv", Some(column)) => Ok(Self::Tsv(column)),
             ("parquet", Some(column)) => Ok(Self::Parquet(column)),
             ("arrow" | "feather", Some(column)) => Ok(Self::Arrow(column)),
-            ("jsonl" | "ndjson" | "csv" | "tsv" | "parquet" | "arrow" | "feather", None) => {
-                Err(format!("say which column holds the text, such as {kind}:text"))
-            }
+            ("avro", Some(field)) => Ok(Self::Avro(field)),
+            (
+                "jsonl" | "ndjson" | "csv" | "tsv" | "parquet" | "arrow" | "feather" | "avro",
+                None,
+            ) => Err(format!("say which column holds the text, such as {kind}:text")),
             _ => {
-                let tables = "jsonl:FIELD, csv:COLUMN, tsv:COLUMN, parquet:COLUMN, arrow:COLUMN";
+                let tables = "jsonl:FIELD, csv:COLUMN, tsv:COLUMN, parquet:COLUMN, arrow:COLUMN, \
+                              avro:FIELD";
                 Err(format!("expected files, lines, {tables}, warc or mbox"))
             }
         }
@@ -124,6 +131,7 @@ impl fmt::Display for Documents {
             Self::Tsv(column) => write!(f, "tsv:{column}"),
             Self::Parquet(column) => write!(f, "parquet:{column}"),
             Self::Arrow(column) => write!(f, "arrow:{column}"),
+            Self::Avro(field) => write!(f, "avro:{field}"),
         }
     }
 }
@@ -160,7 +168,7 @@ pub struct ReadOptions {
     pub allow_missing: bool,
     /// If true, user columns of rows are kept, besides text and path.
     pub keep_columns: bool,
-    /// If true, HTML becomes text.
+    /// If true, HTML becomes text, and so do messages.
     pub html_to_text: bool,
 }
 
@@ -296,6 +304,7 @@ fn read_one(
         }
         Documents::Parquet(column) => parquet::read(column, opened, rows),
         Documents::Arrow(column) => arrow_ipc::read(column, opened, rows),
+        Documents::Avro(field) => avro::read(field, opened, rows),
         Documents::Warc => warc::read(opened, rows),
         Documents::Mbox => mbox::read(opened, rows),
         Documents::Lines => {
@@ -403,11 +412,12 @@ mod tests {
 
     #[test]
     fn kinds_are_read_and_written() {
-        for kind in "files lines jsonl:text csv:a,b tsv:a parquet:x:y arrow:t warc mbox".split(' ')
+        for kind in
+            "files lines jsonl:text csv:a,b tsv:a parquet:x:y arrow:t avro:t warc mbox".split(' ')
         {
             assert_eq!(kind.parse::<Documents>().unwrap().to_string(), kind);
         }
-        for bad in ["", "file", "jsonl", "csv:", "tsv", "arrow", "warc:x", "files:x"] {
+        for bad in ["", "file", "jsonl", "csv:", "tsv", "arrow", "avro", "warc:x", "files:x"] {
             assert!(bad.parse::<Documents>().is_err(), "{bad}");
         }
     }

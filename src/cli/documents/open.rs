@@ -243,38 +243,55 @@ fn decode<'a>(
     let len = read_up_to(&mut raw, &mut magic).map_err(failed)?;
     let bytes = Cursor::new(magic).take(len as u64).chain(raw);
     let bytes = BufReader::with_capacity(BUFFER_BYTES, bytes);
-    let limits = budget.limits;
-    let xz = |stream: Result<Stream, liblzma::stream::Error>| {
-        stream.map_err(|error| failed(error.into()))
-    };
     let (decoder, codec): (Box<dyn Read + 'a>, _) = match &magic[..len] {
         _ if !decompress => return Ok(Opened::plain(Box::new(bytes), packed_bytes, budget)),
         [0x1f, 0x8b, 8, ..] => (Box::new(MultiGzDecoder::new(bytes)), "gzip"),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
-            let mut decoder = zstd::Decoder::with_buffer(bytes).map_err(failed)?;
-            decoder.window_log_max(limits.window_log()).map_err(failed)?;
-            (Box::new(decoder), "zstd")
-        }
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => (zstd_decoder(bytes, &budget).map_err(failed)?, "zstd"),
         // The six bytes behind the level are the digits of pi, or of its square root in an empty file.
         [b'B', b'Z', b'h', b'1'..=b'9', b'1', b'A', b'Y', b'&', b'S', b'Y']
         | [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, 0x45, 0x38, 0x50, 0x90] => {
             (Box::new(MultiBzDecoder::new(bytes)), "bzip2")
         }
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
-            let stream = xz(Stream::new_stream_decoder(limits.max_window_bytes, CONCATENATED))?;
-            (Box::new(XzDecoder::new_stream(bytes, stream)), "xz")
+            (xz_decoder(bytes, &budget).map_err(failed)?, "xz")
         }
         [b'L', b'Z', b'I', b'P', 1, ..] => {
-            let stream = xz(Stream::new_lzip_decoder(limits.max_window_bytes, CONCATENATED))?;
+            let stream = Stream::new_lzip_decoder(budget.limits.max_window_bytes, CONCATENATED);
+            let stream = stream.map_err(|error| failed(error.into()))?;
             (Box::new(XzDecoder::new_stream(bytes, stream)), "lzip")
         }
-        [0x04, 0x22, 0x4d, 0x18, ..] => (Box::new(Lz4Frames(FrameDecoder::new(bytes))), "lz4"),
+        [0x04, 0x22, 0x4d, 0x18, ..] => (Box::new(Lz4Frames::new(bytes).map_err(failed)?), "lz4"),
         _ => return Ok(Opened::plain(Box::new(bytes), packed_bytes, budget)),
     };
     let counters = Counters { packed_bytes, text_bytes: Counter::default() };
     let limited = Limited { inner: decoder, counters: counters.clone(), budget: budget.clone() };
     let reader = Box::new(BufReader::with_capacity(BUFFER_BYTES, limited));
     Ok(Opened { reader, codec: Some(codec), counters, text_taken: 0, budget })
+}
+
+/// Builds a decoder of zstd within the window of `budget`.
+///
+/// # Errors
+/// There is no memory.
+pub fn zstd_decoder<'a>(
+    packed: impl BufRead + 'a,
+    budget: &Budget,
+) -> io::Result<Box<dyn Read + 'a>> {
+    let mut decoder = zstd::Decoder::with_buffer(packed)?;
+    decoder.window_log_max(budget.limits.window_log())?;
+    Ok(Box::new(decoder))
+}
+
+/// Builds a decoder of xz within the window of `budget`.
+///
+/// # Errors
+/// There is no memory.
+pub fn xz_decoder<'a>(
+    packed: impl BufRead + 'a,
+    budget: &Budget,
+) -> io::Result<Box<dyn Read + 'a>> {
+    let stream = Stream::new_stream_decoder(budget.limits.max_window_bytes, CONCATENATED)?;
+    Ok(Box::new(XzDecoder::new_stream(packed, stream)))
 }
 
 impl<'a> Opened<'a> {
@@ -387,17 +404,67 @@ fn read_up_to(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
     Ok(len)
 }
 
-/// A decoder of lz4 frames, one behind the other.
-struct Lz4Frames<R: Read>(FrameDecoder<R>);
+/// A decoder of lz4 frames, one behind the other. The decoder of a frame takes an input that ends between
+/// two blocks for whole, so the end mark of each frame is looked at here.
+struct Lz4Frames<R: BufRead> {
+    decoder: FrameDecoder<LastBytes<R>>,
+    /// Bytes of the checksum behind the end mark of this frame.
+    checksum_bytes: usize,
+}
+
+/// Bytes of the end mark of a frame of lz4, which are zeros.
+const LZ4_END_BYTES: usize = 4;
+/// Bit of the fifth byte of a frame by which a checksum follows the end mark.
+const LZ4_HAS_CHECKSUM: u8 = 1 << 2;
+
+impl<R: BufRead> Lz4Frames<R> {
+    fn new(mut reader: R) -> io::Result<Self> {
+        let checksum_bytes = lz4_checksum_bytes(reader.fill_buf()?);
+        let reader = LastBytes { inner: reader, last: [u8::MAX; 8] };
+        Ok(Self { decoder: FrameDecoder::new(reader), checksum_bytes })
+    }
+}
+
+fn lz4_checksum_bytes(frame: &[u8]) -> usize {
+    let has_checksum = frame.get(4).is_some_and(|flags| flags & LZ4_HAS_CHECKSUM != 0);
+    if has_checksum { 4 } else { 0 }
+}
 
 impl<R: BufRead> Read for Lz4Frames<R> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         loop {
-            let len = self.0.read(bytes)?;
-            if len > 0 || bytes.is_empty() || self.0.get_mut().fill_buf()?.is_empty() {
+            let len = self.decoder.read(bytes)?;
+            if len > 0 || bytes.is_empty() {
                 return Ok(len);
             }
+            let reader = self.decoder.get_mut();
+            let end = reader.last.len() - self.checksum_bytes;
+            if reader.last[end - LZ4_END_BYTES..end] != [0; LZ4_END_BYTES] {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let next = reader.inner.fill_buf()?;
+            if next.is_empty() {
+                return Ok(0);
+            }
+            self.checksum_bytes = lz4_checksum_bytes(next);
         }
+    }
+}
+
+/// A reader that knows the last bytes that were taken.
+struct LastBytes<R> {
+    inner: R,
+    last: [u8; 8],
+}
+
+impl<R: Read> Read for LastBytes<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let len = self.inner.read(bytes)?;
+        let kept = len.min(self.last.len());
+        self.last.rotate_left(kept);
+        let start = self.last.len() - kept;
+        self.last[start..].copy_from_slice(&bytes[len - kept..len]);
+        Ok(len)
     }
 }
 

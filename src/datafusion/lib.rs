@@ -81,7 +81,7 @@ pub use self::scan::{
     Argument, ArgumentKind, Column, ColumnKind, Signature, TadocExec, TadocTable,
 };
 pub use self::session::{FILE_TYPE, GSST_FILE_TYPE, TadocSessionStateBuilderExt, register_all};
-pub use self::source::{FileAt, Found, Resolver, enough_memory, is_memory_of_corpora};
+pub use self::source::{FileAt, Found, Resolver, enough_memory, is_memory_of_corpora, made_store};
 pub use self::write::{TadocFormatFactory, TadocTableFactory};
 
 /// Rust examples of the README, which run as tests.

@@ -13,12 +13,14 @@
 //! random                         the random numbers of a test case
 //! calls                          calls of every table function
 //! alone, command, device         processes, the program `tadoc`, and the first device
-//! http_server, s3_server         servers of files
+//! http_server, s3_server,
+//! azure_server, server_process   servers of files
 //! ```
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 pub mod alone;
+pub mod azure_server;
 pub mod calls;
 pub mod command;
 #[cfg(feature = "cuda")]
@@ -35,6 +37,7 @@ pub mod random;
 pub mod reading;
 pub mod s3_server;
 pub mod scrambled;
+pub mod server_process;
 pub mod texts;
 
 use std::path::Path;

@@ -199,7 +199,7 @@ fn what_is_not_there_is_said_in_one_line() {
         format!("http://127.0.0.1:{}/notes", scene.port),
         format!("http://127.0.0.1:{}/forbidden/c.tadoc", scene.port),
         "ftp://127.0.0.1/c.tadoc".to_owned(),
-        "az://container/c.tadoc".to_owned(),
+        "hdfs://host/c.tadoc".to_owned(),
         "s3://".to_owned(),
         "http://127.0.0.1:99999/c.tadoc".to_owned(),
         format!("../{}/no.tadoc", scene.folder.path().file_name().unwrap().to_str().unwrap()),

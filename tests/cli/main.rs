@@ -1,10 +1,9 @@
 //! Tests of the command line as a user meets it: the binary runs on files in temporary folders.
 //!
 //! - Inputs: `ingest` (every kind of input, byte for byte), `archives`, `odd_inputs` (names, links, devices),
-//!   `long` (inputs of any length, in bounded memory), `rows` (documents with columns), `timestamps`,
-//!   `web_and_mail` (WARC and mbox), `damaged`
-//!   (Parquet).
-//! - Locations: `remote` (corpora behind HTTP and S3), `locations` (each command at each kind of
+//!   `long` (inputs of any length, in bounded memory), `rows` (documents with columns), `avro`,
+//!   `timestamps`, `web_and_mail` (WARC and mbox), `damaged` (Parquet).
+//! - Locations: `remote` (corpora behind HTTP and S3), `azure`, `locations` (each command at each kind of
 //!   location).
 //! - Living corpora: `living` (corpora that change), `living_s3` (faults of S3), `killed` and
 //!   `leftovers` (`kill -9`), `follow` (sources that grow), `full_disk` (no free space).
@@ -17,6 +16,8 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod archives;
+mod avro;
+mod azure;
 mod damaged;
 mod deep;
 mod failures;

@@ -1,4 +1,4 @@
-//! Registers the stores behind `s3://`, `gs://`, `http://` and other URLs in a statement.
+//! Registers the stores behind `s3://`, `gs://`, `az://`, `http://` and other URLs in a statement.
 //!
 //! ```text
 //! CREATE EXTERNAL TABLE … LOCATION 's3://b/x' OPTIONS ('aws.region' '…', 'format.delimiter' ';')
@@ -23,7 +23,7 @@ use datafusion_cli::object_storage::{
     AwsOptions, GcpOptions, get_cos_object_store_builder, get_gcs_object_store_builder,
     get_oss_object_store_builder, get_s3_object_store_builder,
 };
-use datafusion_tadoc::{FILE_TYPE, GSST_FILE_TYPE};
+use datafusion_tadoc::{FILE_TYPE, GSST_FILE_TYPE, made_store};
 use object_store::http::HttpBuilder;
 use object_store::{ClientOptions, ObjectStore};
 use url::{Position, Url};
@@ -148,6 +148,8 @@ async fn store_at(
             let server = &url[..Position::BeforePath];
             Arc::new(HttpBuilder::new().with_client_options(plain).with_url(server).build()?)
         }
+        // All settings are in the environment.
+        "az" | "azure" | "abfs" | "abfss" | "adl" => made_store(url)?,
         _ => return Ok(None),
     }))
 }

@@ -27,6 +27,8 @@ use url::Url;
 
 use super::Sandbox;
 use super::network::{check_host, is_public, refused};
+#[cfg(feature = "azure")]
+use super::prefixes::check_container;
 use super::prefixes::server_of;
 use super::refusal::{Refusal, Refused};
 
@@ -50,20 +52,41 @@ pub(super) fn made_store(sandbox: &Sandbox, url: &Url) -> Result<Arc<dyn ObjectS
         #[cfg(feature = "s3")]
         "s3" | "s3a" => {
             use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
-            let mut builder = AmazonS3Builder::new().with_url(server_of(url));
-            for (name, value) in std::env::vars() {
-                // The keys have the names of environment variables in lower case.
-                if let Ok(key) = name.to_ascii_lowercase().parse::<AmazonS3ConfigKey>() {
-                    builder = builder.with_config(key, value);
-                }
-            }
+            let builder = AmazonS3Builder::new().with_url(server_of(url));
+            let builder = settings::<AmazonS3ConfigKey>()
+                .fold(builder, |builder, (key, value)| builder.with_config(key, value));
+            Ok(Arc::new(builder.with_http_connector(connector).build()?))
+        }
+        #[cfg(feature = "gcs")]
+        "gs" => {
+            use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
+            let builder = GoogleCloudStorageBuilder::new().with_url(server_of(url));
+            let builder = settings::<GoogleConfigKey>()
+                .fold(builder, |builder, (key, value)| builder.with_config(key, value));
+            Ok(Arc::new(builder.with_http_connector(connector).build()?))
+        }
+        #[cfg(feature = "azure")]
+        "az" | "azure" | "abfs" | "abfss" | "adl" => {
+            use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+            check_container(url)?;
+            let builder = MicrosoftAzureBuilder::new().with_url(server_of(url));
+            let builder = settings::<AzureConfigKey>()
+                .fold(builder, |builder, (key, value)| builder.with_config(key, value));
             Ok(Arc::new(builder.with_http_connector(connector).build()?))
         }
         scheme => plan_err!(
             "safe mode makes no store for {scheme}://…; register one on the session, or use file, \
-             http, https or s3 (features s3 and http)"
+             http, https, s3, gs or az (features http, s3, gcs and azure)"
         ),
     }
+}
+
+/// Returns the settings of a store in the environment. Their keys have the names of variables in lower
+/// case.
+#[cfg(any(feature = "s3", feature = "gcs", feature = "azure"))]
+fn settings<K: std::str::FromStr>() -> impl Iterator<Item = (K, String)> {
+    std::env::vars()
+        .filter_map(|(name, value)| Some((name.to_ascii_lowercase().parse().ok()?, value)))
 }
 
 /// Connector of stores whose clients check where they connect to.

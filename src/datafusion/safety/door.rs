@@ -112,15 +112,15 @@ impl ObjectStoreRegistry for Door {
     }
 }
 
-#[cfg(any(feature = "s3", feature = "http"))]
+#[cfg(any(feature = "s3", feature = "gcs", feature = "azure", feature = "http"))]
 use super::connector::made_store;
 
-#[cfg(not(any(feature = "s3", feature = "http")))]
+#[cfg(not(any(feature = "s3", feature = "gcs", feature = "azure", feature = "http")))]
 fn made_store(_sandbox: &Sandbox, url: &Url) -> Result<Arc<dyn ObjectStore>> {
     let scheme = url.scheme();
     datafusion::common::plan_err!(
         "no object store for {scheme}://…: register one on the session, or build datafusion-tadoc \
-         with the feature for {scheme} (s3 or http)"
+         with the feature for {scheme} (s3, gcs, azure or http)"
     )
 }
 

@@ -63,7 +63,7 @@
 //!
 //! Not in scope: time and memory of queries, which have limits of their own.
 
-#[cfg(any(feature = "s3", feature = "http"))]
+#[cfg(any(feature = "s3", feature = "gcs", feature = "azure", feature = "http"))]
 mod connector;
 mod door;
 mod files;
@@ -76,6 +76,7 @@ mod statements;
 pub use refusal::{Refusal, Refused};
 
 pub(crate) use door::sandbox_of;
+pub(crate) use prefixes::check_container;
 pub(crate) use statements::{SafeStatements, check_read_text};
 
 use std::collections::BTreeSet;

@@ -4,7 +4,7 @@
 //! IPv6 everything outside of 2000::/3 and the special ranges inside. Addresses that contain an IPv4
 //! address (mapped, NAT64, 6to4) are judged by it.
 
-#[cfg(any(feature = "s3", feature = "http", test))]
+#[cfg(any(feature = "s3", feature = "gcs", feature = "azure", feature = "http", test))]
 use std::net::IpAddr;
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -44,7 +44,7 @@ const MAPPED_V4: (Ipv6Addr, u32) = (Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0, 0), 
 const NAT64: (Ipv6Addr, u32) = (Ipv6Addr::new(0x64, 0xff9b, 0, 0, 0, 0, 0, 0), 96);
 
 /// Returns true if `address` is known to be public.
-#[cfg(any(feature = "s3", feature = "http", test))]
+#[cfg(any(feature = "s3", feature = "gcs", feature = "azure", feature = "http", test))]
 pub(super) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),

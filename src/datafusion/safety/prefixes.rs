@@ -8,7 +8,7 @@
 
 use std::path::PathBuf;
 
-use datafusion::common::plan_datafusion_err;
+use datafusion::common::{plan_datafusion_err, plan_err};
 use datafusion::error::Result;
 use object_store::path::Path;
 use url::{Position, Url};
@@ -88,6 +88,22 @@ pub(super) fn check_user(url: &Url) -> Result<(), Refused> {
             Err(Refused::new(Refusal::Credentials, what))
         }
     }
+}
+
+/// Checks that `url` names no account of Azure: stores are told apart by the part behind the `@`, so
+/// containers of one account would be taken for each other.
+///
+/// # Errors
+/// A plan error that shows the other form.
+pub(crate) fn check_container(url: &Url) -> Result<()> {
+    let scheme = url.scheme();
+    if matches!(scheme, "az" | "azure" | "abfs" | "abfss" | "adl") && !url.username().is_empty() {
+        return plan_err!(
+            "{scheme}://CONTAINER@ACCOUNT/… is not supported: name the account in the environment \
+             variable AZURE_STORAGE_ACCOUNT_NAME, and write az://CONTAINER/…"
+        );
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@
 //! folder has a name with glob characters, that file takes precedence over the glob. Local files
 //! may have any name (`local_files`). A store that the session does not know is built from the URL
 //! and the environment of the process (including credentials), and registered. Schemes other than
-//! `file` and `memory` require the features `s3` and `http` of this crate.
+//! `file` and `memory` require the features `s3`, `gcs`, `azure` and `http` of this crate.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -27,12 +27,16 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use futures::TryStreamExt;
 use globset::{GlobBuilder, GlobMatcher};
+#[cfg(feature = "http")]
+use object_store::ClientOptions;
+#[cfg(feature = "http")]
+use object_store::http::HttpBuilder;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use url::Url;
 
 use crate::errors::mask_secrets;
-use crate::safety::{Refused, check_read_text, sandbox_of};
+use crate::safety::{Refused, check_container, check_read_text, sandbox_of};
 use crate::source::local_files::{self, DiskFile, FoundFile, disk_path, store_path};
 
 /// Extension of corpus files, including the dot.
@@ -210,24 +214,45 @@ pub(crate) fn object_store(runtime: &RuntimeEnv, url: &Url) -> Result<Arc<dyn Ob
     Ok(store)
 }
 
-/// Makes the store behind `url`, from the environment of the process.
+/// Makes the store behind `url`, with settings and credentials of the environment of the process.
 ///
 /// # Errors
-/// A plan error that names the feature for the scheme.
-pub(crate) fn made_store(url: &Url) -> Result<Arc<dyn ObjectStore>> {
-    // Configuration keys of the stores are environment variables in lower case; others are ignored.
-    let environment = std::env::vars().map(|(key, value)| (key.to_ascii_lowercase(), value));
+/// A plan error that names the feature for the scheme, or the form of a URL of Azure.
+pub fn made_store(url: &Url) -> Result<Arc<dyn ObjectStore>> {
+    check_container(url)?;
+    let store = match url.scheme() {
+        "http" | "https" => web_store(url),
+        _ => {
+            // Configuration keys of the stores are environment variables in lower case; others are
+            // ignored.
+            let environment =
+                std::env::vars().map(|(key, value)| (key.to_ascii_lowercase(), value));
+            object_store::parse_url_opts(url, environment).map(|(store, _)| store)
+        }
+    };
+    store.map(Arc::from).map_err(|error| {
+        let scheme = url.scheme();
+        plan_datafusion_err!(
+            "no object store for {scheme}://…: {error}; register one on the session, or build \
+             datafusion-tadoc with the feature for {scheme} (s3, gcs, azure or http)"
+        )
+    })
+}
+
+/// Makes the store of a web server. Buckets behind `https://` are read as any web server is, without
+/// credentials.
+#[cfg(feature = "http")]
+fn web_store(url: &Url) -> object_store::Result<Box<dyn ObjectStore>> {
     // A URL with http:// explicitly allows plain connections.
-    let plain = (url.scheme() == "http").then(|| ("allow_http".to_string(), "true".to_string()));
-    let (store, _) =
-        object_store::parse_url_opts(url, environment.chain(plain)).map_err(|error| {
-            let scheme = url.scheme();
-            plan_datafusion_err!(
-                "no object store for {scheme}://…: {error}; register one on the session, or build \
-             datafusion-tadoc with the feature for {scheme} (s3 or http)"
-            )
-        })?;
-    Ok(Arc::from(store))
+    let options = ClientOptions::new().with_allow_http(url.scheme() == "http");
+    let server = &url[..url::Position::BeforePath];
+    let builder = HttpBuilder::new().with_url(server).with_client_options(options);
+    Ok(Box::new(builder.build()?))
+}
+
+#[cfg(not(feature = "http"))]
+fn web_store(url: &Url) -> object_store::Result<Box<dyn ObjectStore>> {
+    object_store::parse_url(url).map(|(store, _)| store)
 }
 
 /// Returns the store of a resolved file.

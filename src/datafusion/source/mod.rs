@@ -32,6 +32,7 @@ pub(crate) use cache::CorpusCache;
 pub use enough::enough_memory;
 pub(crate) use facts::FactTable;
 pub(crate) use loaded::{LoadContext, LoadedCorpus};
+pub use location::made_store;
 pub use memory::is_memory_of_corpora;
 pub(crate) use open_file::OpenFile;
 pub use resolver::{FileAt, Found, Resolver};

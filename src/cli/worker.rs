@@ -22,7 +22,7 @@ use axum::response::Response;
 use axum::routing::get;
 use clap::Args;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion_tadoc::distributed::{WORKER_VERSION, worker_of, worker_routes};
+use datafusion_tadoc::distributed::{WORKER_VERSION, WorkerAccess, worker_of, worker_routes};
 use http_body_util::BodyExt;
 use tokio::net::TcpListener;
 
@@ -46,7 +46,7 @@ const MAX_REQUESTS: u32 = 1 << 16;
 /// `tadoc sql --workers` divides the segments of corpora between workers. Each worker reads its
 /// segments itself, so it needs the same files: in an object store, behind HTTP, or in a folder that
 /// all machines share at the same path. Workers send rows to each other, so each must reach all
-/// others by the URLs that --workers names. A worker only reads.
+/// others by the URLs that --workers names. A worker only reads, unless --writable lets it write segments of living corpora.
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Arguments {
@@ -62,6 +62,10 @@ pub struct Arguments {
     /// Allow URLs whose hosts are not public: loopback, link-local and private addresses
     #[arg(long, requires = "allow")]
     allow_private: bool,
+
+    /// Write segments of living corpora, for COPY in sessions with SET tadoc.workers_write = true
+    #[arg(long, conflicts_with = "allow")]
+    writable: bool,
 
     /// File with the token that coordinators and workers have to send, and that this worker sends to
     /// others [default: the variable TADOC_TOKEN, if it is set]
@@ -120,7 +124,11 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let (environment, _pool) = limited(RuntimeEnvBuilder::new(), memory_limit, sandbox.as_ref());
     let tls = tls(arguments.tls_cert.as_deref(), arguments.tls_key.as_deref())?;
     let credentials = credentials(secret.as_deref(), arguments.workers_ca.as_deref())?;
-    let worker = worker_of(environment.build_arc()?, credentials);
+    let permission = match arguments.writable {
+        true => WorkerAccess::Write,
+        false => WorkerAccess::Read,
+    };
+    let worker = worker_of(environment.build_arc()?, credentials, permission);
     let router = router(worker_routes(worker).into_axum_router(), access);
     let max_connections = arguments.max_connections.into();
     let connections = Connections::new(max_connections, MAX_REQUESTS, Arc::new(Metrics::default()));

@@ -128,6 +128,9 @@ pub struct TadocOptions {
     pub create: bool,
     /// Text that the offsets of `INSERT INTO "d$edits"` refer to.
     pub edit_mode: EditMode,
+    /// If true, workers write the segments of a `COPY` to a living corpus themselves, where its query is
+    /// divided between them.
+    pub workers_write: bool,
     /// Share of edits in the bytes of a living corpus. A statement whose commit exceeds it
     /// compresses the edits. 0 and 1 disable this.
     pub recompress_ratio: f64,
@@ -168,6 +171,7 @@ impl Default for TadocOptions {
             overwrite: false,
             create: false,
             edit_mode: EditMode::default(),
+            workers_write: false,
             recompress_ratio: RECOMPRESS_RATIO,
             gsst_columns: String::new(),
             gsst_code_bits: CodeWidth::Eight,
@@ -288,6 +292,7 @@ impl ExtensionOptions for TadocOptions {
             "overwrite" => self.overwrite = parse_flag(name, value)?,
             "create" => self.create = parse_flag(name, value)?,
             "edit_mode" => self.edit_mode = parse(name, value)?,
+            "workers_write" => self.workers_write = parse_flag(name, value)?,
             "recompress_ratio" => {
                 let ratio = value.parse().ok().filter(|ratio| (0.0..=1.0).contains(ratio));
                 self.recompress_ratio =
@@ -343,6 +348,7 @@ impl ExtensionOptions for TadocOptions {
             self.overwrite.to_string(),
             self.create.to_string(),
             self.edit_mode.to_string(),
+            self.workers_write.to_string(),
             self.recompress_ratio.to_string(),
             self.gsst_columns.clone(),
             self.gsst_code_bits.bits().to_string(),
@@ -361,7 +367,7 @@ impl ExtensionOptions for TadocOptions {
 }
 
 /// Name and description of each option, in the order of the struct's fields.
-pub(crate) const OPTIONS: [(&str, &str); 24] = [
+pub(crate) const OPTIONS: [(&str, &str); 25] = [
     ("device", "Where queries run: auto, cpu or gpu."),
     ("traversal", "How the grammar is walked: auto, top_down, bottom_up or token_scan."),
     ("max_output_bytes", "Largest text one document or one extraction may expand to."),
@@ -379,6 +385,10 @@ pub(crate) const OPTIONS: [(&str, &str); 24] = [
     ("overwrite", "Whether COPY may replace a corpus that is there."),
     ("create", "Whether CREATE EXTERNAL TABLE begins a living corpus where nothing is."),
     ("edit_mode", "What offsets of inserted edits refer to: in_sequence or in_batch."),
+    (
+        "workers_write",
+        "Whether workers write the segments of COPY to a living corpus: true or false.",
+    ),
     ("recompress_ratio", "Share of edits in a living corpus above which they are compressed."),
     ("gsst_columns", "Columns STORED AS GSST, with commas between them; empty is all text."),
     ("gsst_code_bits", "Width of GSST codes: 8 or 12."),

@@ -82,11 +82,10 @@ impl Change {
 
     /// Adds the documents of `files` in the same commit, before the documents that edits add.
     pub fn with_files(mut self, files: &[WrittenPart]) -> Self {
-        for WrittenPart { part, footer } in files {
-            let text_bytes = footer.segments.iter().map(|segment| segment.len_bytes);
+        for WrittenPart { part, text_bytes } in files {
             let counts = &mut self.counts;
             counts.docs_added = counts.docs_added.saturating_add(part.num_docs());
-            counts.text_bytes = text_bytes.fold(counts.text_bytes, u64::saturating_add);
+            counts.text_bytes = counts.text_bytes.saturating_add(*text_bytes);
             self.files.push(part.clone());
         }
         self

@@ -35,8 +35,8 @@ const MAX_CHUNKS: usize = 4;
 pub struct WrittenPart {
     /// Part for a version that names the file.
     pub part: Part,
-    /// Footer of the file.
-    pub footer: FileFooter,
+    /// Length of the texts of the file.
+    pub text_bytes: u64,
 }
 
 /// Writer of the bytes of a segment file. Writing blocks while the storage is behind.
@@ -100,6 +100,29 @@ impl LivingStore {
         &self,
         write: impl FnOnce(&mut PartWriter) -> Result<FileFooter> + Send + 'static,
     ) -> Result<WrittenPart> {
+        self.write_file(write, true).await
+    }
+
+    /// Variant of [`write_part`](Self::write_part) for a commit that another process makes. The end of
+    /// this process does not remove the file: only [`clean_up`](Self::clean_up) does, if no version names
+    /// it.
+    ///
+    /// # Errors
+    /// As [`write_part`](Self::write_part).
+    pub async fn write_part_for_another(
+        &self,
+        write: impl FnOnce(&mut PartWriter) -> Result<FileFooter> + Send + 'static,
+    ) -> Result<WrittenPart> {
+        self.write_file(write, false).await
+    }
+
+    /// Writes a segment file. If `commits_here` is true, the file is removed if this process ends before
+    /// its commit.
+    async fn write_file(
+        &self,
+        write: impl FnOnce(&mut PartWriter) -> Result<FileFooter> + Send + 'static,
+        commits_here: bool,
+    ) -> Result<WrittenPart> {
         let id = CommitId::random()?;
         let name = segment_name(id);
         let (chunks, receiver) = channel(MAX_CHUNKS);
@@ -119,7 +142,10 @@ impl LivingStore {
             let (len_bytes, crc32c) = (writer.len_bytes, writer.crc32c);
             (written.map(|footer| (footer, len_bytes, crc32c)), writer.is_refused)
         });
-        let hold = self.storage().hold(&name).await;
+        let hold = match commits_here {
+            true => self.storage().hold(&name).await,
+            false => None,
+        };
         let putting = self.storage().put_stream(&name, receiver.boxed());
         let (written, put) = futures::join!(writing, putting);
         let put = put.map_err(|e| e.into_error(format!("writing {}", self.name_of(&name))));
@@ -130,7 +156,9 @@ impl LivingStore {
         self.abandoned.keep_or_remove(self.storage(), hold, written.is_ok()).await;
         let (footer, len_bytes, crc32c) = written?;
         let num_docs = footer.num_docs();
-        Ok(WrittenPart { part: Part::File { id, len_bytes, crc32c, num_docs }, footer })
+        let text_bytes = footer.segments.iter().map(|segment| segment.len_bytes);
+        let text_bytes = text_bytes.fold(0, u64::saturating_add);
+        Ok(WrittenPart { part: Part::File { id, len_bytes, crc32c, num_docs }, text_bytes })
     }
 
     /// Reads the whole file of `part` and checks every byte of it.

@@ -11,7 +11,7 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_tadoc::distributed::{
-    Credentials, WorkerUrls, as_worker, serve_worker, with_workers, worker_of,
+    Credentials, WorkerAccess, WorkerUrls, as_worker, serve_worker, with_workers, worker_of,
 };
 use datafusion_tadoc::{Spreading, TadocSessionStateBuilderExt};
 use tadoc::build::{CorpusBuilder, IngestOptions};
@@ -138,7 +138,8 @@ impl Cluster {
         for _ in 0..num_workers {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             urls.push(format!("http://{}", listener.local_addr().unwrap()));
-            let worker = worker_of(Arc::new(RuntimeEnv::default()), Credentials::default());
+            let runtime = Arc::new(RuntimeEnv::default());
+            let worker = worker_of(runtime, Credentials::default(), WorkerAccess::Write);
             let serve = serve_worker(worker, listener, std::future::pending());
             tasks.push(tokio::spawn(async move { serve.await.unwrap() }));
         }

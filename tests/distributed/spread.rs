@@ -155,6 +155,58 @@ async fn parquet_and_gsst_files_have_the_rows_of_one_machine() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn workers_write_the_segments_of_a_copy() {
+    let scene = Scene::new().await;
+    let (alone, cluster) = (session(2), Cluster::start(2).await);
+    let together = cluster.session(2);
+    let living = scene.dir.path().join("written").display().to_string();
+    let create = format!(
+        "CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION '{living}' OPTIONS ('tadoc.create' 'true')"
+    );
+    rows(&together, &create).await.unwrap();
+    rows(&together, "SET tadoc.workers_write = true").await.unwrap();
+    let query = scene.call("SELECT path, text, length(text) AS len FROM documents(@)");
+    let copy = format!("COPY ({query}) TO '{living}/' STORED AS TADOC");
+    let plan = rows(&together, &format!("EXPLAIN {copy}")).await.unwrap().join("\n");
+    assert!(
+        plan.contains("TadocSegmentsSink") && plan.contains("TadocWriteSegmentsExec"),
+        "{plan}"
+    );
+    assert!(plan.contains("Stage 1"), "{plan}");
+    let versions = async |table: &str| {
+        let history = format!("SELECT count(*) FROM \"{table}$history\"");
+        let count = rows(&alone, &history).await.unwrap().pop().unwrap();
+        count.trim_matches(['|', ' ']).to_owned()
+    };
+    for (times, table, expected) in
+        [(2, "once", query.clone()), (3, "twice", format!("{query} UNION ALL {query}"))]
+    {
+        rows(&together, &copy).await.unwrap();
+        let table_of = format!("CREATE EXTERNAL TABLE {table} STORED AS TADOC LOCATION '{living}'");
+        rows(&alone, &table_of).await.unwrap();
+        let got = rows(&alone, &format!("SELECT path, text, len FROM {table}")).await.unwrap();
+        assert_eq!(sorted(got), sorted(rows(&alone, &expected).await.unwrap()));
+        // One commit for each statement, behind that which made the corpus.
+        assert_eq!(versions(table).await, times.to_string());
+    }
+    let segments = std::fs::read_dir(scene.dir.path().join("written/segments")).unwrap().count();
+    assert!(segments > 2, "{segments} files");
+    // No rows, no commit.
+    let none = format!("COPY ({query} WHERE path = 'no such') TO '{living}/' STORED AS TADOC");
+    rows(&together, &none).await.unwrap();
+    assert_eq!(versions("twice").await, "3");
+    // A row that is refused ends the statement, and nothing is committed.
+    let bad = format!(
+        "COPY (SELECT path, CASE WHEN doc_id = 1 THEN NULL ELSE text END AS text FROM ({})) TO '{living}/' \
+         STORED AS TADOC",
+        scene.call("SELECT doc_id, path, text FROM documents(@)")
+    );
+    let error = rows(&together, &bad).await.unwrap_err().to_string();
+    assert!(error.to_lowercase().contains("null"), "{error}");
+    assert_eq!(versions("twice").await, "3");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn writes_of_divided_queries_are_whole() {
     let scene = Scene::new().await;
     let (alone, cluster) = (session(2), Cluster::start(2).await);

@@ -81,6 +81,30 @@ fn a_divided_copy_to_a_living_corpus_is_one_version() {
 }
 
 #[test]
+fn workers_write_segments_if_they_may() {
+    let folder = corpora();
+    let names = |below: &str| std::fs::read_dir(folder.join(below)).unwrap().count();
+    let num_segments = names("living/segments");
+    let copy = "SET tadoc.workers_write = true; \
+                COPY (SELECT path, text FROM documents('many.tadoc')) TO 'living/' STORED AS TADOC";
+    let readers = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];
+    let ran = sql(&folder, &list(&readers), copy);
+    assert_eq!(ran.status, 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("start it with --writable"), "{}", ran.stderr);
+    assert_eq!(names("living/segments"), num_segments);
+    let writers =
+        [Worker::start(&folder, &["--writable"]), Worker::start(&folder, &["--writable"])];
+    sql(&folder, &list(&writers), copy).ok();
+    assert!(names("living/segments") > num_segments + 1);
+    assert_eq!(folder.ok(&["history", "living"]).lines().count(), 1 + 4);
+    let rows = |corpus: &str, first: u64| {
+        let documents = format!("documents('{corpus}') WHERE doc_id >= {first}");
+        sorted(sql(&folder, "", &format!("SELECT path, md5(text) AS digest FROM {documents}")))
+    };
+    assert_eq!(rows("living", 3), rows("many.tadoc", 0));
+}
+
+#[test]
 fn plans_show_stages_and_add_up_metrics() {
     let folder = corpora();
     let workers = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];

@@ -2,26 +2,33 @@
 
 use std::sync::Arc;
 
+use datafusion::common::SchemaExt;
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
 use datafusion::physical_expr::PhysicalSortExpr;
 use datafusion::physical_expr::expressions::{Column, col};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
+use url::Url;
 
 use super::columns::columns_of;
-use super::message::{self, NodeMessage, OrderMessage, PortionsMessage, RunMessage, RunsMessage};
-use super::scans::{Decoder, Encoder};
+use super::files::check_no_user;
+use super::message::{
+    self, NodeMessage, OrderMessage, PortionsMessage, RunMessage, RunsMessage, SegmentsMessage,
+};
+use super::scans::{Decoder, Encoder, options, options_of};
 use super::{TravelError, refused};
 use crate::portions::{JoinedLists, PortionFacts, PortionsExec, Run, RunsExec};
 use crate::scan::TadocExec;
 use crate::scan::batch_rows::BatchRowsExec;
+use crate::store::{SegmentTarget, WriteSegmentsExec};
 
 /// Most partitions of runs of segments.
 const MAX_PARTITIONS: u32 = 1 << 16;
 
 /// Codec of the plan nodes of this crate: scans of corpora and of living ones, their portions and runs,
-/// and scans of GSST columns. Nodes that write are refused. Scalar functions travel by name.
+/// and scans of GSST columns, and the node that writes segments of living corpora. Other nodes that write are
+/// refused. Scalar functions travel by name.
 ///
 /// A session that decodes needs [`with_tadoc`](crate::TadocSessionStateBuilderExt::with_tadoc).
 #[derive(Debug, Clone, Copy, Default)]
@@ -53,6 +60,9 @@ impl PhysicalExtensionCodec for TadocCodec {
                     Err(error) => refused(error.strip_backtrace()),
                 }
             }
+            (NodeMessage { segments: Some(segments), .. }, [input]) => {
+                Ok(Arc::new(decoder.segments(&segments, input)?))
+            }
             (NodeMessage { row_bytes: Some(row_bytes), .. }, [input]) => {
                 Ok(Arc::new(BatchRowsExec { input: Arc::clone(input), row_bytes }))
             }
@@ -77,6 +87,9 @@ impl PhysicalExtensionCodec for TadocCodec {
             NodeMessage { joins_lists: true, ..NodeMessage::default() }
         } else if let Some(node) = node.downcast_ref::<BatchRowsExec>() {
             NodeMessage { row_bytes: Some(node.row_bytes), ..NodeMessage::default() }
+        } else if let Some(write) = node.downcast_ref::<WriteSegmentsExec>() {
+            let segments = encoder.segments(write.target())?;
+            NodeMessage { segments: Some(segments), ..NodeMessage::default() }
         } else if let Some((config, source)) = columns_of(&node) {
             let columns = encoder.columns(config, source)?;
             NodeMessage { columns: Some(columns), ..NodeMessage::default() }
@@ -90,6 +103,17 @@ impl PhysicalExtensionCodec for TadocCodec {
 }
 
 impl Encoder<'_> {
+    fn segments(&self, target: &SegmentTarget) -> Result<SegmentsMessage> {
+        if let Ok(url) = Url::parse(&target.location) {
+            check_no_user(&url, &target.location)?;
+        }
+        Ok(SegmentsMessage {
+            location: target.location.clone(),
+            schema: self.schema(&target.schema)?,
+            options: options(&target.options),
+        })
+    }
+
     fn runs(&self, runs: &RunsExec) -> Result<RunsMessage> {
         let of_run = |run: &Run| {
             let Some(scan) = run.scan.downcast_ref::<TadocExec>() else {
@@ -126,6 +150,20 @@ impl Encoder<'_> {
 }
 
 impl Decoder<'_> {
+    fn segments(
+        &self,
+        message: &SegmentsMessage,
+        input: &Arc<dyn ExecutionPlan>,
+    ) -> Result<WriteSegmentsExec> {
+        let schema = self.schema(&message.schema)?;
+        if let Err(error) = schema.logically_equivalent_names_and_types(&input.schema()) {
+            return refused(format!("columns of segments: {}", error.strip_backtrace()));
+        }
+        let options = options_of(&message.options)?;
+        let target = SegmentTarget { location: message.location.clone(), schema, options };
+        Ok(WriteSegmentsExec::new(Arc::clone(input), target))
+    }
+
     fn runs(&self, message: RunsMessage) -> Result<RunsExec> {
         let schema = self.schema(&message.schema)?;
         if !(1..=MAX_PARTITIONS).contains(&message.num_partitions) {

@@ -16,7 +16,7 @@ use super::refused;
 /// Bytes at the beginning of each message.
 const MAGIC: &[u8; 7] = b"TADOCDF";
 /// Version of the messages. Any change of a message below counts it up.
-const VERSION: u8 = 2;
+const VERSION: u8 = 3;
 /// Length of magic, version and checksum.
 const HEAD_BYTES: usize = MAGIC.len() + 1 + 4;
 
@@ -86,6 +86,22 @@ pub(super) struct NodeMessage {
     pub(super) call: Option<Box<CallMessage>>,
     #[prost(message, optional, tag = "8")]
     pub(super) listing: Option<ListingMessage>,
+    #[prost(message, optional, tag = "9")]
+    pub(super) segments: Option<SegmentsMessage>,
+}
+
+/// The living corpus that segment files are written for.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct SegmentsMessage {
+    /// Absolute path or URL.
+    #[prost(string, tag = "1")]
+    pub(super) location: String,
+    /// A `datafusion_proto` schema.
+    #[prost(bytes = "vec", tag = "2")]
+    pub(super) schema: Vec<u8>,
+    /// Settings under `tadoc.`.
+    #[prost(message, repeated, tag = "3")]
+    pub(super) options: Vec<PairMessage>,
 }
 
 /// A table function and its arguments, or a table `STORED AS TADOC`, in a logical plan.
@@ -447,7 +463,7 @@ mod tests {
         let mut bytes = sealed("c.tadoc");
         bytes[MAGIC.len()] = 9;
         let refusal = open(&bytes).unwrap_err().to_string();
-        assert!(refusal.contains("version 2") && refusal.contains("got 9"), "{refusal}");
+        assert!(refusal.contains("version 3") && refusal.contains("got 9"), "{refusal}");
         let refusal = open(b"something else").unwrap_err().to_string();
         assert!(refusal.contains("got other bytes"), "{refusal}");
     }

@@ -61,9 +61,10 @@ use crate::portions::Spreading;
 use crate::scan::BatchRows;
 use crate::source::CorpusCache;
 use crate::source::location::object_store;
+use crate::store::WriteSegmentsExec;
 
 /// Version that the machines of a statement must share.
-pub const WORKER_VERSION: &str = concat!("tadoc ", env!("CARGO_PKG_VERSION"), ", messages 2");
+pub const WORKER_VERSION: &str = concat!("tadoc ", env!("CARGO_PKG_VERSION"), ", messages 3");
 
 /// Header with the version of the sender.
 const VERSION_HEADER: &str = "x-tadoc-version";
@@ -215,10 +216,24 @@ pub fn as_worker(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     builder.with_tadoc().with_distributed_user_codec(TadocCodec)
 }
 
+/// Permission of the tasks of a worker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WorkerAccess {
+    /// They only read.
+    Read,
+    /// They also write segments of living corpora, for `COPY` with `tadoc.workers_write`.
+    Write,
+}
+
 /// Returns a worker whose tasks run in `runtime`. They share its memory and the corpora that they open.
 /// The worker shows `credentials` to other workers, of which it reads.
-pub fn worker_of(runtime: Arc<RuntimeEnv>, credentials: Credentials) -> Worker {
+pub fn worker_of(
+    runtime: Arc<RuntimeEnv>,
+    credentials: Credentials,
+    access: WorkerAccess,
+) -> Worker {
     let home = WorkerHome {
+        access,
         runtime: Arc::clone(&runtime),
         cache: Arc::default(),
         devices: Arc::new(DeviceSession::new()),
@@ -261,6 +276,7 @@ pub async fn serve_worker(
 
 /// State that the tasks of a worker share.
 struct WorkerHome {
+    access: WorkerAccess,
     runtime: Arc<RuntimeEnv>,
     cache: Arc<CorpusCache>,
     devices: Arc<DeviceSession>,
@@ -274,23 +290,29 @@ impl WorkerHome {
         let config = builder.config().get_or_insert_with(SessionConfig::new);
         config.set_extension(Arc::clone(&self.cache));
         config.set_extension(Arc::clone(&self.devices));
-        let runtime = Arc::clone(&self.runtime);
+        let (runtime, access) = (Arc::clone(&self.runtime), self.access);
         let builder = as_worker(builder)
             .with_distributed_channel_resolver(self.connections.clone())
             .with_distributed_worker_plan_rewrite_handler(
-                move |event: WorkerPlanRewriteEvent<'_>| prepare(event, &runtime),
+                move |event: WorkerPlanRewriteEvent<'_>| prepare(event, &runtime, access),
             );
         Ok(builder.build())
     }
 }
 
-/// Refuses plans that write, and prepares scans of files: their stores are known, and errors of Parquet
-/// files name the file.
+/// Refuses plans that write more than they may, and prepares scans of files: their stores are known, and
+/// errors of Parquet files name the file.
 fn prepare(
     event: WorkerPlanRewriteEvent<'_>,
     runtime: &RuntimeEnv,
+    access: WorkerAccess,
 ) -> Result<WorkerPlanRewriteEventResponse> {
     event.plan.apply(|node| {
+        if node.is::<WriteSegmentsExec>() && access == WorkerAccess::Read {
+            let what = "a plan that writes segments, on a worker that only reads: start it with \
+                        --writable, or SET tadoc.workers_write = false";
+            return Err(TravelError::Stays(what.to_owned()).into());
+        }
         if node.is::<DataSinkExec>() {
             return Err(TravelError::Stays("a plan that writes".to_owned()).into());
         }

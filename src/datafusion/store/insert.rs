@@ -28,7 +28,6 @@ use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::dml::InsertOp;
-use datafusion::physical_expr::LexRequirement;
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
@@ -40,14 +39,11 @@ use crate::errors::{core_error, datafusion_error, mask_secrets};
 use crate::options::TadocOptions;
 use crate::placement::DeviceSession;
 use crate::scan::table::TadocTable;
-use crate::source::CorpusCache;
-use crate::source::columns::{RESERVED, user_fields};
-use crate::store::create::with_declared;
-use crate::store::opening::open_columns;
+use crate::source::columns::RESERVED;
 use crate::store::recompress::recompress_if_due;
 use crate::write::building::{Building, Roles, check_texts, feed, show_building};
 use tadoc::edits::{Edit, EditBatch};
-use tadoc_store::{Change, CommitKind, LivingStore, WrittenPart};
+use tadoc_store::{Change, CommitKind, LivingStore, PartWriter, WrittenPart};
 
 /// Maximum number of rows that become edits.
 const MAX_EDIT_ROWS: usize = 100;
@@ -86,83 +82,22 @@ pub(crate) async fn insert_into(
     Ok(Arc::new(DataSinkExec::new(input, Arc::new(sink), order)))
 }
 
-/// Plans a `COPY` of the rows of `input` to the living corpus at `location`. Returns `None` if there
-/// is none.
-///
-/// # Errors
-/// A plan error for rows without text, for a column that the corpus has with another type, and if
-/// `options` ask to replace what is there; the errors of opening the corpus.
-pub(crate) async fn copy_into(
-    location: &str,
-    session: &dyn Session,
-    input: &Arc<dyn ExecutionPlan>,
-    options: &TadocOptions,
-    order: &Option<LexRequirement>,
-) -> Result<Option<Arc<dyn ExecutionPlan>>> {
-    let runtime = session.runtime_env();
-    let cache = session.config().get_extension::<CorpusCache>().unwrap_or_default();
-    let Some(found) = cache.living.find(runtime, location).await? else { return Ok(None) };
-    if options.overwrite {
-        return plan_err!(
-            "COPY: {} is a living corpus, which grows and is not replaced; leave tadoc.overwrite out, \
-             and DELETE documents that are to go",
-            mask_secrets(location)
-        );
-    }
-    let schema = nullable(&input.schema());
-    let roles = Roles::find(&schema)?;
-    let version = found.latest.clone();
-    let (files, edits) = open_columns(&cache, runtime, options, &found, version).await?;
-    let known = user_fields(runtime, &files, &edits).await?;
-    with_declared(known, &schema.project(&roles.user())?)?;
-    let sink = InsertSink {
-        schema,
-        copied: Some(roles),
-        location: location.into(),
-        store: found.store,
-        options: options.clone(),
-        metrics: ExecutionPlanMetricsSet::new(),
-    };
-    let plan = DataSinkExec::new(Arc::clone(input), Arc::new(sink), order.clone());
-    Ok(Some(Arc::new(plan)))
-}
-
-/// Refuses to write the file `location` into the folder of a living corpus: no version names it, so its
-/// readers would not see the rows.
-///
-/// # Errors
-/// A plan error that names the folder.
-pub(crate) async fn check_outside_living(location: &str, session: &dyn Session) -> Result<()> {
-    let folder = location.rsplit_once('/').map_or(".", |(folder, _)| folder);
-    let cache = session.config().get_extension::<CorpusCache>().unwrap_or_default();
-    // A folder that cannot be listed can still be written.
-    match cache.living.find(session.runtime_env(), folder).await {
-        Ok(Some(_)) => plan_err!(
-            "COPY: {} lies in a living corpus, whose readers would not see the file; COPY … TO '{}/' adds \
-             the rows to it",
-            mask_secrets(location),
-            mask_secrets(folder)
-        ),
-        _ => Ok(()),
-    }
-}
-
 /// Makes all columns nullable. Omitted columns are NULL, even those that are never NULL when read.
-fn nullable(schema: &Schema) -> SchemaRef {
+pub(super) fn nullable(schema: &Schema) -> SchemaRef {
     let field = |field: &FieldRef| Arc::new(field.as_ref().clone().with_nullable(true));
     Arc::new(Schema::new(schema.fields().iter().map(field).collect::<Vec<_>>()))
 }
 
 /// Sink that adds documents to a living corpus; see the module's description.
-struct InsertSink {
+pub(super) struct InsertSink {
     /// Columns of the rows: those of the table, or those of a query.
-    schema: SchemaRef,
+    pub(super) schema: SchemaRef,
     /// Roles of the columns of a query that is copied.
-    copied: Option<Roles>,
-    location: String,
-    store: LivingStore,
-    options: TadocOptions,
-    metrics: ExecutionPlanMetricsSet,
+    pub(super) copied: Option<Roles>,
+    pub(super) location: String,
+    pub(super) store: LivingStore,
+    pub(super) options: TadocOptions,
+    pub(super) metrics: ExecutionPlanMetricsSet,
 }
 
 impl InsertSink {
@@ -176,7 +111,7 @@ impl InsertSink {
     }
 
     /// Converts rows to rows of [`InsertSink::document_schema`].
-    fn documents(&self, rows: &RecordBatch) -> Result<RecordBatch> {
+    pub(super) fn documents(&self, rows: &RecordBatch) -> Result<RecordBatch> {
         let (path, content) = match &self.copied {
             Some(roles) => copied(rows, roles)?,
             None => self.inserted(rows)?,
@@ -230,6 +165,20 @@ impl InsertSink {
         documents: impl Stream<Item = Result<RecordBatch>> + Unpin,
         context: &Arc<TaskContext>,
     ) -> Result<u64> {
+        let written = self.write_file(documents, context, true).await?;
+        let num_docs = written.part.num_docs();
+        self.commit(&Change::append(CommitKind::Insert, &[written])).await?;
+        Ok(num_docs)
+    }
+
+    /// Writes `documents` into a segment file that no version names yet. `commits_here` is false if another
+    /// process makes the commit.
+    pub(super) async fn write_file(
+        &self,
+        documents: impl Stream<Item = Result<RecordBatch>> + Unpin,
+        context: &Arc<TaskContext>,
+        commits_here: bool,
+    ) -> Result<WrittenPart> {
         let schema = self.document_schema();
         let memory = MemoryConsumer::new("TadocInsertSink");
         let building = Building {
@@ -241,16 +190,19 @@ impl InsertSink {
             devices: DeviceSession::from_config(context.session_config()),
         };
         let (sender, rows) = channel(2);
-        let writing = self.store.write_part(move |out| {
+        let write = move |out: &mut PartWriter| {
             building.run(rows, out).map(|(_, footer)| footer).map_err(core_error)
-        });
+        };
+        let writing = async {
+            match commits_here {
+                true => self.store.write_part(write).await,
+                false => self.store.write_part_for_another(write).await,
+            }
+        };
         let (fed, written) = futures::join!(feed(documents, sender), writing);
         // The error of the input comes first: without input the writing fails too.
         fed?;
-        let written: WrittenPart = written.map_err(datafusion_error)?;
-        let num_docs = written.part.num_docs();
-        self.commit(&Change::append(CommitKind::Insert, &[written])).await?;
-        Ok(num_docs)
+        written.map_err(datafusion_error)
     }
 
     async fn commit(&self, change: &Change) -> Result<()> {

@@ -20,11 +20,12 @@
 //! that a statement reads), `snapshot` (documents of a version), `paths` (only their paths),
 //! `columns` (rows of the tables beside the documents), `tables` and `catalog` (these tables),
 //! `read_together` (one reading for all tables of a plan). Then the files that change a corpus:
-//! `create`, `recompress`, `insert`, `write`, `delete`, `update`, `edits_sink`, `statement`.
+//! `create`, `recompress`, `insert`, `spread_copy`, `copy`, `write`, `delete`, `update`, `edits_sink`, `statement`.
 
 pub(crate) mod cache;
 mod catalog;
 mod columns;
+mod copy;
 mod create;
 mod delete;
 mod edits_sink;
@@ -36,6 +37,7 @@ mod read_together;
 mod reading;
 mod recompress;
 mod snapshot;
+mod spread_copy;
 mod statement;
 mod tables;
 mod update;
@@ -44,13 +46,16 @@ mod write;
 
 pub(crate) use cache::{FoundCorpus, LivingCache};
 pub(crate) use catalog::{CorpusOpener, LivingCatalogs};
+pub(crate) use copy::{check_outside_living, copy_into};
 pub(crate) use create::{begin_if_asked, with_declared, with_hint};
-pub(crate) use insert::{check_outside_living, copy_into, insert_into};
+pub(crate) use insert::insert_into;
 pub(crate) use location::LivingLocation;
 pub(crate) use opening::{open_columns, open_view};
 pub(crate) use paths::PathTable;
 pub(crate) use reading::Reading;
 pub(crate) use snapshot::make_version;
+#[cfg(feature = "distributed")]
+pub(crate) use spread_copy::{SegmentTarget, WriteSegmentsExec};
 pub(crate) use statement::LivingStatements;
 pub(crate) use view::{LivingView, explain_missing, no_versions};
 pub(crate) use write::{read_only, unfiltered};

@@ -182,7 +182,12 @@ fn rewrite(file: &CorpusFile, arguments: &Arguments) -> Outcome {
     if arguments.dry_run {
         return say(format!("{name}: would be written with {asked}"));
     }
-    let out = BufWriter::new(Output::create(&arguments.corpus, true)?);
+    // A folder or a glob with one file means that file.
+    let target = match arguments.corpus.to_string_lossy() == *name {
+        true => arguments.corpus.clone(),
+        false => PathBuf::from(name),
+    };
+    let out = BufWriter::new(Output::create(&target, true)?);
     let columns = file.footer.columns.as_ref().map(|section| {
         let bytes = file.read(section.offset..section.offset.saturating_add(section.len))?;
         Outcome::Ok(read_columns(name, section, &bytes)?)

@@ -19,6 +19,38 @@ fn text(folder: &Folder, doc_id: &str) -> String {
     folder.ok(&["cat", "notes", "--doc-id", doc_id])
 }
 
+/// What was appended first does not decide which types later rows may have.
+#[test]
+fn appended_columns_may_have_other_types() {
+    let folder = new_folder();
+    for (rows, expected) in [
+        ("{\"body\":\"a\",\"v\":1}\n", vec!["1"]),
+        ("{\"body\":\"b\",\"v\":1.5}\n", vec!["1.0", "1.5"]),
+        ("{\"body\":\"c\",\"v\":\"x\"}\n", vec!["1", "1.5", "x"]),
+    ] {
+        folder.write("rows.jsonl", rows);
+        folder.ok(&["ingest", "rows.jsonl", "--documents", "jsonl:body", "-o", "rows", "--append"]);
+        assert_eq!(folder.table_rows("rows", "SELECT v FROM d ORDER BY doc_id"), expected);
+    }
+    folder.ok(&["optimize", "rows"]);
+    assert_eq!(folder.table_rows("rows", "SELECT v FROM d ORDER BY doc_id"), ["1", "1.5", "x"]);
+}
+
+/// A glob or a folder with one file means that file.
+#[test]
+fn a_glob_is_optimized_as_its_file() {
+    let folder = new_folder();
+    folder.write("in/a.txt", "to be or not to be");
+    std::fs::create_dir(folder.join("corpora")).unwrap();
+    folder.ok(&["ingest", "in", "-o", "corpora/a.tadoc"]);
+    for location in ["corpora/*.tadoc", "corpora"] {
+        folder.ok(&["optimize", location, "--layout", "fast"]);
+        assert!(folder.ok(&["info", "corpora/a.tadoc"]).contains("fast"));
+        assert_eq!(std::fs::read_dir(folder.join("corpora")).unwrap().count(), 1);
+        folder.ok(&["optimize", "corpora/a.tadoc", "--layout", "small"]);
+    }
+}
+
 #[test]
 fn documents_are_added_to_what_is_there() {
     let folder = notes();

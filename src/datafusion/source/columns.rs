@@ -4,8 +4,9 @@
 //! strings become `Utf8View` and bytes become `BinaryView`, so that repeated values are shared, not
 //! copied; other columns keep their Arrow type. Only the columns that a query needs are decoded, on
 //! a blocking thread and within `tadoc.max_memory_bytes`. The files of a location may have
-//! different columns. A column that a file lacks is NULL there. A column with two types is an error
-//! that names both files. For a living corpus, the values that edits set replace those of the files
+//! different columns. A column that a file lacks is NULL there. A column with two types has the type that
+//! both fit: numbers widen, and other values become text. Lists and single values fit no type, which is an
+//! error that names both files. For a living corpus, the values that edits set replace those of the files
 //! before a query sees them.
 //!
 //! For a location of several files, a column `corpus` has the name of the file of each document. It is
@@ -32,7 +33,7 @@ use crate::errors::{contain_panics, datafusion_error, task_error};
 use crate::source::location::{read_range, store_of};
 use crate::source::open_file::{OpenFile, RowSource};
 use crate::store::LivingView;
-use crate::user_columns::{Overlay, parquet_properties, table_schema};
+use crate::user_columns::{Overlay, conform, join_types, parquet_properties, table_schema};
 use tadoc::Error;
 use tadoc::edits::column_tables;
 use tadoc::format::read_columns;
@@ -136,14 +137,17 @@ fn add_fields(
 ) -> Result<()> {
     for field in schema.fields() {
         let data_type = sql_type(field.data_type());
-        match fields.iter().find(|(known, _)| known.name() == field.name()) {
+        match fields.iter_mut().find(|(known, _)| known.name() == field.name()) {
             Some((known, _)) if known.data_type() == &data_type => {}
             Some((known, first)) => {
-                return Err(plan_datafusion_err!(
-                    "column {} is {} in {first} and {data_type} in {place}; {way_out}",
-                    field.name(),
-                    known.data_type()
-                ));
+                let Some(joined) = join_types(known.data_type(), &data_type) else {
+                    return Err(plan_datafusion_err!(
+                        "column {} is {} in {first} and {data_type} in {place}; {way_out}",
+                        field.name(),
+                        known.data_type()
+                    ));
+                };
+                *known = Arc::new(Field::new(field.name(), sql_type(&joined), true));
             }
             None if RESERVED.contains(&field.name().as_str()) => {}
             None => {
@@ -304,7 +308,7 @@ fn decode_columns(
         let parts: Vec<&dyn Array> = batches.iter().map(|b| b.column(position).as_ref()).collect();
         match parts.as_slice() {
             [] => Ok(new_null_array(field.data_type(), 0)),
-            parts => Ok(cast(&concat(parts)?, field.data_type())?),
+            parts => Ok(conform(&concat(parts)?, field.data_type())?),
         }
     };
     wanted.iter().map(array).collect()

@@ -24,14 +24,15 @@ fn join_fields(left: &Fields, right: &Fields) -> Result<Vec<Field>, String> {
     for field in right {
         match joined.iter_mut().find(|known| known.name() == field.name()) {
             Some(known) => {
-                let data_type = join(known.data_type(), field.data_type()).ok_or_else(|| {
-                    format!(
-                        "column `{}` is {} first and {} later",
-                        field.name(),
-                        known.data_type(),
-                        field.data_type()
-                    )
-                })?;
+                let data_type =
+                    join_types(known.data_type(), field.data_type()).ok_or_else(|| {
+                        format!(
+                            "column `{}` is {} first and {} later",
+                            field.name(),
+                            known.data_type(),
+                            field.data_type()
+                        )
+                    })?;
                 *known = Field::new(field.name(), data_type, true);
             }
             None => joined.push(Field::new(field.name(), field.data_type().clone(), true)),
@@ -40,7 +41,8 @@ fn join_fields(left: &Fields, right: &Fields) -> Result<Vec<Field>, String> {
     Ok(joined)
 }
 
-fn join(left: &DataType, right: &DataType) -> Option<DataType> {
+/// Returns the type that values of both types fit, or `None` for a scalar and a list or struct.
+pub(crate) fn join_types(left: &DataType, right: &DataType) -> Option<DataType> {
     match (left, right) {
         _ if left == right => Some(left.clone()),
         (DataType::Null, other) | (other, DataType::Null) => Some(other.clone()),
@@ -48,7 +50,7 @@ fn join(left: &DataType, right: &DataType) -> Option<DataType> {
             Some(DataType::Struct(join_fields(left, right).ok()?.into()))
         }
         (DataType::List(left), DataType::List(right)) => {
-            let item = join(left.data_type(), right.data_type())?;
+            let item = join_types(left.data_type(), right.data_type())?;
             Some(DataType::List(Arc::new(Field::new(left.name(), item, true))))
         }
         _ if is_nested(left) || is_nested(right) => None,
@@ -128,14 +130,14 @@ mod tests {
     fn types_meet() {
         use DataType::{Binary, BinaryView, Boolean, Float64, Int32, Int64, Null, Utf8};
         let list = |item| DataType::List(Arc::new(Field::new("item", item, true)));
-        assert_eq!(join(&Null, &Int64), Some(Int64));
-        assert_eq!(join(&Int64, &Float64), Some(Float64));
-        assert_eq!(join(&Int32, &Int64), Some(Int64));
-        assert_eq!(join(&Boolean, &Int64), Some(Utf8));
+        assert_eq!(join_types(&Null, &Int64), Some(Int64));
+        assert_eq!(join_types(&Int64, &Float64), Some(Float64));
+        assert_eq!(join_types(&Int32, &Int64), Some(Int64));
+        assert_eq!(join_types(&Boolean, &Int64), Some(Utf8));
         // Types of files, and types of statements.
-        assert_eq!(join(&Binary, &BinaryView), Some(BinaryView));
-        assert_eq!(join(&list(Null), &list(Int64)), Some(list(Int64)));
-        assert_eq!(join(&list(Int64), &Int64), None);
+        assert_eq!(join_types(&Binary, &BinaryView), Some(BinaryView));
+        assert_eq!(join_types(&list(Null), &list(Int64)), Some(list(Int64)));
+        assert_eq!(join_types(&list(Int64), &Int64), None);
     }
 
     #[test]

@@ -37,6 +37,8 @@ use crate::output::note;
 use crate::resolver::BlockingResolver;
 use crate::tasks::{Task, num_at_once, path_of, tasks_of};
 
+/// Longest name of a file or folder on most systems.
+const MAX_NAME_BYTES: usize = 255;
 /// Bytes of a long document that are decoded at once.
 const PIECE_BYTES: u64 = 16 << 20;
 
@@ -145,6 +147,13 @@ impl Plan {
             plan.targets.insert(path.into(), target);
             Ok(())
         })?;
+        for (path, target) in &plan.targets {
+            let above = target.ancestors().skip(1).find_map(|above| path_of_target.get(above));
+            if let Some(above) = above {
+                let reason = format!("lies below `{}`, which is a document, too", plain(above));
+                return Err(unsafe_path(path, &reason));
+            }
+        }
         Ok(plan)
     }
 }
@@ -162,6 +171,12 @@ fn target(path: &str) -> Result<PathBuf, String> {
     let mut target = PathBuf::new();
     for part in name.components() {
         match part {
+            Component::Normal(part) if part.len() > MAX_NAME_BYTES => {
+                return Err(format!("has a name of more than {MAX_NAME_BYTES} bytes"));
+            }
+            Component::Normal(part) if part.as_encoded_bytes().contains(&0) => {
+                return Err("has a NUL in its name".to_owned());
+            }
             Component::Normal(part) => target.push(part),
             Component::RootDir | Component::CurDir => {}
             Component::ParentDir | Component::Prefix(_) => {

@@ -6,20 +6,23 @@
 //!                 Place: device, inode, offset, checksums of the first and last KiB before it
 //!                   │
 //! app.log   ██                     another file, or shorter: rotated or truncated
-//! app.log.1 ████████░░             the file with the place: read to its end, then app.log from its start
+//! app.log.2 ████████░░             the file with the place: read to its end
+//! app.log.1 ████                   changed after it: read from its start, then app.log
 //! ```
 //!
 //! A file has a place if the bytes at its start and before the offset are the same. Of several, the one
 //! with the inode is meant, then the file of the name, then its neighbours `NAME.*` and `NAME-*`: copies
 //! that were made before the file was truncated. A rotated file has ended when it did not grow for
-//! [`GRACE`]. Of files that were rotated twice between two looks, the one in the middle is not found.
+//! [`GRACE`]. Then comes the file that was changed next: of files that were rotated several times between
+//! two looks each is read, if it has the name with a number or a date behind it (`NAME.1`,
+//! `NAME-20240506`), is not packed, and is no copy of its neighbours in time.
 
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::Step;
 use crate::display;
@@ -202,12 +205,14 @@ impl GrowingFile {
         Ok(if ended.elapsed() < GRACE { Step::Quiet } else { Step::Ended })
     }
 
-    /// Opens the file that has the name now, at its start. Without such a file the open one stays.
+    /// Opens the file that was rotated after the open one, or the one that has the name now, at its start.
+    /// Without such a file the open one stays.
     ///
     /// # Errors
     /// The file cannot be read.
     pub fn next(&mut self) -> Outcome {
-        let opened = File::open(&self.path);
+        let between = self.rotated_since().map_err(|error| failed(&self.path, &error))?;
+        let opened = between.map_or_else(|| File::open(&self.path), Ok);
         match opened.and_then(|file| Self::new(&self.path, file, Mark::default())) {
             Ok(next) => {
                 *self = next;
@@ -216,6 +221,27 @@ impl GrowingFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(failed(&self.path, &error)),
         }
+    }
+
+    /// Returns the file that was rotated first after the open one, if there is one.
+    fn rotated_since(&self) -> io::Result<Option<File>> {
+        let Ok(current) = File::open(&self.path) else { return Ok(None) };
+        let (ended, now) = (self.file.metadata()?.modified()?, current.metadata()?.modified()?);
+        let place = self.read.place(self.id);
+        let mut rotated = rotated_files(&self.path)?;
+        rotated.sort_by_key(|(changed, _)| *changed);
+        for at in 0..rotated.len() {
+            let (changed, file) = &rotated[at];
+            if *changed <= ended || *changed > now || FileId::of(&file.metadata()?) == self.id {
+                continue;
+            }
+            let is_read = place.offset > 0 && has_place(file, &place)?;
+            let is_copy = is_read || begins_as(file, &current)? || is_among(file, &rotated[..at])?;
+            if !is_copy {
+                return Ok(Some(rotated.swap_remove(at).1));
+            }
+        }
+        Ok(None)
     }
 
     /// Takes bytes that [`read`](Self::read) has returned, in order, and returns the place behind them.
@@ -266,6 +292,52 @@ fn neighbours(path: &Path) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = paths.map(|entry| entry.path()).collect();
     paths.sort();
     paths
+}
+
+/// Returns the files that were rotated from `path`, each with the time of its last change.
+fn rotated_files(path: &Path) -> io::Result<Vec<(SystemTime, File)>> {
+    let mut rotated = Vec::new();
+    for candidate in neighbours(path).into_iter().filter(|other| is_rotated(path, other)) {
+        // Neighbours may vanish or be unreadable. A pipe would have to be waited for.
+        let is_file = fs::metadata(&candidate).is_ok_and(|metadata| metadata.is_file());
+        let Some(file) = is_file.then(|| File::open(&candidate).ok()).flatten() else { continue };
+        rotated.push((file.metadata()?.modified()?, file));
+    }
+    Ok(rotated)
+}
+
+/// Returns true if one of `others` has the length, the beginning and the end of `file`.
+fn is_among(file: &File, others: &[(SystemTime, File)]) -> io::Result<bool> {
+    let len = file.metadata()?.len();
+    let Some(mark) = Mark::of(file, len)? else { return Ok(false) };
+    let place = mark.place(FileId::default());
+    for (_, other) in others {
+        if other.metadata()?.len() == len && has_place(other, &place)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns true if `other` has the name of `path` with a number or a date behind it, and is not packed.
+fn is_rotated(path: &Path, other: &Path) -> bool {
+    let name = |path: &Path| path.file_name().map(|name| name.as_encoded_bytes().to_vec());
+    let (Some(name), Some(other)) = (name(path), name(other)) else { return false };
+    let rest = other.get(name.len() + 1..).unwrap_or_default();
+    let is_date = |byte: &u8| byte.is_ascii_digit() || b"-._:TZ".contains(byte);
+    rest.first().is_some_and(u8::is_ascii_digit) && rest.iter().all(is_date)
+}
+
+/// Returns true if `file` may be a copy of the beginning of `whole`: it has bytes, not more of them, and
+/// the first ones are the same.
+fn begins_as(file: &File, whole: &File) -> io::Result<bool> {
+    let (len, of_whole) = (file.metadata()?.len(), whole.metadata()?.len());
+    let head = len.min(MARK_BYTES as u64);
+    let marks = (Mark::of(file, head)?, Mark::of(whole, head)?);
+    Ok(match marks {
+        (Some(one), Some(other)) => (1..=of_whole).contains(&len) && one.head == other.head,
+        _ => false,
+    })
 }
 
 fn failed(path: &Path, error: &io::Error) -> Failure {
@@ -406,6 +478,56 @@ mod tests {
         assert_eq!((text(&mut again).as_str(), is_found), ("new text that is longer\n", false));
         fs::write(log.path(), "").unwrap();
         assert!(matches!(rest(&mut again).1, Step::Ended));
+    }
+
+    /// Reads all files up to the last one.
+    fn all(file: &mut GrowingFile) -> String {
+        let mut all = String::new();
+        loop {
+            all += &text(file);
+            file.ended = Instant::now().checked_sub(GRACE);
+            if !matches!(rest(file).1, Step::Ended) {
+                return all;
+            }
+            file.next().unwrap();
+        }
+    }
+
+    #[test]
+    fn files_that_nobody_read_in_time_are_read() {
+        let log = Log::new();
+        let named = |end: &str| log.0.path().join(format!("app.log{end}"));
+        // Each has a time of its own.
+        let later = || std::thread::sleep(Duration::from_millis(20));
+        log.write("one\n");
+        let (mut file, _) = GrowingFile::open(&log.path(), None).unwrap();
+        assert_eq!(text(&mut file), "one\n");
+        let place = file.take(b"one\n");
+        log.write("two\n");
+        later();
+        fs::rename(log.path(), named("-20240506")).unwrap();
+        log.write("three\n");
+        later();
+        fs::rename(log.path(), named(".2")).unwrap();
+        log.write("four\n");
+        later();
+        fs::copy(log.path(), named(".1")).unwrap();
+        fs::write(log.path(), "").unwrap();
+        log.write("five\n");
+        // None of these is a rotated file: another name, packed, copies of what was read and of the last one.
+        later();
+        for name in [".bak", ".3.gz", ".notes-1"] {
+            fs::write(named(name), "never\n").unwrap();
+        }
+        fs::copy(named("-20240506"), named(".20240506.1")).unwrap();
+        fs::copy(log.path(), named(".9")).unwrap();
+        later();
+        log.write("six\n");
+        let expected = "two\nthree\nfour\nfive\nsix\n";
+        let (mut again, is_found) = GrowingFile::open(&log.path(), Some(place)).unwrap();
+        assert_eq!((all(&mut again).as_str(), is_found), (expected, true));
+        // The same for one that was reading, and is behind.
+        assert_eq!(all(&mut file), expected);
     }
 
     #[test]

@@ -22,6 +22,32 @@ fn corpora_are_asked_by_path() {
 }
 
 #[test]
+fn parameters_of_prepared_statements_reach_table_functions() {
+    let folder = corpus();
+    let prepare =
+        "PREPARE s AS SELECT path, count FROM term_count('c.tadoc', $1) WHERE count >= $2; ";
+    let run = |rest: &str| {
+        folder.run(&["sql", "-q", "--format", "csv", "-c", &format!("{prepare}{rest}")])
+    };
+    assert_eq!(run("EXECUTE s('to', 1)").ok(), "path,count\na.txt,2\nb.txt,1\n");
+    let twice = run("EXECUTE s('to', 2); EXECUTE s('do', 1)").ok();
+    assert_eq!(twice, "path,count\na.txt,2\npath,count\nb.txt,1\n");
+    for (rest, text) in [
+        ("EXECUTE s('to')", "EXECUTE s: expected 2 values, one for each parameter, got 1"),
+        ("EXECUTE s('to AND', 1)", "term_count: query"),
+        ("DEALLOCATE s; EXECUTE s('to', 1)", "Prepared statement 's' does not exist"),
+        (prepare, "s is prepared already; DEALLOCATE s first"),
+    ] {
+        let ran = run(rest);
+        assert_eq!(ran.status, 1, "{rest}: {}", ran.stderr);
+        assert!(ran.stderr.contains(text), "{rest}: {}", ran.stderr);
+    }
+    // Others are DataFusion's own.
+    let own = "PREPARE t AS SELECT $1 + 1 AS n; EXECUTE t(41); DEALLOCATE t";
+    assert!(folder.ok(&["sql", "-q", "--format", "csv", "-c", own]).starts_with("n\n42\n"));
+}
+
+#[test]
 fn text_files_are_tables_by_their_names() {
     let folder = corpus();
     let rows = "{\"path\": \"a.txt\", \"stars\": 3}\n{\"path\": \"b.txt\", \"stars\": 5}\n";

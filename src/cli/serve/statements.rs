@@ -239,21 +239,32 @@ impl Statements {
         in_use: InUse,
     ) -> bool {
         let begun = Instant::now();
-        let mut tell = Some(tell);
+        let tell = Arc::new(Mutex::new(Some(tell)));
         let cancelled = Arc::new(Notify::new());
         self.running().insert(text.id, Arc::clone(&cancelled));
-        let work = contain_panics_of("the statement", self.produce(text, sender, &mut tell));
+        // In a task of its own: an operator may compute for long without a pause, and time goes on meanwhile.
+        let mut work =
+            self.threads.spawn({
+                let (this, text, sender) = (Arc::clone(self), text.clone(), sender.clone());
+                let tell = Arc::clone(&tell);
+                async move {
+                    contain_panics_of("the statement", this.produce(&text, &sender, &tell)).await
+                }
+            });
         let outcome = tokio::select! {
-            outcome = timeout(self.limits.time, work) => match outcome {
-                Ok(contained) => contained.map_err(Refusal::from).and_then(|outcome| outcome),
+            outcome = timeout(self.limits.time, &mut work) => match outcome {
+                Ok(Ok(contained)) => contained.map_err(Refusal::from).and_then(|outcome| outcome),
+                Ok(Err(_)) => Err(Refusal::new(Kind::Broken, "the statement broke down")),
                 Err(_) => Err(self.too_late()),
             },
             () = sender.closed() => Err(Refusal::new(Kind::Cancelled, "the client has left")),
             () = cancelled.notified() => Err(Refusal::new(Kind::Cancelled, "cancelled")),
         };
+        work.abort();
         self.running().remove(&text.id);
         self.metrics.end(outcome.as_ref().err().map(|refusal| refusal.kind), begun.elapsed());
         let Err(refusal) = outcome else { return true };
+        let tell = tell.lock().unwrap_or_else(PoisonError::into_inner).take();
         match tell {
             // The client may have left.
             Some(tell) => drop(tell.send(Err(refusal))),
@@ -271,7 +282,7 @@ impl Statements {
         self: &Arc<Self>,
         text: &Text,
         sender: &Sender<Result<RecordBatch, Refusal>>,
-        tell: &mut Option<oneshot::Sender<Result<SchemaRef, Refusal>>>,
+        tell: &Mutex<Option<oneshot::Sender<Result<SchemaRef, Refusal>>>>,
     ) -> Result<(), Refusal> {
         let _turn = self.turn().await;
         let (planner, of_planner) = (Arc::clone(self), text.clone());
@@ -283,7 +294,8 @@ impl Statements {
         let of_session = Arc::clone(&self.session.context().runtime_env().memory_pool);
         let pool = StatementPool::new(of_session, self.limits.memory_bytes);
         let rows = self.session.start_in(plan, Some(pool)).await?;
-        if let Some(tell) = tell.take() {
+        let tell = tell.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(tell) = tell {
             // The client may have left, which the channel of rows shows too.
             let _ = tell.send(Ok(Arc::clone(&schema)));
         }

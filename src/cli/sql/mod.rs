@@ -3,6 +3,7 @@
 mod cooperative;
 mod heap;
 mod parameters;
+mod prepared;
 mod print;
 mod prompt;
 mod remote;
@@ -40,6 +41,7 @@ pub use self::script::{Rows, Statements};
 #[cfg(feature = "distributed")]
 pub use self::workers::{Arguments as WorkerArguments, credentials};
 
+use self::prepared::Prepared;
 use self::resident::ResidentPool;
 use self::safe::SafeArguments;
 
@@ -238,6 +240,8 @@ pub struct Session {
     memory: Option<Arc<ResidentPool>>,
     /// Places and statements that are allowed, in safe mode.
     sandbox: Option<Sandbox>,
+    /// Prepared statements that DataFusion cannot plan before they have values.
+    prepared: Prepared,
     #[cfg(feature = "distributed")]
     workers: Option<datafusion_tadoc::distributed::WorkerUrls>,
 }
@@ -333,6 +337,7 @@ impl Session {
             options,
             memory,
             sandbox,
+            prepared: Prepared::default(),
             #[cfg(feature = "distributed")]
             workers: None,
         })

@@ -145,7 +145,7 @@ impl Session {
     /// Runs one statement and prints its rows.
     pub async fn run_statement(&self, statement: Statement) -> Outcome {
         let start = Instant::now();
-        let plan = self.context.state().statement_to_plan(statement).await?;
+        let Some(plan) = self.plan(statement).await? else { return Ok(()) };
         let whole = print::is_shown_whole(&plan);
         let rows = self.start(plan).await?;
         let print = async |stream| {
@@ -206,7 +206,8 @@ impl Session {
         }
         self.devices().expect_last_statement();
         let sql = last.to_string();
-        let plan = self.context.state().statement_to_plan(last).await?;
+        let plan = self.plan(last).await?;
+        let plan = plan.ok_or_else(|| Failure::usage("the last statement has no rows"))?;
         let frame = self.context.execute_logical_plan(plan).await?;
         Ok((frame.execute_stream().await?, sql))
     }

@@ -1,23 +1,26 @@
 //! Tests of near duplicates against a program that compares the n-grams of all pairs of documents.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use proptest::prelude::*;
-use tadoc::analytics::{DocSelection, NearDuplicates, SimilarPair, Vocabulary};
+use tadoc::analytics::{CorpusParts, Fold, NearDuplicates, OnePart, SimilarPair, check_similarity};
 use tadoc::text::TokenizerProfile;
 use tadoc::{Corpus, Error};
 use testkit::corpus_of_texts;
 use testkit::scrambled::{self, doubled, recipes};
 
+use crate::parts::Parts;
+
 /// Memory limit in bytes that is larger than any of these tests needs.
 const AMPLE: u64 = 1 << 30;
 
-type Grams<'a> = BTreeSet<&'a [&'a str]>;
+type Grams<'a> = BTreeSet<&'a [String]>;
 
 /// Evaluates the definition.
-fn slow(docs: &[(u64, Vec<&str>)], threshold: f64, num_words: usize) -> Vec<SimilarPair> {
-    let sets = docs.iter().map(|(doc_id, words)| (*doc_id, words.windows(num_words).collect()));
+fn slow(docs: &[Vec<String>], threshold: f64, num_words: usize) -> Vec<SimilarPair> {
+    let sets = (0..).zip(docs).map(|(doc_id, words)| (doc_id, words.windows(num_words).collect()));
     let sets: Vec<(u64, Grams<'_>)> =
         sets.filter(|(_, grams): &(u64, Grams<'_>)| !grams.is_empty()).collect();
     let mut pairs = Vec::new();
@@ -40,21 +43,23 @@ fn slow(docs: &[(u64, Vec<&str>)], threshold: f64, num_words: usize) -> Vec<Simi
     pairs
 }
 
-fn fast(
-    corpus: &Corpus,
-    docs: &DocSelection,
-    threshold: f64,
-    num_words: usize,
-) -> Vec<SimilarPair> {
-    let vocabulary = Arc::new(Vocabulary::new(corpus).unwrap());
-    let documents = NearDuplicates::new(&vocabulary, docs, threshold, num_words, AMPLE).unwrap();
+fn try_fast(
+    parts: &(impl CorpusParts + Sync),
+    (threshold, num_words): (f64, usize),
+    fold: &Fold,
+    max_memory_bytes: u64,
+) -> tadoc::Result<Vec<SimilarPair>> {
+    let documents = NearDuplicates::new(parts, threshold, num_words, fold, max_memory_bytes)?;
     let mut found = Vec::new();
-    let take = |pairs: &[SimilarPair]| {
+    documents.for_each_pairs(|pairs| {
         found.extend_from_slice(pairs);
         Ok(true)
-    };
-    documents.for_each_pairs(&|| false, take).unwrap();
-    found
+    })?;
+    Ok(found)
+}
+
+fn fast(corpus: &Corpus, threshold: f64, num_words: usize, fold: &Fold) -> Vec<SimilarPair> {
+    try_fast(&OnePart(corpus), (threshold, num_words), fold, AMPLE).unwrap()
 }
 
 const THRESHOLDS: [f64; 9] = [1e-9, 0.1, 0.25, 1.0 / 3.0, 0.5, 0.6, 0.75, 0.8, 1.0];
@@ -67,19 +72,22 @@ proptest! {
         recipe in recipes(),
         threshold in prop::sample::select(&THRESHOLDS),
         num_words in prop::sample::select(vec![1, 2, 3, 5, 9, usize::MAX]),
-        picks in any::<u8>(),
+        fold in prop::sample::select(vec![Fold::NONE, Fold::CASE]),
+        memory in 4_000..200_000_u64,
     ) {
         let case = recipe.cook();
-        let words = |doc: usize| case.plain.words[doc].iter().map(|word| word.text.as_str()).collect();
-        let docs: Vec<(u64, Vec<&str>)> =
-            (0..case.plain.words.len()).map(|doc| (doc as u64, words(doc))).collect();
-        let all = DocSelection::all(&case.corpus);
-        let found = fast(&case.corpus, &all, threshold, num_words);
-        prop_assert_eq!(found, slow(&docs, threshold, num_words));
-        let picked: Vec<_> = docs.into_iter().filter(|(doc, _)| picks >> doc & 1 == 1).collect();
-        let selection = DocSelection::list(picked.iter().map(|&(doc, _)| doc).collect::<Vec<_>>());
-        let found = fast(&case.corpus, &selection.unwrap(), threshold, num_words);
-        prop_assert_eq!(found, slow(&picked, threshold, num_words));
+        let mut docs: Vec<Vec<String>> = Vec::new();
+        for words in &case.plain.words {
+            docs.push(words.iter().map(|word| fold.text(&word.text).into()).collect());
+        }
+        let expected = slow(&docs, threshold, num_words);
+        prop_assert_eq!(&fast(&case.corpus, threshold, num_words, &fold), &expected);
+        let (parts, how) = (Parts::of(&case.corpus), (threshold, num_words));
+        prop_assert_eq!(&try_fast(&parts, how, &fold, AMPLE).unwrap(), &expected);
+        match try_fast(&parts, how, &fold, memory) {
+            Ok(pairs) => prop_assert_eq!(pairs, expected),
+            Err(error) => prop_assert!(matches!(error, Error::Capacity { .. }), "{}", error),
+        }
     }
 
     /// Many documents of few words have sets of all similarities.
@@ -89,16 +97,21 @@ proptest! {
         threshold in prop::sample::select(&THRESHOLDS),
         num_words in 1..5_usize,
         block_bytes in 20..400_usize,
+        memory in 4_000..60_000_u64,
     ) {
         const WORDS: [&str; 4] = ["a", "b", "c", "d"];
-        let docs: Vec<(u64, Vec<&str>)> = (0..)
-            .zip(&docs)
-            .map(|(doc_id, doc)| (doc_id, doc.iter().map(|&word| WORDS[word]).collect()))
-            .collect();
-        let texts: Vec<String> = docs.iter().map(|(_, words)| words.join(" ")).collect();
+        let words = |doc: &Vec<usize>| doc.iter().map(|&word| WORDS[word].to_owned()).collect();
+        let docs: Vec<Vec<String>> = docs.iter().map(words).collect();
+        let texts: Vec<String> = docs.iter().map(|words| words.join(" ")).collect();
         let corpus = corpus_of_texts(block_bytes, &texts);
-        let found = fast(&corpus, &DocSelection::all(&corpus), threshold, num_words);
-        prop_assert_eq!(found, slow(&docs, threshold, num_words));
+        let expected = slow(&docs, threshold, num_words);
+        prop_assert_eq!(&fast(&corpus, threshold, num_words, &Fold::NONE), &expected);
+        let how = (threshold, num_words);
+        let found = try_fast(&Parts::of(&corpus), how, &Fold::NONE, memory);
+        match found {
+            Ok(pairs) => prop_assert_eq!(pairs, expected),
+            Err(error) => prop_assert!(matches!(error, Error::Capacity { .. }), "{}", error),
+        }
     }
 }
 
@@ -109,40 +122,78 @@ fn equal_documents_have_pairs_with_the_first_only() {
     texts.extend((0..10_000).map(|_| "the same text again and again".to_owned()));
     texts.push("the same text again and then".to_owned());
     let corpus = corpus_of_texts(1 << 20, &texts);
-    let pairs = fast(&corpus, &DocSelection::all(&corpus), 0.5, 2);
+    let pairs = fast(&corpus, 0.5, 2, &Fold::NONE);
     assert_eq!(pairs.len(), 10_000);
     assert!(pairs.iter().all(|pair| pair.doc_id_a == 5_000));
     assert_eq!(pairs[9_999].similarity, 4.0 / 6.0);
 }
 
+/// A corpus in memory whose search is cancelled, or whose owner notes the memory in use.
+struct Watched<'a> {
+    corpus: &'a Corpus,
+    is_cancelled: bool,
+    most_bytes: AtomicU64,
+}
+
+impl<'a> CorpusParts for Watched<'a> {
+    type Part = &'a Corpus;
+
+    fn num_parts(&self) -> usize {
+        1
+    }
+
+    fn num_words(&self) -> u64 {
+        0
+    }
+
+    fn part(&self, _index: usize) -> tadoc::Result<&'a Corpus> {
+        Ok(self.corpus)
+    }
+
+    fn hold(&self, bytes: u64) -> tadoc::Result<()> {
+        self.most_bytes.fetch_max(bytes, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.is_cancelled
+    }
+}
+
 #[test]
 fn limits_and_the_end_of_a_search() {
-    let refused = |corpus: &Corpus, threshold: f64, num_words: usize, max_bytes: u64| {
-        let vocabulary = Arc::new(Vocabulary::new(corpus).unwrap());
-        let docs = DocSelection::all(corpus);
-        NearDuplicates::new(&vocabulary, &docs, threshold, num_words, max_bytes).unwrap_err()
+    let refused = |corpus: &Corpus, how: (f64, usize), max_bytes: u64| {
+        try_fast(&OnePart(corpus), how, &Fold::NONE, max_bytes).unwrap_err()
     };
     for doublings in [20, 40, 60] {
-        assert!(matches!(refused(&doubled(doublings), 0.8, 5, 1 << 20), Error::Capacity { .. }));
+        let error = refused(&doubled(doublings), (0.8, 5), 1 << 20);
+        assert!(matches!(error, Error::Capacity { .. }), "{error}");
     }
-    for (threshold, num_words) in [(0.0, 5), (1.1, 5), (f64::NAN, 5), (0.8, 0)] {
-        let invalid = refused(&doubled(2), threshold, num_words, AMPLE);
+    for how in [(0.0, 5), (1.1, 5), (f64::NAN, 5), (0.8, 0)] {
+        let invalid = refused(&doubled(2), how, AMPLE);
         assert!(matches!(invalid, Error::InvalidArgument { .. }), "{invalid}");
+        assert!(check_similarity(how.0, how.1).is_err());
     }
     let texts: Vec<Vec<u8>> =
         (0..100).map(|at| format!("a b c d {}", at % 7).into_bytes()).collect();
-    let corpus = scrambled::case_of(TokenizerProfile::Word, texts, 1).corpus;
-    let vocabulary = Arc::new(Vocabulary::new(&corpus).unwrap());
-    let docs = DocSelection::all(&corpus);
-    let documents = NearDuplicates::new(&vocabulary, &docs, 0.5, 1, AMPLE).unwrap();
-    let cancelled = documents.for_each_pairs(&|| true, |_| Ok(true));
+    let corpus = &scrambled::case_of(TokenizerProfile::Word, texts, 1).corpus;
+    let watched = |is_cancelled| Watched { corpus, is_cancelled, most_bytes: AtomicU64::new(0) };
+    let cancelled = try_fast(&watched(true), (0.5, 1), &Fold::NONE, AMPLE);
     assert!(matches!(cancelled, Err(Error::Cancelled)));
-    let mut num_calls = 0;
-    let take = |_: &[SimilarPair]| {
-        num_calls += 1;
-        Ok(false)
-    };
-    documents.for_each_pairs(&|| false, take).unwrap();
-    assert_eq!(num_calls, 1);
+    let parts = watched(false);
+    let documents = NearDuplicates::new(&parts, 0.5, 1, &Fold::NONE, AMPLE).unwrap();
+    let num_calls = Cell::new(0);
+    documents
+        .for_each_pairs(|_| {
+            num_calls.set(num_calls.get() + 1);
+            Ok(false)
+        })
+        .unwrap();
+    assert_eq!(num_calls.get(), 1);
+    assert_eq!((documents.first_doc_id(0), documents.first_doc_id(1)), (0, 100));
     assert!(documents.memory_bytes() > 0);
+    // What was noted is enough.
+    let most_bytes = parts.most_bytes.load(Ordering::Relaxed);
+    let noted = try_fast(&OnePart(corpus), (0.5, 1), &Fold::NONE, 8 * most_bytes);
+    assert_eq!(noted.unwrap().len(), 93 + 21);
 }

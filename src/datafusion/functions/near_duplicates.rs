@@ -1,9 +1,11 @@
 //! The function `near_duplicates(corpus [, threshold] [, n] [, fold])`: pairs of documents that have
 //! most of their n-grams in common.
 //!
-//! Pairs are sent while others are still looked for, so that `LIMIT 10` finds few. All documents are
-//! compared, so a corpus that is larger than memory is refused.
+//! Pairs are sent while others are still looked for, so that `LIMIT 10` finds few. A corpus larger than
+//! memory is read portion by portion, several times. Paths are looked up for many pairs at a time, because
+//! their documents lie in all portions.
 
+use std::borrow::Borrow;
 use std::sync::Arc;
 
 use datafusion::arrow::array::Float64Array;
@@ -11,16 +13,24 @@ use datafusion::error::Result;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::doc_rows::paths;
-use super::sequence_rows::{length, task_memory_bytes};
-use super::strings::{int64, shown_fold};
+use super::doc_rows::path_of;
+use super::portion_reader::PortionReader;
+use super::sequence_rows::length;
+use super::strings::{int64, shown_fold, views};
 use crate::errors::{core_error, datafusion_error};
 use crate::scan::function::{Definition, TableFunction};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::scan::{Execution, Scan};
-use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
-use tadoc::analytics::{self, DocSelection, Fold, SimilarPair};
+use tadoc::Corpus;
+use tadoc::analytics::{self, CorpusParts, Fold, SimilarPair};
+
+const DOC_ID_A: usize = 0;
+const PATH_A: usize = 1;
+const DOC_ID_B: usize = 2;
+const PATH_B: usize = 3;
+/// Number of pairs whose paths are looked up at a time.
+const PAIRS_PER_LOOKUP: usize = 1 << 18;
 
 /// The function `near_duplicates` in SQL.
 pub(super) static DEFINITION: Definition = Definition {
@@ -92,7 +102,7 @@ impl TableFunction for NearDuplicates {
     }
 
     fn prepare(&self, _scan: &Scan) -> Result<()> {
-        let checked = analytics::NearDuplicates::check(self.threshold, self.num_words);
+        let checked = analytics::check_similarity(self.threshold, self.num_words);
         checked.map_err(|error| self.signature().error(error))
     }
 
@@ -107,48 +117,54 @@ impl TableFunction for NearDuplicates {
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
-            let loaded = run.load().await?;
-            run.blocking(move |run| self.send_pairs(run, &loaded)).await
+            let portions = PortionReader::open(&run, "NearDuplicates").await?;
+            run.blocking(move |run| self.send_pairs(run, &portions)).await
         }
         .boxed()
     }
 }
 
 impl NearDuplicates {
-    fn send_pairs(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
-        let vocabulary = loaded.vocabulary(&self.fold)?;
-        let documents = analytics::NearDuplicates::new(
-            &vocabulary,
-            &DocSelection::all(&loaded.corpus),
-            self.threshold,
-            self.num_words,
-            task_memory_bytes(&run),
-        );
-        let documents = documents.map_err(datafusion_error)?;
-        let reservation = run.reservation("NearDuplicates");
-        reservation.try_grow(documents.memory_bytes())?;
-        let cancel = run.output.canceller();
-        let is_cancelled = move || cancel.is_closed();
-        let sent = documents.for_each_pairs(&is_cancelled, |pairs| {
-            send(&mut run, loaded, pairs).map_err(core_error)
-        });
-        match sent {
+    fn send_pairs(&self, mut run: Execution, portions: &PortionReader) -> Result<()> {
+        match self.find_pairs(&mut run, portions) {
             Err(tadoc::Error::Cancelled) => Ok(()),
             sent => sent.map_err(datafusion_error),
         }
     }
+
+    fn find_pairs(&self, run: &mut Execution, portions: &PortionReader) -> tadoc::Result<()> {
+        let documents = analytics::NearDuplicates::new(
+            portions,
+            self.threshold,
+            self.num_words,
+            &self.fold,
+            portions.memory_bytes(),
+        )?;
+        let needs_paths = run.scan.projection.iter().any(|&at| at == PATH_A || at == PATH_B);
+        documents.for_each_pairs(|pairs| {
+            for pairs in pairs.chunks(PAIRS_PER_LOOKUP) {
+                let paths = match needs_paths {
+                    true => Paths::of(pairs, &documents, portions)?,
+                    false => Paths::default(),
+                };
+                if !send(run, pairs, &paths).map_err(core_error)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        })
+    }
 }
 
 /// Sends the rows of `pairs`. Returns false if the function should stop.
-fn send(run: &mut Execution, loaded: &LoadedCorpus, pairs: &[SimilarPair]) -> Result<bool> {
+fn send(run: &mut Execution, pairs: &[SimilarPair], paths: &Paths) -> Result<bool> {
     for pairs in pairs.chunks(run.output.batch_size()) {
         let ids = |id: fn(&SimilarPair) -> u64| pairs.iter().map(id);
-        let paths_of = |id| paths(&loaded.corpus, &ids(id).collect::<Vec<u64>>());
         let more = run.send(pairs.len(), |column| match column {
-            0 => int64(ids(|pair| pair.doc_id_a)),
-            1 => Ok(paths_of(|pair| pair.doc_id_a)),
-            2 => int64(ids(|pair| pair.doc_id_b)),
-            3 => Ok(paths_of(|pair| pair.doc_id_b)),
+            DOC_ID_A => int64(ids(|pair| pair.doc_id_a)),
+            PATH_A => Ok(views(ids(|pair| pair.doc_id_a).map(|id| paths.get(id)))),
+            DOC_ID_B => int64(ids(|pair| pair.doc_id_b)),
+            PATH_B => Ok(views(ids(|pair| pair.doc_id_b).map(|id| paths.get(id)))),
             _ => {
                 let similarities = pairs.iter().map(|pair| pair.similarity);
                 Ok(Arc::new(Float64Array::from_iter_values(similarities)))
@@ -159,4 +175,56 @@ fn send(run: &mut Execution, loaded: &LoadedCorpus, pairs: &[SimilarPair]) -> Re
         }
     }
     Ok(true)
+}
+
+/// Paths of documents.
+#[derive(Default)]
+struct Paths {
+    doc_ids: Vec<u64>,
+    /// Paths, one after another, and their ends.
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Paths {
+    /// Reads the paths of the documents of `pairs`. Loads each portion that has one of them.
+    fn of(
+        pairs: &[SimilarPair],
+        documents: &analytics::NearDuplicates<'_, PortionReader>,
+        portions: &PortionReader,
+    ) -> tadoc::Result<Self> {
+        let mut paths = Self::default();
+        paths.doc_ids.extend(pairs.iter().flat_map(|pair| [pair.doc_id_a, pair.doc_id_b]));
+        paths.doc_ids.sort_unstable();
+        paths.doc_ids.dedup();
+        let mut start = 0;
+        for index in 0..portions.num_parts() {
+            let (first, behind) =
+                (documents.first_doc_id(index), documents.first_doc_id(index + 1));
+            let end = paths.doc_ids.partition_point(|&doc_id| doc_id < behind);
+            if start == end {
+                continue;
+            }
+            let portion = portions.part(index)?;
+            let corpus: &Corpus = portion.borrow();
+            for doc_id in &paths.doc_ids[start..end] {
+                paths.text.push_str(path_of(corpus, doc_id - first));
+                paths.ends.push(paths.text.len());
+            }
+            start = end;
+            portions.hold(documents.memory_bytes() + paths.memory_bytes())?;
+        }
+        Ok(paths)
+    }
+
+    /// Returns the path of document `doc_id`; empty if it was not read.
+    fn get(&self, doc_id: u64) -> &str {
+        let Ok(at) = self.doc_ids.binary_search(&doc_id) else { return "" };
+        let start = at.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.text[start..self.ends[at]]
+    }
+
+    fn memory_bytes(&self) -> u64 {
+        (self.text.capacity() + 8 * (self.ends.capacity() + self.doc_ids.capacity())) as u64
+    }
 }

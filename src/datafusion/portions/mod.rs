@@ -18,9 +18,9 @@
 //!
 //! [`Merge`] says how the rows of portions become the rows of the whole corpus. Functions
 //! themselves say how sums, lists, ranks, scores and word ids are computed from the rows of
-//! portions ([`combining`]). `repeated_phrases`, `near_duplicates` and `doc_term_matrix` need all
-//! segments at once. They are refused with an error that names the memory that they need.
-//! `repeated_spans` and `overlap` load the portions themselves.
+//! portions ([`combining`]). `repeated_phrases` and `doc_term_matrix` need all segments at once. They
+//! are refused with an error that names the memory that they need. `repeated_spans`, `overlap` and
+//! `near_duplicates` load the portions themselves.
 //!
 //! With several machines, portions are *runs* of segments that are read side by side ([`runs`]), however
 //! much memory there is.

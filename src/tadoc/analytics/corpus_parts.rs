@@ -41,7 +41,8 @@ pub trait CorpusParts {
 }
 
 /// A corpus in memory, as its only part.
-pub(super) struct OnePart<'a>(pub &'a Corpus);
+#[derive(Debug, Clone, Copy)]
+pub struct OnePart<'a>(pub &'a Corpus);
 
 impl<'a> CorpusParts for OnePart<'a> {
     type Part = &'a Corpus;

@@ -51,7 +51,7 @@
 //! | [`sequence_count()`], [`cooccurrence()`] | windows of each rule, times its weight: at most N, 0.1 to 0.8 N measured | | windows of the text |
 //! | [`DocumentSequences`], [`ranked_inverted_index()`] | windows of each rule, times its weight in the document | windows of all rules get numbers once, then as term vectors | windows of each document |
 //! | [`repeated_phrases()`] | | | repeated sequences of n words, then their suffixes in order, O(N log² N) |
-//! | [`NearDuplicates`] | | | sets of n-grams, joined by their prefixes |
+//! | [`NearDuplicates`] | | | hashes of n-grams, joined by their prefixes, and words compared |
 //! | [`repeated_spans()`] | | | windows of n words by their hashes, O(N) |
 //! | [`overlap()`] | | | sequences of n words by their hashes, O(N) |
 //! | [`TokenCursor`] | | | O(words read) |
@@ -82,10 +82,9 @@
 //! - `sequences` (n-grams, also by document and ranked)
 //! - `cooccurrence`, with `pairs`
 //! - `repeated_phrases`
-//! - `near_duplicates`, with the n-grams of `repeated_phrases`
 //! - `log_templates`
-//! - `repeated_spans` (places of text that is repeated) and `overlap` (n-grams of other texts), with
-//!   `rolling_hash` and `corpus_parts` (corpora larger than memory)
+//! - `repeated_spans` (places of text that is repeated), `overlap` (n-grams of other texts) and
+//!   `near_duplicates`, with `rolling_hash` and `corpus_parts` (corpora larger than memory)
 //! - `association` (scores of pairs and of words of two corpora, from their counts)
 //! - `dispersion` (how evenly occurrences are spread)
 //! - `statistics`
@@ -137,7 +136,7 @@ pub use sequences::rows::too_many_occurrences;
 pub use crate::text::Fold;
 pub use association::{Company, Measure, keyness};
 pub use cooccurrence::{Cooccurrences, Pairing, cooccurrence};
-pub use corpus_parts::CorpusParts;
+pub use corpus_parts::{CorpusParts, OnePart};
 pub use costs::{
     NUM_STATISTICS, TRAVERSAL_COSTS, TraversalTask, choose_task_traversal, choose_traversal,
     traversal_cost, traversal_costs, traversal_statistics,
@@ -147,7 +146,7 @@ pub use doc_selection::DocSelection;
 pub use document_counts::document_counts;
 pub use inverted_index::{InvertedIndex, inverted_index};
 pub use log_templates::{LogTemplate, LogTemplates, TemplateOptions};
-pub use near_duplicates::{NearDuplicates, SimilarPair};
+pub use near_duplicates::{NearDuplicates, SimilarPair, check_similarity};
 pub use overlap::{OverlapTexts, TextOverlap, overlap};
 pub use repeated_phrases::{RepeatedPhrases, repeated_phrases};
 pub use repeated_spans::{RepeatedSpan, RepeatedSpans, repeated_spans};

@@ -127,7 +127,8 @@ async fn portions_together_are_the_whole() {
     }
 }
 
-/// Spans of one portion are repeated in others, which are loaded to compare them. Texts are found in all.
+/// Spans of one portion are repeated in others, which are loaded to compare them. Texts are found in all,
+/// and documents are similar to those of other portions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn functions_that_load_portions_themselves_have_the_rows_of_the_whole() {
     let dir = tempfile::tempdir().unwrap();
@@ -140,6 +141,7 @@ async fn functions_that_load_portions_themselves_have_the_rows_of_the_whole() {
         format!("repeated_spans('{corpus}', min_words => 20)"),
         format!("repeated_spans('{corpus}', min_words => 50)"),
         format!("overlap('{corpus}', 'asked', n => 4)"),
+        format!("near_duplicates('{corpus}', threshold => 0.04, n => 1)"),
     ] {
         let sql = format!("SELECT * FROM {call}");
         let expected = table(&whole, &sql).await;
@@ -218,7 +220,6 @@ async fn the_limit_that_an_error_names_is_enough() {
         "SELECT count(*), sum(count) FROM sequence_count('@', 3)",
         "SELECT count(*), sum(byte_offset) FROM search('@', 'brown')",
         "SELECT count(*), sum(count) FROM repeated_phrases('@')",
-        "SELECT count(*), sum(doc_id_a) FROM near_duplicates('@', threshold => 0.1)",
     ] {
         let sql = query.replace('@', &corpus);
         let refused = batches(&session_of(1 << 20), &sql).await.unwrap_err();

@@ -13,9 +13,9 @@
 //! no more. So 10,000 equal documents make 9,999 pairs.
 //!
 //! ```text
-//! text ──grams──▶ names ──sets──▶ sorted by rarity ──join──▶ pairs
-//!                 of n-grams      x: │prefix │ rest │
-//!                                 y: │prefix   │ rest │      similar only if the prefixes meet
+//! text ──hashes──▶ counters, sizes ──prefixes──▶ lists of documents ──candidates──▶ blocks ──▶ pairs
+//!      of n-grams  of documents                  x: │prefix │ rest │                of words
+//!                                                y: │prefix   │ rest │   similar only if these meet
 //! ```
 //!
 //! The join filters by prefixes (Chaudhuri, Ganti, Kaushik, "A primitive operator for similarity joins
@@ -23,32 +23,65 @@
 //! 2007). Let all sets be sorted by the same order. Two sets of s and s' n-grams that are similar share
 //! at least threshold * s. So each has one of them among its first s - ceil(threshold * s) + 1 n-grams.
 //! Rare n-grams come first, so few sets meet. Sets of lengths that differ too much are not compared.
-//! MinHash would need less memory and miss pairs.
+//! MinHash would miss pairs.
 //!
-//! O(words * log words), and O(n-grams) for each pair of sets whose prefixes meet. Memory is at most
-//! [`WORD_BYTES`] for each word. A text that needs more than the caller allows is rejected before it
-//! is read.
+//! 1. The parts are read for the first time (`documents`, `reading`). Each n-gram is its hash. Counters
+//!    estimate the number of its documents (`counts`).
+//! 2. The n-grams of the prefixes are read and sorted, in classes of hashes if memory has no room for
+//!    all (`index`). N-grams of one document never meet. They make most of most texts.
+//! 3. Documents whose prefixes meet are compared, a block of documents with all later ones
+//!    (`comparing`), by the words of their n-grams (`words`).
 //!
-//! Reading order: `sets`, `join`.
+//! The pairs are exact. The order of n-grams is by counter and hash, the same for all sets, so estimates
+//! cost time only. Two n-grams of one document never have the same hash: they are compared, and the
+//! search begins again with other random keys if they do. So the hashes of two documents have at least
+//! as many in common as their n-grams, and the filter loses no pair. Documents of equal hashes are
+//! compared before the first pair, and the search begins again if their words say that they differ. All
+//! similarities are counted by words.
+//!
+//! O(words) for each class and block, O(prefixes * log prefixes), and O(n-grams) for each pair of sets
+//! whose prefixes meet. A corpus may come in parts ([`CorpusParts`]), one of which is in memory at a time.
+//! Memory beside it: 2 bytes for each word, at most a quarter of what it may take; 21 for each document;
+//! 32 for each n-gram of a prefix and class, and 16 for each that meets another; 20 for each word of a
+//! block, 80 MB in all if the corpus is in memory; 8 for each word of a part's dictionaries, 64 if words are
+//! folded; 40 for each word of the largest document. A corpus of more than eight words for each byte of
+//! memory is refused.
+//!
+//! Reading order: `task` (memory and threads), `reading`, `counts`, `documents`, `index`, `words`,
+//! `comparing`.
 
-mod join;
-mod sets;
+mod comparing;
+mod counts;
+mod documents;
+mod index;
+mod reading;
+mod task;
+mod words;
 
-use std::sync::Arc;
+use rayon::prelude::*;
 
-use crate::error::{Error, Result};
-
+use super::corpus_parts::CorpusParts;
 use super::repeated_phrases::check_at_least;
-use super::sequences::for_each_in_order;
-use super::{DocSelection, Vocabulary};
-use join::Index;
-use sets::Sets;
+use super::rolling_hash::Hashing;
+use crate::error::{Error, Result};
+use crate::text::Fold;
+use comparing::Block;
+use documents::Documents;
+use index::Index;
+use task::Task;
 
-/// Bytes of memory for each word: 4 for the text, 16 for its sorted n-grams, 4 for their names, and
-/// the reserve of vectors.
-const WORD_BYTES: u64 = 36;
-/// Number of documents that one task compares with others.
-const DOCS_PER_TASK: usize = 16;
+/// Slack of products of sizes and the threshold. It exceeds the error of rounding, and makes filters a
+/// little weaker at most.
+const SLACK: f64 = 1e-6;
+/// Bytes of the first block of a corpus in memory, and of its largest one.
+const FIRST_BLOCK_BYTES: u64 = 1 << 19;
+const MAX_BLOCK_BYTES: u64 = 80 << 20;
+/// Growth of blocks of a corpus in memory.
+const BLOCK_GROWTH: u64 = 4;
+/// Number of documents whose candidates are found at a time.
+const BATCH_DOCS: usize = 1024;
+/// Bytes of memory for each pair that is found.
+const PAIR_BYTES: u64 = size_of::<SimilarPair>() as u64;
 
 /// Two documents that are similar.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,21 +95,19 @@ pub struct SimilarPair {
 }
 
 /// Documents of a corpus as sets of n-grams, ready to be compared.
-#[derive(Debug)]
-pub struct NearDuplicates {
-    sets: Sets,
+pub struct NearDuplicates<'a, P> {
+    task: Task<'a, P>,
+    documents: Documents,
     index: Index,
-    threshold: f64,
 }
 
-impl NearDuplicates {
-    /// Reads the n-grams of `docs`, with `num_words` words each, as words of `vocabulary`. Pairs will
-    /// have a similarity of `threshold` or more.
+impl<'a, P: CorpusParts + Sync> NearDuplicates<'a, P> {
+    /// Reads the n-grams of `parts`, with `num_words` words each, as `fold` leaves them. Pairs will have a
+    /// similarity of `threshold` or more.
     ///
     /// ```
-    /// use std::sync::Arc;
     /// use tadoc::Corpus;
-    /// use tadoc::analytics::{DocSelection, NearDuplicates, Vocabulary};
+    /// use tadoc::analytics::{Fold, NearDuplicates, OnePart};
     /// use tadoc::build::{CorpusBuilder, IngestOptions};
     /// use tadoc::format::OpenLimits;
     ///
@@ -87,10 +118,9 @@ impl NearDuplicates {
     /// let (file, _report) = builder.finish(None)?;
     /// let (_footer, corpus) = Corpus::from_bytes("c.tadoc", &file, &OpenLimits::default())?;
     ///
-    /// let vocabulary = Arc::new(Vocabulary::new(&corpus)?);
-    /// let docs = DocSelection::all(&corpus);
-    /// let documents = NearDuplicates::new(&vocabulary, &docs, 0.5, 2, 1 << 30)?;
-    /// documents.for_each_pairs(&|| false, |pairs| {
+    /// let parts = OnePart(&corpus);
+    /// let documents = NearDuplicates::new(&parts, 0.5, 2, &Fold::NONE, 1 << 30)?;
+    /// documents.for_each_pairs(|pairs| {
     ///     assert_eq!((pairs[0].doc_id_a, pairs[0].doc_id_b, pairs[0].similarity), (0, 1, 0.6));
     ///     Ok(true)
     /// })?;
@@ -99,66 +129,165 @@ impl NearDuplicates {
     /// ```
     ///
     /// # Errors
-    /// The errors of [`check`](Self::check); [`Error::Capacity`] if the work needs more than `max_memory_bytes`.
+    /// The errors of [`check_similarity`]; [`Error::Capacity`] if the work needs more than
+    /// `max_memory_bytes`; [`Error::Cancelled`]; the errors of `parts`.
     pub fn new(
-        vocabulary: &Arc<Vocabulary>,
-        docs: &DocSelection,
+        parts: &'a P,
         threshold: f64,
         num_words: usize,
+        fold: &'a Fold,
         max_memory_bytes: u64,
     ) -> Result<Self> {
-        Self::check(threshold, num_words)?;
-        let sets = Sets::read(vocabulary, docs, num_words, max_memory_bytes)?;
-        let index = Index::new(&sets, threshold);
-        Ok(Self { sets, index, threshold })
+        check_similarity(threshold, num_words)?;
+        loop {
+            let hashing = Hashing::new(u64::MAX);
+            let task = Task { parts, fold, threshold, num_words, max_memory_bytes, hashing };
+            // It is very unlikely that two n-grams have the same hash even once.
+            if let Some(found) = Self::read(task)? {
+                return Ok(found);
+            }
+        }
     }
 
-    /// Checks the arguments of [`new`](Self::new).
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`] if `threshold` is not above 0 and at most 1, or if `num_words` is 0.
-    pub fn check(threshold: f64, num_words: usize) -> Result<()> {
-        if !(threshold > 0.0 && threshold <= 1.0) {
-            return Err(Error::InvalidArgument {
-                name: "threshold",
-                got: threshold.to_string(),
-                allowed: "a number above 0, 1 at most".to_owned(),
-            });
+    /// Reads the parts. Returns `None` if n-grams that differ have the same hash where it matters.
+    fn read(task: Task<'a, P>) -> Result<Option<Self>> {
+        let Some((documents, counts)) = Documents::read(&task)? else { return Ok(None) };
+        let index = Index::new(&task, &documents, &counts)?;
+        drop(counts);
+        let found = Self { task, documents, index };
+        found.task.hold(found.memory_bytes())?;
+        Ok(found.have_copies_equal_sets()?.then_some(found))
+    }
+
+    /// Returns true if documents that seem to be copies have the n-grams of the first one.
+    fn have_copies_equal_sets(&self) -> Result<bool> {
+        let mut block = Block::default();
+        let are_equal = |block: Block| {
+            let num_pairs = block.num_candidates();
+            let held_bytes = self.memory_bytes();
+            let pairs = block.compare(&self.task, &self.documents, 1.0, held_bytes)?;
+            Ok(pairs.len() == num_pairs)
+        };
+        let max_bytes = self.max_block_bytes();
+        for copies in self.documents.copies().chunk_by(|a, b| a.0 == b.0) {
+            let docs: Vec<u32> = copies.iter().map(|&(_, copy)| copy).collect();
+            block.push(&self.documents, copies[0].0, &docs);
+            if block.memory_bytes() > max_bytes && !are_equal(std::mem::take(&mut block))? {
+                return Ok(false);
+            }
         }
-        check_at_least("n", num_words as u64, 1)
+        are_equal(block)
     }
 
     /// Calls `take` with the pairs, in order of both ids and some at a time, until it returns false.
-    /// Pairs are found in parallel. `is_cancelled` is asked for each document.
     ///
     /// # Errors
-    /// [`Error::Cancelled`], and the errors of `take`.
+    /// [`Error::Capacity`] if the work needs more memory than it may take, [`Error::Cancelled`], and the
+    /// errors of the parts and of `take`.
     pub fn for_each_pairs(
         &self,
-        is_cancelled: &(dyn Fn() -> bool + Sync),
         mut take: impl FnMut(&[SimilarPair]) -> Result<bool>,
     ) -> Result<()> {
-        let find = |task: usize| {
-            let mut pairs = Vec::new();
-            let end = self.sets.len().min((task + 1) * DOCS_PER_TASK);
-            for set in task * DOCS_PER_TASK..end {
-                if is_cancelled() {
-                    return Err(Error::Cancelled);
-                }
-                self.index.find_pairs(&self.sets, set, self.threshold, &mut pairs);
+        let max_bytes = self.max_block_bytes();
+        // Each block of a corpus that is loaded part by part loads it once more.
+        let is_loaded = self.task.parts.num_parts() == 1;
+        let mut block_bytes = if is_loaded { FIRST_BLOCK_BYTES.min(max_bytes) } else { max_bytes };
+        let mut next = 0;
+        while next < self.documents.len() as u32 {
+            let (block, copies) = self.next_block(&mut next, block_bytes)?;
+            let held_bytes = self.memory_bytes() + copies.capacity() as u64 * PAIR_BYTES;
+            let threshold = self.task.threshold;
+            let mut pairs = block.compare(&self.task, &self.documents, threshold, held_bytes)?;
+            if !copies.is_empty() {
+                pairs.extend(copies);
+                pairs.sort_unstable_by_key(|pair| (pair.doc_id_a, pair.doc_id_b));
             }
-            Ok(pairs)
-        };
-        let num_tasks = self.sets.len().div_ceil(DOCS_PER_TASK);
-        for_each_in_order(num_tasks, find, |pairs: Result<Vec<SimilarPair>>| {
-            let pairs = pairs?;
-            if pairs.is_empty() { Ok(true) } else { take(&pairs) }
-        })
-        .map(drop)
+            if !pairs.is_empty() && !take(&pairs)? {
+                break;
+            }
+            block_bytes = max_bytes.min(block_bytes.saturating_mul(BLOCK_GROWTH));
+        }
+        Ok(())
     }
 
-    /// Returns the bytes of memory in use.
-    pub fn memory_bytes(&self) -> usize {
-        self.sets.memory_bytes() + self.index.memory_bytes()
+    /// Returns the next documents with their candidates, and the pairs with their copies. `next` moves
+    /// behind them.
+    fn next_block(&self, next: &mut u32, max_bytes: u64) -> Result<(Block, Vec<SimilarPair>)> {
+        let (mut block, mut pairs) = (Block::default(), Vec::new());
+        while *next < self.documents.len() as u32 {
+            self.task.check_cancelled()?;
+            let (batch, end) = self.next_batch(*next, max_bytes);
+            let threshold = self.task.threshold;
+            let candidates = |&doc: &u32| self.index.candidates(&self.documents, doc, threshold);
+            let found: Vec<Vec<u32>> = batch.par_iter().map(candidates).collect();
+            for (&doc, candidates) in batch.iter().zip(&found) {
+                if block.memory_bytes() + pairs.len() as u64 * PAIR_BYTES > max_bytes {
+                    *next = doc;
+                    return Ok((block, pairs));
+                }
+                block.push(&self.documents, doc, candidates);
+                let copies = self.documents.copies_of(doc).iter();
+                pairs.extend(copies.map(|&(first, copy)| SimilarPair {
+                    doc_id_a: first.into(),
+                    doc_id_b: copy.into(),
+                    similarity: 1.0,
+                }));
+            }
+            *next = end;
+        }
+        Ok((block, pairs))
+    }
+
+    /// Returns the next documents that may have pairs, and the one behind them.
+    fn next_batch(&self, next: u32, max_bytes: u64) -> (Vec<u32>, u32) {
+        let (mut batch, mut num_candidates) = (Vec::new(), 0);
+        for doc in next..self.documents.len() as u32 {
+            // Each candidate has 32 bits, before those that were found twice are dropped.
+            if batch.len() == BATCH_DOCS || num_candidates * 8 > max_bytes {
+                return (batch, doc);
+            }
+            let max_candidates = self.index.max_candidates(doc);
+            if max_candidates > 0 || !self.documents.copies_of(doc).is_empty() {
+                num_candidates += max_candidates;
+                batch.push(doc);
+            }
+        }
+        (batch, self.documents.len() as u32)
+    }
+
+    /// Returns the id of the first document of `part`, or the number of documents if there is no such part.
+    pub fn first_doc_id(&self, part: usize) -> u64 {
+        self.documents.first_of_part(part)
+    }
+
+    fn max_block_bytes(&self) -> u64 {
+        let free_bytes = self.task.max_memory_bytes.saturating_sub(self.memory_bytes());
+        match self.task.parts.num_parts() {
+            1 => MAX_BLOCK_BYTES.min(free_bytes / 2),
+            _ => free_bytes / 2,
+        }
+    }
+
+    /// Returns the bytes of memory in use between two blocks.
+    pub fn memory_bytes(&self) -> u64 {
+        self.documents.memory_bytes() + self.index.memory_bytes()
     }
 }
+
+/// Checks the threshold and the number of words of [`NearDuplicates::new`].
+///
+/// # Errors
+/// [`Error::InvalidArgument`] if `threshold` is not above 0 and at most 1, or if `num_words` is 0.
+pub fn check_similarity(threshold: f64, num_words: usize) -> Result<()> {
+    if !(threshold > 0.0 && threshold <= 1.0) {
+        return Err(Error::InvalidArgument {
+            name: "threshold",
+            got: threshold.to_string(),
+            allowed: "a number above 0, 1 at most".to_owned(),
+        });
+    }
+    check_at_least("n", num_words as u64, 1)
+}
+
+#[cfg(test)]
+mod tests;

@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use super::text::BORDER;
 
 /// Name of a sequence that is not repeated.
-pub(in crate::analytics) const NONE: u32 = u32::MAX;
+pub(super) const NONE: u32 = u32::MAX;
 
 /// Sequence that begins at a position of the text.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +29,7 @@ struct Entry {
 /// Returns the name of the `num_words` words that begin at each position of `text`, and the number
 /// of names. The name is [`NONE`] if the words occur fewer than `min_count` times or cross a
 /// border. The words of `text` are below `num_rows`.
-pub(in crate::analytics) fn name(
+pub(super) fn name(
     text: &[u32],
     num_rows: usize,
     num_words: usize,

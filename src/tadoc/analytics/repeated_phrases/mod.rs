@@ -37,11 +37,11 @@
 //! Reading order: `text` (words as one array), `grams`, `chains`, `suffixes`, `periodic`, `maximal`.
 
 mod chains;
-pub(in crate::analytics) mod grams;
+mod grams;
 mod maximal;
 mod periodic;
 mod suffixes;
-pub(in crate::analytics) mod text;
+mod text;
 
 use std::sync::Arc;
 
@@ -100,8 +100,7 @@ impl RepeatedPhrases {
         check_at_least("min_words", min_words as u64, 1)?;
         check_at_least("min_count", min_count, 2)?;
         let what = "looking for repeated phrases (bytes)";
-        let task = text::Task { what, word_bytes: WORD_BYTES, max_memory_bytes };
-        let text = text::read(&vocabulary, docs, &task, |_| ())?;
+        let text = text::read(&vocabulary, docs, what, WORD_BYTES, max_memory_bytes)?;
         let min_count = usize::try_from(min_count).unwrap_or(usize::MAX);
         let (names, num_names) = grams::name(&text, vocabulary.len(), min_words, min_count);
         let chains = Chains::new(&names, num_names);

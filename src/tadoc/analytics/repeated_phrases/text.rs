@@ -7,32 +7,24 @@ use crate::analytics::{DocSelection, Vocabulary};
 use crate::error::{Error, Result};
 
 /// Border behind the words of a document. It is no row, because there are fewer rows.
-pub(in crate::analytics) const BORDER: u32 = u32::MAX;
+pub(super) const BORDER: u32 = u32::MAX;
 
-/// Work on a text, which needs memory for each of its words.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::analytics) struct Task {
-    /// Name of the work, in errors.
-    pub what: &'static str,
-    /// Bytes of memory for each word or border, the text included.
-    pub word_bytes: u64,
-    /// Most bytes of memory that it may take.
-    pub max_memory_bytes: u64,
-}
-
-/// Reads the words of `docs` for `task`. Calls `visit` with the id of each document that has words.
+/// Reads the words of `docs`, for a task that needs `word_bytes` of memory for each word or border, the text
+/// included. `what` names it in errors.
 ///
 /// # Errors
-/// [`Error::Capacity`] if the task needs more memory than it may take.
-pub(in crate::analytics) fn read(
+/// [`Error::Capacity`] if the task needs more than `max_memory_bytes`.
+pub(super) fn read(
     vocabulary: &Vocabulary,
     docs: &DocSelection,
-    task: &Task,
-    mut visit: impl FnMut(u64),
+    what: &'static str,
+    word_bytes: u64,
+    max_memory_bytes: u64,
 ) -> Result<Vec<u32>> {
     let corpus = vocabulary.corpus();
     let docs = docs.within(0..corpus.num_docs());
-    let mut text = Vec::with_capacity(text_len(vocabulary, &docs, task)?);
+    let len = text_len(vocabulary, &docs, what, word_bytes, max_memory_bytes)?;
+    let mut text = Vec::with_capacity(len);
     let rows = WordRows::new(vocabulary);
     let mut walk = WordWalk::default();
     for doc_id in docs.iter() {
@@ -45,7 +37,6 @@ pub(in crate::analytics) fn read(
         }
         if text.len() > start {
             text.push(BORDER);
-            visit(doc_id);
         }
     }
     Ok(text)
@@ -53,8 +44,13 @@ pub(in crate::analytics) fn read(
 
 /// Counts the words and borders of `docs` from the grammar, because a small file may expand to 2^60
 /// words.
-fn text_len(vocabulary: &Vocabulary, docs: &DocSelection, task: &Task) -> Result<usize> {
-    let Task { what, word_bytes, max_memory_bytes } = *task;
+fn text_len(
+    vocabulary: &Vocabulary,
+    docs: &DocSelection,
+    what: &'static str,
+    word_bytes: u64,
+    max_memory_bytes: u64,
+) -> Result<usize> {
     let limit = (max_memory_bytes / word_bytes).min(u64::from(u32::MAX - 1));
     let corpus = vocabulary.corpus();
     let mut len = 0u64;

@@ -1,0 +1,276 @@
+//! The documents that may be similar: those whose prefixes meet.
+//!
+//! ```text
+//! list       documents that have one n-gram in their prefix, ascending; two at least
+//! document   its lists
+//! ```
+//!
+//! The parts are read again. The n-grams of a prefix become entries of a hash and a document, and are
+//! sorted. An n-gram of one prefix only makes no list. Where the entries have no room, hashes are divided
+//! into classes, and the parts are read once for each class.
+
+use std::borrow::Borrow;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rayon::prelude::*;
+
+use super::SLACK;
+use super::counts::DocCounts;
+use super::documents::Documents;
+use super::reading::{DocReader, PartText};
+use super::task::Task;
+use crate::analytics::corpus_parts::CorpusParts;
+use crate::error::Result;
+use crate::segment::Corpus;
+
+/// Bytes of memory for each entry: 16, and the reserve of vectors.
+const ENTRY_BYTES: u64 = 32;
+/// Bytes of memory for each document of a list: 4 for the document, 4 for the list, 4 for the end of the
+/// list, and the reserve of vectors.
+const LISTED_BYTES: u64 = 16;
+/// Least number of entries for which there must be room.
+const MIN_ENTRIES: u64 = 64;
+/// Greatest number of bits that divide hashes into classes.
+const MAX_CLASS_BITS: u32 = 20;
+
+/// Documents by the n-grams of their prefixes.
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    /// Documents of all lists, and the ends of the lists.
+    listed: Vec<u32>,
+    ends: Vec<usize>,
+    /// Lists of all documents, and the ends of the documents.
+    lists: Vec<u32>,
+    doc_ends: Vec<usize>,
+}
+
+/// A class of hashes: those with these first bits, when mixed.
+#[derive(Debug, Clone, Copy)]
+struct Class {
+    number: u64,
+    num_bits: u32,
+}
+
+impl Class {
+    #[inline]
+    fn contains(self, hash: u64) -> bool {
+        let mixed = hash.wrapping_mul(0xd6e8_feb8_6659_fd93);
+        self.num_bits == 0 || mixed >> (64 - self.num_bits) == self.number
+    }
+}
+
+impl Index {
+    /// Reads the prefixes of `documents`, whose n-grams have `counts`.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`](crate::Error::Capacity) if the task needs more memory than it may take,
+    /// [`Error::Cancelled`](crate::Error::Cancelled), and the errors of the parts.
+    pub fn new<P: CorpusParts + Sync>(
+        task: &Task<'_, P>,
+        documents: &Documents,
+        counts: &DocCounts,
+    ) -> Result<Self> {
+        let mut index = Self::default();
+        let mut class = Class { number: 0, num_bits: 0 };
+        while class.number >> class.num_bits == 0 {
+            if let Some(entries) = index.entries_of(task, class, documents, counts)? {
+                index.push_lists(entries);
+                if u32::try_from(index.ends.len()).is_err() {
+                    return Err(task.too_little(task.max_memory_bytes.saturating_mul(2)));
+                }
+                class.number += 1;
+                continue;
+            }
+            // The first half of the class comes next.
+            class = Class { number: 2 * class.number, num_bits: class.num_bits + 1 };
+            if class.num_bits > MAX_CLASS_BITS {
+                return Err(task.too_little(task.max_memory_bytes.saturating_mul(2)));
+            }
+        }
+        index.listed.shrink_to_fit();
+        index.fill_docs(documents.len());
+        Ok(index)
+    }
+
+    /// Returns the hashes of a class that the prefixes have, sorted, or `None` if there are too many.
+    fn entries_of<P: CorpusParts + Sync>(
+        &self,
+        task: &Task<'_, P>,
+        class: Class,
+        documents: &Documents,
+        counts: &DocCounts,
+    ) -> Result<Option<Vec<(u64, u32)>>> {
+        let (num_entries, mut entries) = (AtomicU64::new(0), Vec::new());
+        let listed_bytes = self.listed.len() as u64 * LISTED_BYTES;
+        let held_bytes = documents.memory_bytes() + counts.memory_bytes() + listed_bytes;
+        for index in 0..task.parts.num_parts() {
+            let docs = documents.of_part(index);
+            let (start, part) = (docs.start, task.parts.part(index)?);
+            let corpus: &Corpus = part.borrow();
+            let reading_bytes = task.reading_bytes(documents.max_words(docs.clone()));
+            let of_part = PartText::memory_bytes(task, corpus) + reading_bytes;
+            // All entries may meet others.
+            let entry_bytes = ENTRY_BYTES + LISTED_BYTES;
+            let least_bytes = held_bytes + of_part + entry_bytes * MIN_ENTRIES;
+            if least_bytes > task.max_memory_bytes {
+                return Err(task.too_little(least_bytes));
+            }
+            let max_entries = (task.max_memory_bytes - held_bytes - of_part) / entry_bytes;
+            if entries.len() as u64 > max_entries {
+                return Ok(None);
+            }
+            task.hold(held_bytes + of_part + entry_bytes * entries.len() as u64)?;
+            let text = PartText::new(task, corpus);
+            let lens = &documents.all_num_words()[docs];
+            let read = |docs: Range<usize>| {
+                let mut reader = DocReader::new(&text);
+                let (mut found, mut prefix) = (Vec::new(), Prefix::default());
+                for at in docs {
+                    let doc = (start + at) as u32;
+                    if documents.size(doc) == 0 || documents.is_copy(doc) {
+                        continue;
+                    }
+                    if num_entries.load(Ordering::Relaxed) > max_entries {
+                        break;
+                    }
+                    // All hashes were compared when they were read first.
+                    let hashes = reader.read(at as u64, lens[at])?.unwrap_or_default();
+                    let before = found.len();
+                    prefix.read(hashes, task.threshold, counts, |hash| {
+                        if class.contains(hash) {
+                            found.push((hash, doc));
+                        }
+                    });
+                    num_entries.fetch_add((found.len() - before) as u64, Ordering::Relaxed);
+                }
+                Ok(found)
+            };
+            task.for_each_range(lens, read, |found: Vec<(u64, u32)>| {
+                if num_entries.load(Ordering::Relaxed) <= max_entries {
+                    entries.extend(found);
+                }
+                Ok(())
+            })?;
+            if num_entries.load(Ordering::Relaxed) > max_entries {
+                return Ok(None);
+            }
+        }
+        task.hold(held_bytes + (ENTRY_BYTES + LISTED_BYTES) * entries.len() as u64)?;
+        entries.par_sort_unstable();
+        Ok(Some(entries))
+    }
+
+    fn push_lists(&mut self, entries: Vec<(u64, u32)>) {
+        for list in entries.chunk_by(|a, b| a.0 == b.0).filter(|list| list.len() > 1) {
+            self.listed.extend(list.iter().map(|&(_, doc)| doc));
+            self.ends.push(self.listed.len());
+        }
+    }
+
+    /// Notes the lists of each document.
+    fn fill_docs(&mut self, num_docs: usize) {
+        let mut ends = vec![0; num_docs + 1];
+        self.listed.iter().for_each(|&doc| ends[doc as usize + 1] += 1);
+        for doc in 1..ends.len() {
+            ends[doc] += ends[doc - 1];
+        }
+        let mut lists = vec![0; self.listed.len()];
+        for (number, list) in (0..).zip(0..self.ends.len()) {
+            for &doc in self.list(list) {
+                let at = &mut ends[doc as usize];
+                lists[*at] = number;
+                *at += 1;
+            }
+        }
+        // Each start has moved to the end of its document.
+        ends.pop();
+        (self.lists, self.doc_ends) = (lists, ends);
+    }
+
+    fn list(&self, list: usize) -> &[u32] {
+        let start = list.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.listed[start..self.ends[list]]
+    }
+
+    /// Returns the greatest number of candidates of `doc`, each counted as often as its prefix meets.
+    pub fn max_candidates(&self, doc: u32) -> u64 {
+        let later = |&list: &u32| {
+            let list = self.list(list as usize);
+            list.len() - list.partition_point(|&other| other <= doc)
+        };
+        self.lists_of(doc).iter().map(|list| later(list) as u64).sum()
+    }
+
+    fn lists_of(&self, doc: u32) -> &[u32] {
+        let start = (doc as usize).checked_sub(1).map_or(0, |before| self.doc_ends[before]);
+        &self.lists[start..self.doc_ends[doc as usize]]
+    }
+
+    /// Returns the later documents of a similar size whose prefix meets that of `doc`, ascending.
+    pub fn candidates(&self, documents: &Documents, doc: u32, threshold: f64) -> Vec<u32> {
+        let size = documents.size(doc) as f64;
+        let mut candidates: Vec<u32> = Vec::new();
+        for &list in self.lists_of(doc) {
+            let list = self.list(list as usize);
+            let later = &list[list.partition_point(|&other| other <= doc)..];
+            candidates.extend(later.iter().filter(|&&other| {
+                let other = documents.size(other) as f64;
+                size.min(other) >= threshold * size.max(other) - SLACK
+            }));
+        }
+        candidates.sort_unstable();
+        candidates.dedup();
+        candidates
+    }
+
+    /// Returns the bytes of memory in use.
+    pub fn memory_bytes(&self) -> u64 {
+        let numbers = self.listed.capacity() + self.lists.capacity();
+        (4 * numbers + 8 * (self.ends.capacity() + self.doc_ends.capacity())) as u64
+    }
+}
+
+/// Chooses the n-grams of the prefix of a document: those of fewest documents first, by their counters
+/// and hashes.
+#[derive(Debug, Default)]
+struct Prefix {
+    counts: Vec<u8>,
+    /// Hashes of the last counter of the prefix.
+    last: Vec<u64>,
+}
+
+impl Prefix {
+    /// Calls `f` with the hashes of the prefix that other documents may have.
+    fn read(&mut self, hashes: &[u64], threshold: f64, counts: &DocCounts, mut f: impl FnMut(u64)) {
+        let least_common = (threshold * hashes.len() as f64 - SLACK).ceil().max(1.0) as usize;
+        let mut num_left = (hashes.len() + 1).saturating_sub(least_common);
+        self.counts.clear();
+        self.counts.extend(hashes.iter().map(|&hash| counts.count(hash)));
+        let mut nums = [0usize; 256];
+        self.counts.iter().for_each(|&count| nums[usize::from(count)] += 1);
+        // Those of one document come first.
+        num_left = num_left.saturating_sub(nums[1]);
+        let mut end = 2;
+        while end < nums.len() && nums[end] <= num_left {
+            num_left -= nums[end];
+            end += 1;
+        }
+        if num_left == 0 && end == 2 {
+            return;
+        }
+        self.last.clear();
+        for (&hash, &count) in hashes.iter().zip(&self.counts) {
+            match usize::from(count) {
+                0 | 1 => {}
+                count if count < end => f(hash),
+                count if count == end => self.last.push(hash),
+                _ => {}
+            }
+        }
+        if num_left > 0 && num_left < self.last.len() {
+            self.last.select_nth_unstable(num_left);
+        }
+        self.last.iter().take(num_left).for_each(|&hash| f(hash));
+    }
+}

@@ -28,6 +28,18 @@ async fn a_statement_ends_when_its_time_is_over() {
     assert!(is_at_rest(&server));
 }
 
+/// An operator that computes without a pause does not stop the clock.
+#[tokio::test(flavor = "multi_thread")]
+async fn time_goes_on_while_an_operator_computes() {
+    let server = Server::start(&["--timeout", "1s"]);
+    let busy = "SELECT count(*) FROM lines a, lines b, lines c, lines d \
+                WHERE length(a.text) + length(b.text) + length(c.text) + length(d.text) = 7";
+    let started = Instant::now();
+    assert_eq!(server.query(busy).status, 504);
+    assert!(started.elapsed() < SOON);
+    assert_eq!(server.query("SELECT 1").status, 200);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_ends_when_its_client_leaves() {
     let server = Server::start(&[]);

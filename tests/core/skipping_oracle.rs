@@ -8,10 +8,9 @@ use proptest::sample::{select, subsequence};
 use tadoc::Corpus;
 use tadoc::build::{BuilderKind, IngestOptions};
 use tadoc::format::{
-    FileFooter, OpenLimits, SegmentLayout, StoredDictionary, read_segment, read_segment_if,
-    read_segment_with,
+    FileFooter, OpenLimits, SegmentLayout, StoredDictionary, StoredGrammar, read_segment,
+    read_segment_if, read_segment_with,
 };
-use tadoc::grammar::Grammar;
 use tadoc::query::{
     Hit, Query, SearchOptions, SegmentWords, TextPattern, candidate_documents, count,
     count_by_document, kwic, may_match, may_match_rules, may_match_rules_with, search,
@@ -110,8 +109,8 @@ impl Opened {
         let bytes = &self.file[range.start as usize..range.end as usize];
         let limits = OpenLimits::default();
         let stored = &self.stored[idx];
-        let is_wanted = |grammar: &Grammar| {
-            let may_match = may_match_rules(query, grammar, dictionary);
+        let is_wanted = |grammar: &StoredGrammar<'_>| {
+            let may_match = may_match_rules(query, grammar, dictionary)?;
             if stored.word_id("").unwrap().is_some() {
                 let ids = |word: &str| stored.word_id(word).map(Option::flatten);
                 let of_stored = may_match_rules_with(query, grammar, stored.num_words(), ids);

@@ -37,8 +37,10 @@ use crate::source::sections::Sections;
 use crate::source::{CorpusCache, Source};
 use crate::store::explain_missing;
 use crate::throughput::calibration::num_cores;
-use tadoc::format::{FileFooter, SegmentMeta, StoredDictionary, read_segment, read_segment_if};
-use tadoc::grammar::Grammar;
+use tadoc::format::{
+    FileFooter, SegmentMeta, StoredDictionary, StoredGrammar, read_segment, read_segment_if,
+    read_segment_with,
+};
 use tadoc::query::{
     Query, SegmentWords, TextPattern, may_match, may_match_rules, may_match_rules_with,
     segments_for_query, segments_for_texts,
@@ -489,22 +491,25 @@ async fn open_segment(
     let read = move || -> tadoc::Result<Option<Segment>> {
         let query = sought.query_of(&footer, place).filter(|query| query.has_phrase());
         let query = query.filter(|_| lacking.is_none());
-        match &words {
-            AbsentWords::Unread => read_segment(&path, &footer, place, &bytes, &limits).map(Some),
-            AbsentWords::Decoded(dictionary) => {
-                let is_wanted = |grammar: &Grammar| {
-                    Ok(query.is_none_or(|query| may_match_rules(query, grammar, dictionary)))
-                };
+        let with = |dictionary| {
+            read_segment_with(&path, &footer, place, &bytes, dictionary, &limits).map(Some)
+        };
+        match (&words, query) {
+            (AbsentWords::Unread, _) => {
+                read_segment(&path, &footer, place, &bytes, &limits).map(Some)
+            }
+            (AbsentWords::Decoded(dictionary), None) => with(Dictionary::clone(dictionary)),
+            (AbsentWords::Stored { dictionary, .. }, None) => with(dictionary.decode(&limits)?),
+            (AbsentWords::Decoded(dictionary), Some(query)) => {
+                let is_wanted =
+                    |grammar: &StoredGrammar<'_>| may_match_rules(query, grammar, dictionary);
                 let decoded = || Ok(Dictionary::clone(dictionary));
                 read_segment_if(&path, &footer, place, &bytes, &limits, is_wanted, decoded)
             }
-            AbsentWords::Stored { dictionary, .. } => {
+            (AbsentWords::Stored { dictionary, .. }, Some(query)) => {
                 let id_of = |word: &str| dictionary.word_id(word).map(Option::flatten);
-                let is_wanted = |grammar: &Grammar| match query {
-                    None => Ok(true),
-                    Some(query) => {
-                        may_match_rules_with(query, grammar, dictionary.num_words(), id_of)
-                    }
+                let is_wanted = |grammar: &StoredGrammar<'_>| {
+                    may_match_rules_with(query, grammar, dictionary.num_words(), id_of)
                 };
                 let decoded = || dictionary.decode(&limits);
                 read_segment_if(&path, &footer, place, &bytes, &limits, is_wanted, decoded)

@@ -149,6 +149,11 @@ impl SegmentMeta {
         }
     }
 
+    /// Returns the number of words and separators.
+    pub(super) fn num_terminals(&self) -> u32 {
+        self.num_words + self.num_separators
+    }
+
     /// Returns the bytes of its ties, which describe every other section.
     pub(super) fn ties(&self) -> Vec<u8> {
         ties_of(self.sections.iter().filter(|section| section.kind != SectionKind::Ties))

@@ -51,6 +51,7 @@ mod reader;
 mod section;
 mod segment_layout;
 mod stored_dictionary;
+mod stored_grammar;
 mod strings;
 mod writer;
 
@@ -65,4 +66,5 @@ pub use reader::{
 pub use section::{SectionKind, SectionMeta};
 pub use segment_layout::SegmentLayout;
 pub use stored_dictionary::StoredDictionary;
+pub use stored_grammar::StoredGrammar;
 pub use writer::{CorpusWriter, EncodedSegment, SegmentContents};

@@ -19,11 +19,13 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::format::codecs;
+use crate::format::codecs::packed_grammar::RulesFirst;
 use crate::format::cursor::Origin;
 use crate::format::header::{HEADER_BYTES, VERSION_FROM_END, check_header};
 use crate::format::layout::{COLUMNS_CODEC, FileFooter, FooterOutcome, SegmentMeta};
 use crate::format::limits::OpenLimits;
 use crate::format::section::{ALIGNMENT, SectionKind, SectionMeta};
+use crate::format::stored_grammar::StoredGrammar;
 use crate::grammar::Grammar;
 use crate::segment::{Corpus, Dag, DocumentLength, Paths, Segment, SegmentFacts};
 use crate::text::{Dictionary, TokenizerProfile};
@@ -84,8 +86,8 @@ pub fn read_segment_with(
 }
 
 /// Variant of [`read_segment_with`] for a segment that may not be needed. Returns `None` if `is_wanted`
-/// returns false for its grammar, which is valid. Otherwise `dictionary` returns its words. Lengths and paths
-/// are read only then.
+/// returns false for its grammar. Otherwise `dictionary` returns its words. Lengths, paths and what is left of
+/// the grammar are read only then.
 ///
 /// # Errors
 /// Same as [`read_segment`], and those of `is_wanted` and `dictionary`.
@@ -95,13 +97,13 @@ pub fn read_segment_if(
     segment_idx: usize,
     bytes: &[u8],
     limits: &OpenLimits,
-    is_wanted: impl FnOnce(&Grammar) -> Result<bool>,
+    is_wanted: impl FnOnce(&StoredGrammar<'_>) -> Result<bool>,
     dictionary: impl FnOnce() -> Result<Dictionary>,
 ) -> Result<Option<Segment>> {
     let stored = StoredSegment::rest(file, footer, segment_idx, bytes, limits)?;
-    let grammar = stored.grammar()?;
+    let grammar = stored.rules()?;
     match is_wanted(&grammar)? {
-        true => stored.segment(dictionary()?, grammar).map(Some),
+        true => stored.segment(dictionary()?, grammar.complete()?).map(Some),
         false => Ok(None),
     }
 }
@@ -170,6 +172,18 @@ impl<'a> StoredSegment<'a> {
         let valid = grammar.validate();
         valid.map_err(|e| section.origin(self.file).fault(0, e.to_string()))?;
         Ok(grammar)
+    }
+
+    /// Decodes the rules of the grammar and checks them, and the documents if the codec needs it.
+    fn rules(&self) -> Result<StoredGrammar<'a>> {
+        let (section, bytes) = self.section(SectionKind::Grammar)?;
+        match section.codec {
+            codecs::packed_grammar::CODEC => {
+                let rules = RulesFirst::decode(section.origin(self.file), bytes, self.meta)?;
+                Ok(StoredGrammar::rules_first(rules))
+            }
+            _ => self.grammar().map(StoredGrammar::whole),
+        }
     }
 
     fn decode(&self) -> Result<Segment> {

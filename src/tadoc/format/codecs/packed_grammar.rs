@@ -24,11 +24,11 @@
 //! of `perf record` over seven openings of each file). The gain of the other is that recently used elements are used
 //! again, which is largest in logs. `benches/peers/opening.py` measures whole files and statements.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::format::codecs::grammar::event_order::{Event, EventOrder};
 use crate::format::cursor::{Cursor, Origin};
 use crate::format::entropy::prefix_code::{
-    Class, MAX_CLASSES, classes_by_len, decode_list, encode_list,
+    Class, List, MAX_CLASSES, classes_by_len, decode_list, encode_list,
 };
 use crate::format::layout::SegmentMeta;
 use crate::grammar::Grammar;
@@ -39,6 +39,8 @@ pub(in crate::format) const CODEC: u16 = 2;
 
 /// Stands for a first use, and is the place behind those of all groups.
 const FIRST_USE: u32 = u32::MAX;
+/// Mark of no element: stands for a first use among marks.
+pub(in crate::format) const NO_MARK: u8 = u8::MAX;
 /// Log2 of the size of the two smallest groups, if there are fewer than 2^20 ids.
 const MIN_WIDTH: u8 = 4;
 /// Most doublings of the size of groups. With two groups of each size and 31 for the rest there are
@@ -91,30 +93,162 @@ pub(in crate::format) fn decode(
     bytes: &[u8],
     meta: &SegmentMeta,
 ) -> Result<Grammar> {
-    let misfit = || place.fault(0, "expected rules that fit one another and the declared counts");
-    let mut cursor = Cursor::new(place, bytes);
-    let doc_lens = decode_list(&mut cursor, &classes_by_len(), meta.num_docs, |len| len)?;
-    let num_inner = u64::from(meta.num_rules).saturating_sub(1);
-    let rule_lens = decode_list(&mut cursor, &classes_by_len(), num_inner, |len| len)?;
-    let num_terminals = meta.num_words + meta.num_separators;
-    let num_ids = u64::from(num_terminals) + u64::from(meta.num_rules);
-    let groups = decode_list(&mut cursor, &classes_of_groups(), num_ids, |group| group)?;
-    let (widths, mut id_at) = ids_by_group(&groups).ok_or_else(misfit)?;
-    let classes = classes_of_elements(&widths);
-    // First uses are frequent and follow no pattern, so a branch for them costs more than all the rest.
-    id_at.push(FIRST_USE);
-    let last = id_at.len() - 1;
-    let symbols = decode_list(&mut cursor, &classes, meta.num_elements, |place| {
-        id_at[last.min(place as usize)]
-    })?;
-    cursor.finish()?;
-    let num_elements = meta.num_elements as u32;
-    let rule_offsets = rule_offsets(&rule_lens, num_elements).ok_or_else(misfit)?;
-    let doc_offsets = ends(&doc_lens).filter(|ends| ends.last() == rule_offsets.get(1));
-    let doc_offsets = doc_offsets.ok_or_else(misfit)?;
+    let stored = Stored::read(place, bytes, meta)?;
+    let symbols = stored.elements.decode(stored.element_at())?;
+    let Stored { rule_offsets, doc_offsets, .. } = stored;
+    let num_terminals = meta.num_terminals();
     let mut grammar = Grammar { num_terminals, rule_offsets, symbols, doc_offsets };
-    fill_first_uses(&mut grammar).ok_or_else(misfit)?;
-    Ok(grammar)
+    let mut untaken = Untaken::new(num_terminals, grammar.num_rules());
+    untaken.fill_rules(&grammar.rule_offsets, &mut grammar.symbols);
+    match untaken.is_empty() {
+        true => Ok(grammar),
+        false => Err(misfit(place)),
+    }
+}
+
+/// A section of which the second half of the elements is decoded, or all of them if the first half has
+/// elements of rules. The first half is decoded when all elements are asked for, or their marks.
+#[derive(Debug)]
+pub(in crate::format) struct RulesFirst<'a> {
+    place: Origin<'a>,
+    /// The rules, and in the root the elements of the documents that are decoded.
+    rules: Grammar,
+    stored: Stored<'a>,
+    is_whole: bool,
+    /// The rules whose first uses are not decoded.
+    untaken: Untaken,
+}
+
+impl<'a> RulesFirst<'a> {
+    /// Decodes the rules of the segment `meta` from its section, and checks them.
+    ///
+    /// # Errors
+    /// Same as [`decode`], but for faults in what is not decoded.
+    pub fn decode(place: Origin<'a>, bytes: &'a [u8], meta: &SegmentMeta) -> Result<Self> {
+        let stored = Stored::read(place, bytes, meta)?;
+        // No rule uses the root.
+        if stored.id_at.contains(&meta.num_terminals()) {
+            return Err(misfit(place));
+        }
+        let (root_len, half_len) =
+            (stored.rule_offsets[1], stored.elements.first_half_len() as u32);
+        let is_whole = root_len < half_len;
+        let (symbols, start) = match is_whole {
+            true => (stored.elements.decode(stored.element_at())?, 0),
+            false => (stored.elements.decode_second_half(stored.element_at())?, half_len),
+        };
+        let mut rule_offsets = stored.rule_offsets.clone();
+        rule_offsets.iter_mut().skip(1).for_each(|offset| *offset -= start);
+        let doc_offsets = vec![0, rule_offsets[1]];
+        let num_terminals = meta.num_terminals();
+        let mut rules = Grammar { num_terminals, rule_offsets, symbols, doc_offsets };
+        let mut untaken = Untaken::new(num_terminals, rules.num_rules());
+        untaken.fill_rules(&rules.rule_offsets, &mut rules.symbols);
+        check(place, &rules)?;
+        Ok(Self { place, rules, stored, is_whole, untaken })
+    }
+
+    /// Returns the rules. The root has only the elements of documents that are decoded, in one document.
+    pub fn rules(&self) -> &Grammar {
+        &self.rules
+    }
+
+    /// Returns the offsets of the documents in the root, and the marks of all its elements. `marks` has one
+    /// for each element, none of which is [`NO_MARK`].
+    ///
+    /// # Errors
+    /// Same as [`decode`].
+    pub fn root_marks(&self, marks: &[u8]) -> Result<(&[u32], Vec<u8>)> {
+        let mark_of = |element: u32| marks.get(element as usize).copied().unwrap_or(NO_MARK);
+        let mark_at: Vec<u8> = self.stored.id_at.iter().map(|&id| mark_of(id)).collect();
+        let last = mark_at.len() - 1;
+        let mark_at = |place: u32| mark_at[last.min(place as usize)];
+        let elements = &self.stored.elements;
+        let mut root = match self.is_whole {
+            true => Vec::new(),
+            false => elements.decode_first_half(mark_at)?,
+        };
+        let mut untaken = self.untaken.elements().iter().rev();
+        let mut end = root.len();
+        while let Some(at) = memchr::memrchr(NO_MARK, &root[..end]) {
+            root[at] = mark_of(*untaken.next().ok_or_else(|| misfit(self.place))?);
+            end = at;
+        }
+        if untaken.next().is_some() {
+            return Err(misfit(self.place));
+        }
+        root.extend(self.rules.root().iter().map(|&element| mark_of(element)));
+        Ok((&self.stored.doc_offsets, root))
+    }
+
+    /// Decodes the other elements, and checks the grammar.
+    ///
+    /// # Errors
+    /// Same as [`decode`].
+    pub fn complete(mut self) -> Result<Grammar> {
+        let elements = &self.stored.elements;
+        let mut symbols = match self.is_whole {
+            true => Vec::new(),
+            false => elements.decode_first_half(self.stored.element_at())?,
+        };
+        self.untaken.fill(&mut symbols);
+        if !self.untaken.is_empty() {
+            return Err(misfit(self.place));
+        }
+        symbols.extend(&self.rules.symbols);
+        let (num_terminals, rule_offsets) = (self.rules.num_terminals, self.stored.rule_offsets);
+        let doc_offsets = self.stored.doc_offsets;
+        let grammar = Grammar { num_terminals, rule_offsets, symbols, doc_offsets };
+        check(self.place, &grammar)?;
+        Ok(grammar)
+    }
+}
+
+fn check(place: Origin<'_>, grammar: &Grammar) -> Result<()> {
+    grammar.validate().map_err(|error| place.fault(0, error.to_string()))
+}
+
+/// The lists of a section, of which the elements are not decoded.
+#[derive(Debug)]
+struct Stored<'a> {
+    rule_offsets: Vec<u32>,
+    doc_offsets: Vec<u32>,
+    /// The ids by place, and [`FIRST_USE`] behind them.
+    id_at: Vec<u32>,
+    elements: List<'a>,
+}
+
+impl<'a> Stored<'a> {
+    fn read(place: Origin<'a>, bytes: &'a [u8], meta: &SegmentMeta) -> Result<Self> {
+        let misfit = || misfit(place);
+        let mut cursor = Cursor::new(place, bytes);
+        let doc_lens = decode_list(&mut cursor, &classes_by_len(), meta.num_docs, |len| len)?;
+        let num_inner = u64::from(meta.num_rules).saturating_sub(1);
+        let rule_lens = decode_list(&mut cursor, &classes_by_len(), num_inner, |len| len)?;
+        let num_ids = u64::from(meta.num_terminals()) + u64::from(meta.num_rules);
+        let groups = decode_list(&mut cursor, &classes_of_groups(), num_ids, |group| group)?;
+        let (widths, mut id_at) = ids_by_group(&groups).ok_or_else(misfit)?;
+        let classes = classes_of_elements(&widths);
+        // First uses are frequent and follow no pattern, so a branch for them costs more than all the rest.
+        id_at.push(FIRST_USE);
+        let elements = List::read(&mut cursor, &classes, meta.num_elements)?;
+        cursor.finish()?;
+        let num_elements = meta.num_elements as u32;
+        let rule_offsets = rule_offsets(&rule_lens, num_elements).ok_or_else(misfit)?;
+        let doc_offsets = ends(&doc_lens).filter(|ends| ends.last() == rule_offsets.get(1));
+        let doc_offsets = doc_offsets.ok_or_else(misfit)?;
+        Ok(Self { rule_offsets, doc_offsets, id_at, elements })
+    }
+
+    /// Returns a function from places to elements, with [`FIRST_USE`] for first uses.
+    fn element_at(&self) -> impl Fn(u32) -> u32 + Copy + Sync {
+        let (id_at, last) = (&self.id_at[..], self.id_at.len() - 1);
+        move |place| id_at[last.min(place as usize)]
+    }
+}
+
+fn misfit(place: Origin<'_>) -> Error {
+    place.fault(0, "expected rules that fit one another and the declared counts")
 }
 
 /// Appends a list of lengths.
@@ -211,29 +345,55 @@ fn ends(lens: &[u32]) -> Option<Vec<u32>> {
     [Some(0)].into_iter().chain(ends).collect()
 }
 
-/// Replaces each first use by the rule that was read last and is not taken yet. Returns `None` if some
-/// rules are left. First uses that find no rule keep their number, which no valid grammar has.
-fn fill_first_uses(grammar: &mut Grammar) -> Option<()> {
-    let Grammar { num_terminals, rule_offsets, symbols, .. } = grammar;
-    let num_rules = rule_offsets.len() - 1;
-    // Rules that are not taken, behind a first use that is never taken. Its top is at `at_top`.
-    let mut not_taken = vec![FIRST_USE; num_rules + 1];
-    let mut at_top = 0;
-    let mut rest = &mut symbols[..];
-    for rule_idx in (0..num_rules).rev() {
-        let (before, rule) = rest.split_at_mut(rule_offsets[rule_idx] as usize);
-        rest = before;
+/// Rules that were read and whose first use was not, the last one on top.
+#[derive(Debug)]
+struct Untaken {
+    /// Element of rule 0.
+    num_terminals: u32,
+    /// The rules, behind a first use that is never taken. The top is at `at_top`.
+    elements: Vec<u32>,
+    at_top: usize,
+}
+
+impl Untaken {
+    fn new(num_terminals: u32, num_rules: usize) -> Self {
+        Self { num_terminals, elements: vec![FIRST_USE; num_rules + 1], at_top: 0 }
+    }
+
+    /// Replaces the first uses in the rules of `symbols`, which end at `rule_offsets`.
+    fn fill_rules(&mut self, rule_offsets: &[u32], symbols: &mut [u32]) {
+        let mut rest = symbols;
+        for rule_idx in (0..rule_offsets.len() - 1).rev() {
+            let (before, rule) = rest.split_at_mut(rule_offsets[rule_idx] as usize);
+            rest = before;
+            self.fill(rule);
+            if rule_idx > 0 {
+                self.at_top += 1;
+                self.elements[self.at_top] = self.num_terminals + rule_idx as u32;
+            }
+        }
+    }
+
+    /// Replaces each first use in `rule` by the rule on top, which it takes. First uses that find no rule
+    /// keep their number, which no valid grammar has.
+    fn fill(&mut self, rule: &mut [u32]) {
         // First uses follow no pattern, so there is no branch for them.
         for element in rule.iter_mut().rev() {
             let is_first_use = *element == FIRST_USE;
-            let next = not_taken[at_top];
+            let next = self.elements[self.at_top];
             *element = if is_first_use { next } else { *element };
-            at_top = at_top.saturating_sub(usize::from(is_first_use));
+            self.at_top = self.at_top.saturating_sub(usize::from(is_first_use));
         }
-        at_top += 1;
-        not_taken[at_top] = *num_terminals + rule_idx as u32;
     }
-    (at_top == 1).then_some(())
+
+    /// Returns the rules, the top one last.
+    fn elements(&self) -> &[u32] {
+        &self.elements[1..=self.at_top]
+    }
+
+    fn is_empty(&self) -> bool {
+        self.at_top == 0
+    }
 }
 
 /// Rules of a grammar in the order and form in which they are written.
@@ -284,6 +444,8 @@ impl RulesWritten {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::grammar::{RoundsOptions, build_rounds, expand_tokens};
 
@@ -325,6 +487,57 @@ mod tests {
             read.validate().unwrap();
             assert_eq!(expand_tokens(&read), expand_tokens(&grammar));
             assert_eq!(encode(&read), bytes);
+        }
+    }
+
+    fn doc_grammar(docs: &[Vec<u32>]) -> Grammar {
+        let mut ends = vec![0];
+        docs.iter().for_each(|doc| ends.push(ends[ends.len() - 1] + doc.len()));
+        build_rounds(docs.concat(), &ends, 31, &RoundsOptions::default()).unwrap()
+    }
+
+    /// Decodes the rules, the marks and the rest, and returns the grammar if all fits.
+    fn in_parts(bytes: &[u8], meta: &SegmentMeta) -> Result<(Vec<u32>, Vec<u8>, Grammar)> {
+        let stored = RulesFirst::decode(PLACE, bytes, meta)?;
+        let num_elements = stored.rules().num_terminals as usize + stored.rules().num_rules();
+        let marks: Vec<u8> = (0..num_elements).map(|id| (id % 251) as u8).collect();
+        let (doc_offsets, root) = stored.root_marks(&marks)?;
+        let (doc_offsets, root) = (doc_offsets.to_vec(), root.to_vec());
+        Ok((doc_offsets, root, stored.complete()?))
+    }
+
+    proptest! {
+        #[test]
+        fn parts_are_those_of_the_whole(
+            docs in proptest::collection::vec(proptest::collection::vec(0u32..31, 0..90), 0..6),
+            repeats in 1usize..30,
+        ) {
+            let docs: Vec<Vec<u32>> = docs.iter().map(|doc| doc.repeat(repeats)).collect();
+            let grammar = doc_grammar(&docs);
+            let (bytes, meta) = (encode(&grammar), meta_of(&grammar));
+            let (doc_offsets, root, completed) = in_parts(&bytes, &meta).unwrap();
+            let whole = decode(PLACE, &bytes, &meta).unwrap();
+            prop_assert_eq!(&completed, &whole);
+            prop_assert_eq!(&doc_offsets, &whole.doc_offsets);
+            let expected: Vec<u8> = whole.root().iter().map(|&id| (id % 251) as u8).collect();
+            prop_assert_eq!(root, expected);
+        }
+
+        #[test]
+        fn parts_of_changed_bytes_are_refused_as_the_whole_is(
+            doc in proptest::collection::vec(0u32..31, 1..60),
+            changes in proptest::collection::vec((any::<proptest::sample::Index>(), 1u8..), 1..3),
+        ) {
+            let grammar = doc_grammar(&[doc.repeat(7), doc]);
+            let (mut bytes, meta) = (encode(&grammar), meta_of(&grammar));
+            for (at, change) in changes {
+                let at = at.index(bytes.len());
+                bytes[at] ^= change;
+            }
+            let whole = decode(PLACE, &bytes, &meta);
+            let whole = whole.ok().filter(|whole| whole.validate().is_ok());
+            let parts = in_parts(&bytes, &meta).ok().map(|(_, _, grammar)| grammar);
+            prop_assert_eq!(parts, whole);
         }
     }
 }

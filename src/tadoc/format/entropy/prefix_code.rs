@@ -81,57 +81,137 @@ pub(in crate::format) fn decode_list(
     num_numbers: u64,
     map: impl Fn(u32) -> u32 + Copy + Sync,
 ) -> Result<Vec<u32>> {
-    let at = cursor.clone();
-    let lens = cursor.take(classes.len().div_ceil(2))?;
-    let lens: Vec<u8> = lens.iter().flat_map(|pair| [pair & 15, pair >> 4]).collect();
-    let (lens, rest) = lens.split_at(classes.len());
-    let table = Table::new(classes, lens)
-        .filter(|_| rest.iter().all(|&len| len == 0))
-        .ok_or_else(|| at.fault("expected lengths of a complete prefix code"))?;
-    let mut stream_lens = [0u64; NUM_STREAMS];
-    for len in &mut stream_lens {
-        *len = cursor.varint()?;
+    List::read(cursor, classes, num_numbers)?.decode(map)
+}
+
+/// A list whose numbers are not decoded yet.
+#[derive(Debug)]
+pub(in crate::format) struct List<'a> {
+    table: Table,
+    streams: [Stream<'a>; NUM_STREAMS],
+    num_numbers: usize,
+    /// The place of the list, for errors.
+    at: Cursor<'a>,
+}
+
+impl<'a> List<'a> {
+    /// Finds the streams of a list of `num_numbers` numbers of `classes`.
+    ///
+    /// # Errors
+    /// [`Error::Format`](crate::Error::Format) if `cursor` is not at such a list.
+    pub(in crate::format) fn read(
+        cursor: &mut Cursor<'a>,
+        classes: &[Class],
+        num_numbers: u64,
+    ) -> Result<Self> {
+        let at = cursor.clone();
+        let lens = cursor.take(classes.len().div_ceil(2))?;
+        let lens: Vec<u8> = lens.iter().flat_map(|pair| [pair & 15, pair >> 4]).collect();
+        let (lens, rest) = lens.split_at(classes.len());
+        let table = Table::new(classes, lens)
+            .filter(|_| rest.iter().all(|&len| len == 0))
+            .ok_or_else(|| at.fault("expected lengths of a complete prefix code"))?;
+        let mut stream_lens = [0u64; NUM_STREAMS];
+        for len in &mut stream_lens {
+            *len = cursor.varint()?;
+        }
+        let mut streams: [Stream<'_>; NUM_STREAMS] = Default::default();
+        for (stream, len) in streams.iter_mut().zip(stream_lens) {
+            stream.bytes = cursor.take(usize::try_from(len).unwrap_or(usize::MAX))?;
+        }
+        // Each number takes a bit or more, so the bytes bound the memory.
+        let num_bits = streams.iter().map(|stream| 8 * stream.bytes.len() as u64).sum::<u64>();
+        if num_numbers > num_bits {
+            return Err(at.fault(format!("expected {num_numbers} numbers in {num_bits} bits")));
+        }
+        Ok(Self { table, streams, num_numbers: num_numbers as usize, at })
     }
-    let mut streams: [Stream<'_>; NUM_STREAMS] = Default::default();
-    for (stream, len) in streams.iter_mut().zip(stream_lens) {
-        stream.bytes = cursor.take(usize::try_from(len).unwrap_or(usize::MAX))?;
+
+    /// Returns the number of numbers in the first half of the streams.
+    pub(in crate::format) fn first_half_len(&self) -> usize {
+        (STREAMS_AT_ONCE * self.part_len()).min(self.num_numbers)
     }
-    // Each number takes a bit or more, so the bytes bound the memory.
-    let num_bits = streams.iter().map(|stream| 8 * stream.bytes.len() as u64).sum::<u64>();
-    if num_numbers > num_bits {
-        return Err(at.fault(format!("expected {num_numbers} numbers in {num_bits} bits")));
+
+    /// Decodes all numbers, and applies `map` to each.
+    ///
+    /// # Errors
+    /// [`Error::Format`](crate::Error::Format) if the streams have other lengths.
+    pub(in crate::format) fn decode(
+        &self,
+        map: impl Fn(u32) -> u32 + Copy + Sync,
+    ) -> Result<Vec<u32>> {
+        let mut numbers = vec![0; self.num_numbers];
+        let (first, second) = numbers.split_at_mut(self.first_half_len());
+        let mut decode_first = || self.follow(0, first, map);
+        let mut decode_second = || self.follow(STREAMS_AT_ONCE, second, map);
+        let (first, second) = if self.num_numbers >= MIN_SHARED_LEN {
+            rayon::join(decode_first, decode_second)
+        } else {
+            (decode_first(), decode_second())
+        };
+        first.and(second).map(|()| numbers)
     }
-    let mut numbers = vec![0; num_numbers as usize];
-    let part_len = numbers.len().div_ceil(NUM_STREAMS).max(1);
-    let (first, second) =
-        numbers.split_at_mut((STREAMS_AT_ONCE * part_len).min(num_numbers as usize));
-    let (first_streams, second_streams) = streams.split_at_mut(STREAMS_AT_ONCE);
-    let decode = |streams: &mut [Stream<'_>], numbers: &mut [u32]| {
-        let mut parts = numbers.chunks_mut(part_len);
-        let mut parts: [&mut [u32]; STREAMS_AT_ONCE] =
+
+    /// Decodes the first half of the streams.
+    ///
+    /// # Errors
+    /// Same as [`decode`](Self::decode).
+    pub(in crate::format) fn decode_first_half<T: Copy + Default>(
+        &self,
+        map: impl Fn(u32) -> T,
+    ) -> Result<Vec<T>> {
+        let mut numbers = vec![T::default(); self.first_half_len()];
+        self.follow(0, &mut numbers, map).map(|()| numbers)
+    }
+
+    /// Decodes the second half of the streams.
+    ///
+    /// # Errors
+    /// Same as [`decode`](Self::decode).
+    pub(in crate::format) fn decode_second_half(
+        &self,
+        map: impl Fn(u32) -> u32,
+    ) -> Result<Vec<u32>> {
+        let mut numbers = vec![0; self.num_numbers - self.first_half_len()];
+        self.follow(STREAMS_AT_ONCE, &mut numbers, map).map(|()| numbers)
+    }
+
+    /// Returns the length of all parts but the last ones.
+    fn part_len(&self) -> usize {
+        self.num_numbers.div_ceil(NUM_STREAMS).max(1)
+    }
+
+    /// Decodes the four streams from `first_stream` on to `numbers`.
+    fn follow<T>(
+        &self,
+        first_stream: usize,
+        numbers: &mut [T],
+        map: impl Fn(u32) -> T,
+    ) -> Result<()> {
+        let mut streams = self.streams;
+        let streams = &mut streams[first_stream..][..STREAMS_AT_ONCE];
+        let mut parts = numbers.chunks_mut(self.part_len());
+        let mut parts: [&mut [T]; STREAMS_AT_ONCE] =
             std::array::from_fn(|_| parts.next().unwrap_or_default());
-        follow(&table, streams, &mut parts, map);
-    };
-    if num_numbers as usize >= MIN_SHARED_LEN {
-        rayon::join(|| decode(first_streams, first), || decode(second_streams, second));
-    } else {
-        decode(first_streams, first);
-        decode(second_streams, second);
-    }
-    match streams.iter().all(Stream::is_at_end) {
-        true => Ok(numbers),
-        false => Err(at.fault(format!("expected {num_numbers} numbers, got other bits"))),
+        follow(&self.table, streams, &mut parts, map);
+        match streams.iter().all(Stream::is_at_end) {
+            true => Ok(()),
+            false => {
+                let num_numbers = self.num_numbers;
+                Err(self.at.fault(format!("expected {num_numbers} numbers, got other bits")))
+            }
+        }
     }
 }
 
 /// Decodes one number of each stream in turn. The parts are equally long, except that the last ones
 /// may be shorter.
 #[inline]
-fn follow(
+fn follow<T>(
     table: &Table,
     streams: &mut [Stream<'_>],
-    parts: &mut [&mut [u32]; STREAMS_AT_ONCE],
-    map: impl Fn(u32) -> u32,
+    parts: &mut [&mut [T]; STREAMS_AT_ONCE],
+    map: impl Fn(u32) -> T,
 ) {
     let shared_len = parts.iter().map(|part| part.len()).min().unwrap_or(0);
     if let [at_a, at_b, at_c, at_d] = streams
@@ -204,6 +284,7 @@ struct Entry {
 }
 
 /// The entry of each sequence of [`MAX_CODE_LEN`] bits.
+#[derive(Debug)]
 struct Table {
     entries: Box<[Entry; 1 << MAX_CODE_LEN]>,
 }

@@ -13,7 +13,7 @@
 //! two matches in one document are therefore complete.
 
 use crate::error::Result;
-use crate::grammar::Grammar;
+use crate::format::StoredGrammar;
 use crate::query::language::pattern::WordPattern;
 use crate::query::language::query::Query;
 use crate::query::matching::candidates::TextPattern;
@@ -90,52 +90,63 @@ pub fn may_match(
 }
 
 /// Returns true if a document of a segment without parts of cut documents can match `query`. Looks for its
-/// phrases in `grammar`, which must be valid and has the words of `dictionary`. O(G) for each phrase, without
-/// any array that is derived from the grammar.
-pub fn may_match_rules(query: &Query, grammar: &Grammar, dictionary: &Dictionary) -> bool {
-    let mut is_there = |item: usize| {
-        let sets = query.items()[item].iter().map(|pattern| pattern.find(dictionary));
-        let sets = sets.map(|set| (!set.is_empty()).then_some(set)).collect::<Option<Vec<_>>>();
-        sets.is_some_and(|words| is_phrase_there(grammar, dictionary.num_words(), &words))
-    };
-    can_hold(query, &mut is_there)
+/// phrases in `grammar`, which has the words of `dictionary`. O(G) for each phrase, without any array that is
+/// derived from the grammar.
+///
+/// # Errors
+/// [`Error::Format`](crate::Error::Format) if the elements of the documents do not fit the rules.
+pub fn may_match_rules(
+    query: &Query,
+    grammar: &StoredGrammar<'_>,
+    dictionary: &Dictionary,
+) -> Result<bool> {
+    let find = |pattern: &WordPattern| Ok(Some(pattern.find(dictionary)));
+    may_match_sets(query, grammar, dictionary.num_words(), find)
 }
 
 /// Variant of [`may_match_rules`] for a query of [exact](Query::is_exact) words, whose segment has
 /// `num_words` words. `id_of` returns the id of a word that is there.
 ///
 /// # Errors
-/// The errors of `id_of`.
+/// Same as [`may_match_rules`], and the errors of `id_of`.
 pub fn may_match_rules_with(
     query: &Query,
-    grammar: &Grammar,
+    grammar: &StoredGrammar<'_>,
     num_words: u32,
     mut id_of: impl FnMut(&str) -> Result<Option<u32>>,
 ) -> Result<bool> {
-    let mut failed = Ok(());
-    let mut is_there = |item: usize| {
-        let ids = query.items()[item].iter().map(|word| match word.as_word() {
-            Some(word) => id_of(word),
-            None => Ok(None),
-        });
-        match ids.collect::<Result<Option<Vec<u32>>>>() {
-            Ok(ids) => ids.is_some_and(|ids| {
-                let words: Vec<_> = ids.into_iter().map(|id| WordSet::from_ids(&[id])).collect();
-                is_phrase_there(grammar, num_words, &words)
-            }),
-            Err(error) => {
-                failed = Err(error);
-                true
-            }
-        }
+    let find = |pattern: &WordPattern| {
+        let id = pattern.as_word().map(&mut id_of).transpose()?.flatten();
+        Ok(id.map(|id| WordSet::from_ids(&[id])))
     };
-    let may_match = can_hold(query, &mut is_there);
-    failed.map(|()| may_match)
+    may_match_sets(query, grammar, num_words, find)
 }
 
-/// Returns true if `words` may occur in a row. Words alone occur, as they are in the dictionary.
-fn is_phrase_there(grammar: &Grammar, num_words: u32, words: &[WordSet]) -> bool {
-    words.len() == 1 || may_occur(grammar, num_words, words)
+/// Returns true if a document can match `query`, whose words `find` finds.
+fn may_match_sets(
+    query: &Query,
+    grammar: &StoredGrammar<'_>,
+    num_words: u32,
+    mut find: impl FnMut(&WordPattern) -> Result<Option<WordSet>>,
+) -> Result<bool> {
+    let mut is_there = |item: usize| {
+        let sets = query.items()[item].iter().map(&mut find);
+        let sets = sets.collect::<Result<Option<Vec<WordSet>>>>()?;
+        match sets.filter(|sets| sets.iter().all(|set| !set.is_empty())) {
+            None => Ok(false),
+            // Words alone occur, as they are in the dictionary.
+            Some(words) => Ok(words.len() == 1 || may_occur(grammar, num_words, &words)?),
+        }
+    };
+    let mut failed = Ok(());
+    let mut is_item_there = |item: usize| {
+        is_there(item).unwrap_or_else(|error| {
+            failed = Err(error);
+            true
+        })
+    };
+    let may_match = can_hold(query, &mut is_item_there);
+    failed.map(|()| may_match)
 }
 
 /// Returns true if a document can meet the condition of `query` where at most the items that

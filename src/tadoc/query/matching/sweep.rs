@@ -29,6 +29,7 @@ use std::ops::{ControlFlow, Range};
 use rustc_hash::FxHashMap;
 
 use crate::error::Result;
+use crate::format::StoredGrammar;
 use crate::grammar::Grammar;
 use crate::ids::{DocId, RuleId};
 use crate::interrupt::Interrupt;
@@ -154,12 +155,12 @@ impl Marks {
         Some(all)
     }
 
-    /// Returns the index of `ends`, or `None` if there are too many.
+    /// Returns the index of `ends`, below 255, or `None` if there are too many.
     fn index(&mut self, ends: Ends) -> Option<u8> {
         if let Some(&index) = self.indexes.get(&ends) {
             return Some(index);
         }
-        let index = u8::try_from(self.ends.len()).ok()?;
+        let index = u8::try_from(self.ends.len()).ok().filter(|&index| index < u8::MAX)?;
         self.ends.push(ends);
         self.indexes.insert(ends, index);
         Some(index)
@@ -170,20 +171,15 @@ impl Marks {
         self.ends[usize::from(self.marks[element as usize])]
     }
 
-    /// Returns the index of the ends of `elements` together, if none of them has a word of the item.
+    /// Returns the marks of `elements`.
     #[inline]
-    fn plain(&self, elements: &[u32]) -> Option<u8> {
-        let add = |(any, all), &element: &u32| {
-            let mark = self.marks[element as usize];
-            (any | mark, all & mark)
-        };
-        let (any, all) = elements.iter().fold((OTHER, WORDLESS), add);
-        (any <= WORDLESS).then_some(all)
+    fn of_all(&self, elements: &[u32]) -> impl Iterator<Item = u8> {
+        elements.iter().map(|&element| self.marks[element as usize])
     }
 
-    /// Returns the ends of `elements` together.
-    fn combined(&self, elements: &[u32]) -> Ends {
-        elements.iter().fold(Ends::WORDLESS, |all, &element| match self.marks[element as usize] {
+    /// Returns the ends of elements with these `marks` together.
+    fn combined(&self, marks: impl Iterator<Item = u8>) -> Ends {
+        marks.fold(Ends::WORDLESS, |all, mark| match mark {
             WORDLESS => all,
             // Shorter than `then`, for most elements.
             OTHER => Ends { begun: 0, inside: 0, num_words: 0, ..all },
@@ -200,10 +196,10 @@ impl Marks {
     ) -> Option<ControlFlow<()>> {
         for rule_id in grammar.rule_ids().skip(1).rev() {
             let elements = grammar.rule(rule_id);
-            let mark = match self.plain(elements) {
+            let mark = match plain(self.of_all(elements)) {
                 Some(mark) => mark,
                 None => {
-                    let ends = self.combined(elements);
+                    let ends = self.combined(self.of_all(elements));
                     if ends.is_holding && found(self, rule_id).is_break() {
                         return Some(ControlFlow::Break(()));
                     }
@@ -246,6 +242,13 @@ impl Marks {
     }
 }
 
+/// Returns the mark of elements with these `marks` together, if none of them has a word of the item.
+#[inline]
+fn plain(marks: impl Iterator<Item = u8>) -> Option<u8> {
+    let (any, all) = marks.fold((OTHER, WORDLESS), |(any, all), mark| (any | mark, all & mark));
+    (any <= WORDLESS).then_some(all)
+}
+
 /// Numbers of each rule that holds an occurrence, by index; 0 for the others.
 struct Inside {
     /// Occurrences in it.
@@ -254,20 +257,29 @@ struct Inside {
     num_steps: Vec<u64>,
 }
 
-/// Returns false if the consecutive `words` do not occur in the documents of `grammar`, which must be valid
-/// and whose first `num_words` elements are words. It knows the first 16 words only, and returns true for an
+/// Returns false if the consecutive `words` do not occur in the documents of `grammar`, whose first
+/// `num_words` elements are words. It knows the first 16 words only, and returns true for an
 /// item whose words meet in too many ways. O(G), and less where the words occur.
-pub(in crate::query) fn may_occur(grammar: &Grammar, num_words: u32, words: &[WordSet]) -> bool {
-    let Some(mut marks) = Marks::of_terminals(grammar, num_words, words) else { return true };
+///
+/// # Errors
+/// [`Error::Format`](crate::Error::Format) if the elements of the documents do not fit the rules.
+pub(in crate::query) fn may_occur(
+    grammar: &StoredGrammar<'_>,
+    num_words: u32,
+    words: &[WordSet],
+) -> Result<bool> {
+    let rules = grammar.rules();
+    let Some(mut marks) = Marks::of_terminals(rules, num_words, words) else { return Ok(true) };
     // All rules are used, so an occurrence in a rule stands in a document.
-    if marks.mark_rules(grammar, |_, _| ControlFlow::Break(())) != Some(ControlFlow::Continue(())) {
-        return true;
+    if marks.mark_rules(rules, |_, _| ControlFlow::Break(())) != Some(ControlFlow::Continue(())) {
+        return Ok(true);
     }
-    let mut docs = grammar.doc_offsets.windows(2).map(|ends| ends[0] as usize..ends[1] as usize);
-    docs.any(|doc| {
-        let elements = &grammar.root()[doc];
-        marks.plain(elements).is_none() && marks.combined(elements).is_holding
-    })
+    let (doc_offsets, root) = grammar.root_marks(&marks.marks)?;
+    let mut docs = doc_offsets.windows(2).map(|ends| &root[ends[0] as usize..ends[1] as usize]);
+    Ok(docs.any(|doc| {
+        let doc = doc.iter().copied();
+        plain(doc.clone()).is_none() && marks.combined(doc).is_holding
+    }))
 }
 
 impl<'a> Sweep<'a> {
@@ -295,7 +307,7 @@ impl<'a> Sweep<'a> {
         let (mut counts, mut num_steps) = (Vec::new(), 0u64);
         for doc in docs {
             let elements = &grammar.symbols[segment.dag.doc_range(doc)];
-            if marks.plain(elements).is_some() {
+            if plain(marks.of_all(elements)).is_some() {
                 continue;
             }
             let count = marks.count(elements, num_terminals, &inside);
@@ -553,7 +565,8 @@ mod tests {
                     if !is_followed || filter.is_some() {
                         continue;
                     }
-                    let may_occur = may_occur(segment.dag.grammar(), num_words, &words[..len]);
+                    let stored = StoredGrammar::whole(segment.dag.grammar().clone());
+                    let may_occur = may_occur(&stored, num_words, &words[..len]).unwrap();
                     prop_assert_eq!(may_occur, !counts.is_empty());
                 }
             }

@@ -66,7 +66,6 @@ use crate::scan::filter::{Stage, project_schema, unqualify};
 use crate::scan::function::{Merge, OfPortion, TableFunction};
 use crate::source::memory::{MemoryWhenUsed, Uses};
 use crate::source::{OpenFile, Source};
-use crate::throughput::calibration::num_cores;
 use tadoc::format::SegmentMeta;
 
 /// Name of the column that is added up.
@@ -114,7 +113,7 @@ pub(crate) fn portions_of(
     let needed = files.iter().map(|open| MemoryWhenUsed::for_segments(&open.footer.segments, uses));
     let needed = needed.fold(MemoryWhenUsed::default(), MemoryWhenUsed::and);
     let num_segments: usize = files.iter().map(|open| open.footer.segments.len()).sum();
-    let is_larger = needed.bytes(num_cores()) > limit_bytes;
+    let is_larger = needed.bytes() > limit_bytes;
     if !is_larger || num_segments <= 1 {
         return None;
     }
@@ -175,14 +174,14 @@ fn cut(files: &[OpenFile], limit_bytes: u64, uses: Uses) -> (Vec<Files>, u64) {
             let part = open.portion(run, first_doc);
             let num_docs = part.footer.num_docs();
             held = held.and(needed);
-            match portions.last_mut().filter(|_| held.bytes(num_cores()) <= limit_bytes) {
+            match portions.last_mut().filter(|_| held.bytes() <= limit_bytes) {
                 Some(last) => last.push(part),
                 None => {
                     portions.push(Files { first_doc_id: doc_id, files: vec![part] });
                     held = needed;
                 }
             }
-            largest_bytes = largest_bytes.max(held.bytes(num_cores()));
+            largest_bytes = largest_bytes.max(held.bytes());
             (doc_id, first_doc) = (doc_id + num_docs, first_doc + num_docs);
         }
     }

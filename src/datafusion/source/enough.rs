@@ -14,7 +14,6 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::scan::exec::TadocExec;
 use crate::source::memory::MemoryWhenUsed;
-use crate::throughput::calibration::num_cores;
 
 /// Number of copies of the rows in operators that cannot spill: input, sorted, output.
 const COPIES_OF_ROWS: u64 = 3;
@@ -48,7 +47,7 @@ pub fn enough_memory(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
         return None;
     }
     let held = segments.into_values().fold(MemoryWhenUsed::default(), MemoryWhenUsed::and);
-    let of_segments = held.bytes(num_cores()).saturating_mul(2);
+    let of_segments = held.bytes().saturating_mul(2);
     let of_rows = rows_bytes.saturating_mul(COPIES_OF_ROWS);
     Some(of_segments.saturating_add(of_rows).saturating_add(BESIDE_BYTES))
 }

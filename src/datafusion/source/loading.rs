@@ -1,7 +1,8 @@
 //! Loading: from open files to a corpus in memory.
 //!
 //! Each version of a file is loaded once, even if many queries wait for it. Decoding runs on
-//! blocking threads, with at most as many segments in parallel as there are cores.
+//! blocking threads, with at most as many segments in parallel as there are cores, and fewer with little
+//! memory.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -22,7 +23,6 @@ use crate::source::open_file::OpenFile;
 use crate::source::sections::Sections;
 use crate::source::{CorpusCache, FactTable, Source};
 use crate::store::{LivingView, explain_missing, make_version};
-use crate::throughput::calibration::num_cores;
 use tadoc::format::{read_document_facts, read_paths, read_segment, read_words};
 use tadoc::segment::{DocumentFacts, Paths, Segment, SegmentFacts};
 
@@ -150,20 +150,22 @@ impl CorpusCache {
         keys: &'a [String],
         sections: Sections,
     ) -> Result<Vec<Arc<LoadedFile>>> {
+        let at_once = segments_at_once(context, source);
         // Boxed: the compiler cannot prove that futures of borrowed files are `Send`.
-        let load =
-            |open: &&'a OpenFile| self.load_shared(context, source, open, keys, sections).boxed();
+        let load = |open: &&'a OpenFile| {
+            self.load_shared(context, source, open, keys, sections, at_once).boxed()
+        };
         let loads: Vec<_> = files.iter().map(load).collect();
         let files_at_once = match sections {
             // Reading takes longer than decoding.
             Sections::Facts => FILES_AT_ONCE,
-            Sections::All | Sections::Words => files_at_once(files.iter().copied()),
+            Sections::All | Sections::Words => files_at_once(files.iter().copied(), at_once),
         };
         stream::iter(loads).buffered(files_at_once).try_collect().await
     }
 
-    /// Loads the file `open` of `source`. If several queries need it at the same time, one of them
-    /// loads it.
+    /// Loads the file `open` of `source`, `at_once` segments in parallel. If several queries need it at the
+    /// same time, one of them loads it.
     async fn load_shared(
         &self,
         context: &LoadContext,
@@ -171,9 +173,11 @@ impl CorpusCache {
         open: &OpenFile,
         keep: &[String],
         sections: Sections,
+        at_once: usize,
     ) -> Result<Arc<LoadedFile>> {
         let cell = Arc::clone(&self.lock().slot(&sections.key(open)).cell);
-        let file = cell.get_or_try_init(|| self.load_file(context, open, keep, sections)).await;
+        let load = || self.load_file(context, open, keep, sections, at_once);
+        let file = cell.get_or_try_init(load).await;
         file.cloned().map_err(|error| match source.living() {
             Some(view) => explain_missing(&view.location, error),
             None => error,
@@ -212,6 +216,7 @@ impl CorpusCache {
         open: &OpenFile,
         keep: &[String],
         sections: Sections,
+        at_once: usize,
     ) -> Result<Arc<LoadedFile>> {
         if sections == Sections::All
             && let Some(slot) = self.lock().files.get_mut(&open.key())
@@ -220,7 +225,7 @@ impl CorpusCache {
         }
         let parallel = match sections {
             Sections::Facts => FILES_AT_ONCE,
-            Sections::All | Sections::Words => num_cores(),
+            Sections::All | Sections::Words => at_once,
         };
         let parallel = parallel.min(open.footer.segments.len()).max(1);
         let estimate = estimate_bytes(&open.footer, parallel, sections, &context.options)?;
@@ -299,10 +304,25 @@ impl CorpusCache {
     }
 }
 
-/// Returns the number of files that are loaded in parallel.
-pub(super) fn files_at_once<'a>(files: impl Iterator<Item = &'a OpenFile>) -> usize {
+/// Returns the number of segments of `source` that are decoded in parallel: one for each core, or fewer if
+/// memory has no room for more.
+pub(super) fn segments_at_once(context: &LoadContext, source: &Source) -> usize {
+    needed(context, source).at_once(context.memory_limit_bytes())
+}
+
+/// Returns the number of files that are loaded in parallel, if `at_once` segments are.
+pub(super) fn files_at_once<'a>(
+    files: impl Iterator<Item = &'a OpenFile>,
+    at_once: usize,
+) -> usize {
     let most_segments = files.map(|open| open.footer.segments.len()).max();
-    (num_cores() / most_segments.unwrap_or_default().max(1)).max(1)
+    (at_once / most_segments.unwrap_or_default().max(1)).max(1)
+}
+
+fn needed(context: &LoadContext, source: &Source) -> MemoryWhenUsed {
+    let of_file =
+        |open: &OpenFile| MemoryWhenUsed::for_segments(&open.footer.segments, context.uses);
+    source.corpora().iter().map(of_file).fold(MemoryWhenUsed::default(), MemoryWhenUsed::and)
 }
 
 /// Returns the name of the memory of the segments of `open`.
@@ -323,10 +343,7 @@ pub(super) fn too_little(
     if !matches!(error.find_root(), DataFusionError::ResourcesExhausted(_)) {
         return error;
     }
-    let of_file =
-        |open: &OpenFile| MemoryWhenUsed::for_segments(&open.footer.segments, context.uses);
-    let needed = source.corpora().iter().map(of_file);
-    let needed = needed.fold(MemoryWhenUsed::default(), MemoryWhenUsed::and).bytes(num_cores());
+    let needed = needed(context, source).bytes();
     if needed > context.options.max_memory_bytes {
         return error;
     }

@@ -3,8 +3,10 @@
 //!
 //! ```text
 //! held       ▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇▇     by all segments
-//! decoding                          ▒▒    3 MiB or more for each core, while it decodes a segment
+//! decoding                          ▒▒    3 MiB or more for each segment that is decoded
 //! ```
+//!
+//! Each core decodes a segment where memory has room for that. Plans count on two at once.
 
 use std::sync::Arc;
 
@@ -13,10 +15,13 @@ use datafusion::error::{DataFusionError, Result};
 use crate::errors::datafusion_error;
 use crate::options::TadocOptions;
 use crate::source::sections::Sections;
+use crate::throughput::calibration::num_cores;
 use tadoc::Error;
 use tadoc::format::{FileFooter, SegmentMeta};
 use tadoc::segment::Segment;
 
+/// Number of segments that are decoded in parallel with little memory, if there are as many cores.
+const LEAST_AT_ONCE: usize = 2;
 /// Name of the memory of the segments of a file.
 pub(crate) const CORPUS: &str = "TadocCorpus";
 /// Name of the memory of a version of a living corpus.
@@ -125,11 +130,23 @@ impl MemoryWhenUsed {
         }
     }
 
-    /// Returns the bytes needed if `num_at_once` segments are decoded in parallel.
-    pub(crate) fn bytes(self, num_at_once: usize) -> u64 {
-        let num_at_once = self.num_segments.min(num_at_once as u64);
-        self.held_bytes.saturating_add(num_at_once.saturating_mul(self.decoding_bytes))
+    /// Returns the bytes that suffice.
+    pub(crate) fn bytes(self) -> u64 {
+        let at_once = self.num_segments.min(least_at_once() as u64);
+        self.held_bytes.saturating_add(at_once.saturating_mul(self.decoding_bytes))
     }
+
+    /// Returns the number of segments that are decoded in parallel if they may take `limit_bytes`.
+    pub(super) fn at_once(self, limit_bytes: u64) -> usize {
+        let room_bytes = limit_bytes.saturating_sub(self.held_bytes);
+        let at_once = room_bytes.checked_div(self.decoding_bytes).unwrap_or(u64::MAX);
+        at_once.clamp(least_at_once() as u64, num_cores() as u64) as usize
+    }
+}
+
+/// Returns the number of segments that are decoded in parallel with little memory.
+fn least_at_once() -> usize {
+    num_cores().min(LEAST_AT_ONCE)
 }
 
 fn held_when_used(segment: &SegmentMeta, uses: Uses) -> u64 {
@@ -208,12 +225,16 @@ mod tests {
         let small = MemoryWhenUsed::for_segments(std::slice::from_ref(&segment), Uses::Positions);
         let decoding = segment.decoding_bytes();
         assert_eq!(decoding, 3 << 20);
-        assert_eq!(small.bytes(16), small.held_bytes + decoding);
+        assert_eq!(small.bytes(), small.held_bytes + decoding);
         assert!(small.held_bytes < 64 << 10, "{small:?}");
-        // 5,000 files: 16 cores decode one file each; the other files wait or are decoded.
+        // 5,000 files: the other files wait or are decoded.
         let all = (0..5_000).map(|_| small).fold(MemoryWhenUsed::default(), MemoryWhenUsed::and);
-        assert_eq!(all.bytes(16), 5_000 * small.held_bytes + 16 * decoding);
-        assert!(all.bytes(16) < 512 << 20, "{all:?}");
+        let least = least_at_once() as u64;
+        assert_eq!(all.bytes(), 5_000 * small.held_bytes + least * decoding);
+        assert!(all.bytes() < 512 << 20, "{all:?}");
+        assert_eq!(all.at_once(0), least as usize);
+        assert_eq!(all.at_once(all.bytes() + decoding), num_cores().min(least as usize + 1));
+        assert_eq!(all.at_once(u64::MAX), num_cores());
         assert_eq!(all, MemoryWhenUsed::for_segments(&vec![segment; 5_000], Uses::Positions));
     }
 }

@@ -29,14 +29,13 @@ use crate::source::cache::FILES_AT_ONCE;
 use crate::source::loaded::{
     AbsentSegment, AbsentWords, HeldMemory, LoadContext, LoadedCorpus, LoadedFile, Unopened,
 };
-use crate::source::loading::{consumer_of, files_at_once, too_little};
+use crate::source::loading::{consumer_of, files_at_once, segments_at_once, too_little};
 use crate::source::location::{read_range, store_of};
 use crate::source::memory::{estimate_bytes, peak_bytes, text_memory};
 use crate::source::open_file::OpenFile;
 use crate::source::sections::Sections;
 use crate::source::{CorpusCache, Source};
 use crate::store::explain_missing;
-use crate::throughput::calibration::num_cores;
 use tadoc::format::{
     FileFooter, SegmentMeta, StoredDictionary, StoredGrammar, read_segment, read_segment_if,
     read_segment_with,
@@ -167,13 +166,14 @@ impl CorpusCache {
         let (keys, sought) = (Sections::All.keys(source), Arc::new(sought));
         // Boxed: the compiler cannot prove that futures of borrowed files are `Send`.
         let mut first_doc_id = 0;
+        let at_once = segments_at_once(context, source);
         let loads = source.corpora().iter().map(|open| {
             let first = first_doc_id;
             first_doc_id += open.footer.num_docs();
             self.load_part(context, source, open, first, &keys, &sought).boxed()
         });
         let loads: Vec<_> = loads.collect();
-        let loads = stream::iter(loads).buffered(files_at_once(source.corpora().iter()));
+        let loads = stream::iter(loads).buffered(files_at_once(source.corpora().iter(), at_once));
         let explain = |error| too_little(context, source, error);
         let files: Vec<Arc<LoadedFile>> = loads.try_collect().await.map_err(explain)?;
         if files.iter().all(|file| file.unopened.is_empty()) {
@@ -204,7 +204,8 @@ impl CorpusCache {
         {
             return Ok(Arc::clone(file));
         }
-        let file = self.open_part(context, open, first_doc_id, known, keep, sought).await;
+        let stored = StoredFile::new(context, source, open)?;
+        let file = self.open_part(context, stored, first_doc_id, known, keep, sought).await;
         let file = file.map_err(|error| match source.living() {
             Some(view) => explain_missing(&view.location, error),
             None => error,
@@ -215,16 +216,16 @@ impl CorpusCache {
     async fn open_part(
         &self,
         context: &LoadContext,
-        open: &OpenFile,
+        mut stored: StoredFile<'_>,
         first_doc_id: u64,
         known: Option<Arc<LoadedFile>>,
         keep: &[String],
         sought: &Arc<Sought>,
     ) -> Result<Arc<LoadedFile>> {
-        let mut stored = StoredFile::new(context, open)?;
+        let open = stored.open;
         let mut file = match known {
             Some(file) => file,
-            None => Arc::new(self.reserve_file(context, open, keep)?),
+            None => Arc::new(self.reserve_file(context, &stored, keep)?),
         };
         let undecoded = sought.undecoded(&open.footer, &file, first_doc_id);
         if !undecoded.is_empty() {
@@ -249,11 +250,12 @@ impl CorpusCache {
     fn reserve_file(
         &self,
         context: &LoadContext,
-        open: &OpenFile,
+        stored: &StoredFile<'_>,
         keep: &[String],
     ) -> Result<LoadedFile> {
+        let open = stored.open;
         let segments = &open.footer.segments;
-        let parallel = num_cores().min(segments.len()).max(1);
+        let parallel = stored.at_once.min(segments.len()).max(1);
         // A file that is too large to be opened is refused at once.
         estimate_bytes(&open.footer, parallel, Sections::All, &context.options)?;
         let absent = segments.iter().map(|meta| {
@@ -287,7 +289,7 @@ impl CorpusCache {
     ) -> Result<LoadedFile> {
         let open = stored.open;
         let metas = || places.iter().map(|&place| &open.footer.segments[place]);
-        let parallel = num_cores().min(places.len()).max(1);
+        let parallel = stored.at_once.min(places.len()).max(1);
         let stored_bytes: u64 = metas().map(|meta| len(&meta.dictionary_range())).sum();
         let peak = peak_bytes(metas(), parallel, Sections::Words);
         let peak = peak + stored_bytes.max(SMALL_FILE_BYTES) + 4 * open.footer.num_docs();
@@ -344,7 +346,7 @@ impl CorpusCache {
         sought: &Arc<Sought>,
     ) -> Result<LoadedFile> {
         let open = stored.open;
-        let parallel = num_cores().min(missing.len());
+        let parallel = stored.at_once.min(missing.len());
         let metas = missing.iter().map(|&place| &open.footer.segments[place]);
         let peak = peak_bytes(metas, parallel, Sections::All);
         let opening = file.held.reservation.new_empty();
@@ -391,14 +393,17 @@ struct StoredFile<'a> {
     context: &'a LoadContext,
     store: Arc<dyn ObjectStore>,
     open: &'a OpenFile,
+    /// Number of segments that are decoded in parallel.
+    at_once: usize,
     /// All segments, if the file is small and they were read.
     all: Option<(Range<u64>, Bytes)>,
 }
 
 impl<'a> StoredFile<'a> {
-    fn new(context: &'a LoadContext, open: &'a OpenFile) -> Result<Self> {
+    fn new(context: &'a LoadContext, source: &Source, open: &'a OpenFile) -> Result<Self> {
         let store = store_of(&context.runtime, &open.file)?;
-        Ok(Self { context, store, open, all: None })
+        let at_once = segments_at_once(context, source);
+        Ok(Self { context, store, open, at_once, all: None })
     }
 
     /// Reads all segments if they are small.

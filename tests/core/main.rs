@@ -9,6 +9,7 @@
 mod access_oracle;
 mod analytics_oracle;
 mod batch_oracle;
+mod cancel_oracle;
 mod document_oracle;
 mod edit_oracle;
 mod fixtures;

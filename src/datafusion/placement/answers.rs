@@ -32,7 +32,7 @@ use crate::scan::Execution;
 use tadoc::accelerator::{Accelerator, RowAccount, SegmentWork, Step};
 use tadoc::analytics::{
     Cooccurrences, DocSelection, InvertedIndex, Pairing, RankedInvertedIndex, SequenceCounts,
-    TermVectors, Traversal, Vocabulary,
+    TaskLimits, TermVectors, Traversal, Vocabulary,
 };
 
 /// Memory of a row, in bytes, while it is joined with rows of other segments.
@@ -113,8 +113,12 @@ pub(crate) fn ranked_inverted_index(
 ) -> Result<Option<RankedInvertedIndex>> {
     let refused = || RankedInvertedIndex::segments_refused(vocabulary, n);
     let rank = |devices: &dyn Accelerator, work: SegmentWork<'_>| devices.ranked_documents(work, n);
-    let joined =
-        |parts, _| RankedInvertedIndex::from_segments(Arc::clone(vocabulary), docs, n, parts);
+    let reader = run.output.canceller();
+    let is_cancelled = || reader.is_closed();
+    let limits = TaskLimits { is_cancelled: &is_cancelled, ..TaskLimits::default() };
+    let joined = |parts, _| {
+        RankedInvertedIndex::from_segments(Arc::clone(vocabulary), docs, n, parts, limits)
+    };
     unless(run, refused, || answer(run, vocabulary, JOIN_ROW_BYTES, rank, joined))
 }
 

@@ -25,7 +25,7 @@ use super::sequences::row_maker::RowMaker;
 use super::sequences::rows::{Counted, Sequences};
 use super::sequences::walk::Walk;
 use super::sequences::weights::NumberedWeights;
-use super::{SegmentSequences, Traversal, TraversalTask, Vocabulary};
+use super::{SegmentSequences, TaskLimits, Traversal, TraversalTask, Vocabulary};
 use crate::error::{Error, Result};
 use crate::segment::Corpus;
 
@@ -37,17 +37,16 @@ const PART_PAIRS: usize = 1 << 16;
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] for a `window` below 2, [`Error::Capacity`] if one pair alone is met
-/// more often than `max_memory_bytes` hold or a count needs more than 64 bits, and the errors of
-/// [`Vocabulary::new`].
-pub fn cooccurrence(
+/// more often than the memory of `limits` holds or a count needs more than 64 bits,
+/// [`Error::Cancelled`], and the errors of [`Vocabulary::new`].
+pub fn cooccurrence<'a>(
     corpus: &Corpus,
     window: usize,
     min_count: u64,
-    max_memory_bytes: u64,
+    limits: impl Into<TaskLimits<'a>>,
 ) -> Result<Cooccurrences> {
     let vocabulary = Arc::new(Vocabulary::new(corpus)?);
-    let auto = Traversal::Auto;
-    Cooccurrences::with_vocabulary(vocabulary, window, min_count, auto, max_memory_bytes)
+    Cooccurrences::with_vocabulary(vocabulary, window, min_count, Traversal::Auto, limits)
 }
 
 /// Definition of a pair and of the pairs that become rows.
@@ -68,22 +67,21 @@ pub struct Cooccurrences {
 
 impl Cooccurrences {
     /// Counts the pairs of the words of `vocabulary` by `traversal`; bottom-up is treated as
-    /// top-down. `max_memory_bytes` limits the memory for counting; the rows need more memory
-    /// beside it.
+    /// top-down. The memory of `limits` is that for counting; the rows need more memory beside it.
     ///
     /// # Errors
     /// The errors of [`cooccurrence`].
-    pub fn with_vocabulary(
+    pub fn with_vocabulary<'a>(
         vocabulary: Arc<Vocabulary>,
         window: usize,
         min_count: u64,
         traversal: Traversal,
-        max_memory_bytes: u64,
+        limits: impl Into<TaskLimits<'a>>,
     ) -> Result<Self> {
         let mut parts = Vec::new();
         let (pairing, words) = (Pairing { window, min_count }, vocabulary.clone());
         let rows = |part: Self| (part.pairs, part.counts);
-        Self::in_parts(words, pairing, traversal, max_memory_bytes, rows, |part, _| {
+        Self::in_parts(words, pairing, traversal, limits, rows, |part, _| {
             parts.push(part);
             Ok(true)
         })?;
@@ -98,11 +96,11 @@ impl Cooccurrences {
     ///
     /// # Errors
     /// The errors of [`cooccurrence`] and of `take`.
-    pub fn in_parts<T: Send>(
+    pub fn in_parts<'a, T: Send>(
         vocabulary: Arc<Vocabulary>,
         Pairing { window, min_count }: Pairing,
         traversal: Traversal,
-        max_memory_bytes: u64,
+        limits: impl Into<TaskLimits<'a>>,
         make: impl Fn(Self) -> T + Send + Sync,
         mut take: impl FnMut(T, usize) -> Result<bool>,
     ) -> Result<()> {
@@ -110,19 +108,22 @@ impl Cooccurrences {
             let (got, allowed) = (window.to_string(), "2 words or more".to_owned());
             return Err(Error::InvalidArgument { name: "window", got, allowed });
         }
+        let limits: TaskLimits<'_> = limits.into();
+        let canceller = limits.canceller();
+        canceller.check()?;
         let packing = Packing::new(2, vocabulary.len());
-        let scan_limit = Limit::for_scan(max_memory_bytes, packing);
+        let scan_limit = Limit::for_scan(limits, packing);
         let task = TraversalTask::Cooccurrence;
         let way = chosen(traversal, task, &vocabulary, window, &scan_limit);
-        let walk = Walk::new(&vocabulary, window - 1, way, max_memory_bytes / 2)?;
+        let (reach, max_bytes) = (window - 1, limits.max_memory_bytes / 2);
+        let walk = Walk::new(&vocabulary, reach, way, max_bytes, canceller)?;
         let weights = walk.weights();
-        let maker = RowMaker { vocabulary: &vocabulary, packing, weights: &weights, min_count };
+        let (words, weights) = (&vocabulary, &weights);
+        let maker = RowMaker { vocabulary: words, packing, weights, min_count, canceller };
         let make = |pairs, counts| make(Self { pairs, counts });
-        match packing.all_bits() + (&weights).bits() {
-            0..=64 => {
-                counted::<u64, T>(&maker, walk, window - 1, max_memory_bytes, make, &mut take)
-            }
-            _ => counted::<u128, T>(&maker, walk, window - 1, max_memory_bytes, make, &mut take),
+        match packing.all_bits() + weights.bits() {
+            0..=64 => counted::<u64, T>(&maker, walk, reach, limits, make, &mut take),
+            _ => counted::<u128, T>(&maker, walk, reach, limits, make, &mut take),
         }
     }
 
@@ -137,16 +138,19 @@ impl Cooccurrences {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] if the pairs [cannot be joined](Self::segments_refused) or there
-    /// is not one part for each segment, [`Error::Capacity`] if a count needs more than 64 bits.
-    pub fn from_segments(
+    /// is not one part for each segment, [`Error::Capacity`] if a count needs more than 64 bits, and
+    /// [`Error::Cancelled`].
+    pub fn from_segments<'a>(
         vocabulary: Arc<Vocabulary>,
         min_count: u64,
         parts: Vec<SegmentSequences>,
+        limits: impl Into<TaskLimits<'a>>,
     ) -> Result<Self> {
         check_parts(&vocabulary, parts.len(), Self::segments_refused(&vocabulary))?;
         let packing = Packing::new(2, vocabulary.len());
-        let (pairs, counts) =
-            Joining { packing, min_count, are_pairs: true }.rows(vocabulary, parts)?;
+        let canceller = limits.into().canceller();
+        let joining = Joining { packing, min_count, are_pairs: true, canceller };
+        let (pairs, counts) = joining.rows(vocabulary, parts)?;
         Ok(Self { pairs, counts })
     }
 
@@ -181,14 +185,14 @@ fn counted<K: Key + Keyed<Key = K>, T: Send>(
     maker: &RowMaker<'_>,
     walk: Walk,
     reach: usize,
-    max_memory_bytes: u64,
+    limits: TaskLimits<'_>,
     make: impl Fn(Sequences, Vec<u64>) -> T + Send + Sync,
     take: &mut impl FnMut(T, usize) -> Result<bool>,
 ) -> Result<()> {
-    let RowMaker { packing, weights, .. } = *maker;
-    let limit = &Limit::for_keys::<K>(max_memory_bytes);
+    let RowMaker { packing, weights, canceller, .. } = *maker;
+    let limit = &Limit::for_keys::<K>(limits);
     let firsts = &FirstWords::new(maker.vocabulary, reach);
-    let meeting = Meeting { packing, reach, weights, firsts, max_met: limit.max_met() };
+    let meeting = Meeting { packing, reach, weights, firsts, max_met: limit.max_met(), canceller };
     let new = |keep| Pairs::<K>::new(meeting, keep);
     let bits = packing.all_bits();
     for_each_pass(walk, maker.vocabulary, limit, bits, new, |tasks, _, held_bytes| {
@@ -205,6 +209,7 @@ fn counted<K: Key + Keyed<Key = K>, T: Send>(
             let mut sums = kept.unwrap_or_else(|| PairSums::new(maker.vocabulary.len()));
             let mut counted = Counted::default();
             for bucket in runs[run].clone() {
+                canceller.check()?;
                 sums.add(keys(bucket), firsts.words(bucket), maker, &mut counted)?;
             }
             spare.lock().unwrap_or_else(PoisonError::into_inner).push(sums);

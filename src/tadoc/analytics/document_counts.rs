@@ -12,6 +12,7 @@ use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::ids::DocId;
+use crate::interrupt::Canceller;
 use crate::segment::Corpus;
 
 use super::postings::{DOCS_PER_TASK, Masks};
@@ -22,14 +23,28 @@ use super::{DocSelection, TermVectors};
 /// # Errors
 /// The errors of [`TermVectorCursor::next_chunk`](super::TermVectorCursor::next_chunk).
 pub fn document_counts(vectors: &TermVectors) -> Result<Vec<u64>> {
+    document_counts_until(vectors, &|| false)
+}
+
+/// Variant of [`document_counts`] whose caller may leave. `is_cancelled` is asked now and then, by any
+/// thread.
+///
+/// # Errors
+/// Those of [`document_counts`], and [`Error::Cancelled`](crate::Error::Cancelled).
+pub fn document_counts_until(
+    vectors: &TermVectors,
+    is_cancelled: &(dyn Fn() -> bool + Sync),
+) -> Result<Vec<u64>> {
+    let canceller = Canceller::new(is_cancelled);
+    canceller.check()?;
     let vocabulary = vectors.vocabulary();
     let corpus = vocabulary.corpus();
     let by_segment: Vec<Vec<u32>> = vocabulary
         .first_ids()
         .into_par_iter()
         .enumerate()
-        .map(|(segment_idx, first_ids)| segment_counts(vectors, segment_idx, &first_ids))
-        .collect();
+        .map(|(segment_idx, first_ids)| segment_counts(vectors, segment_idx, &first_ids, canceller))
+        .collect::<Result<_>>()?;
     let count = |row: usize| {
         let ids = vocabulary.ids(row);
         ids.map(|(segment_idx, word)| u64::from(by_segment[segment_idx][word as usize])).sum()
@@ -37,6 +52,7 @@ pub fn document_counts(vectors: &TermVectors) -> Result<Vec<u64>> {
     let mut counts: Vec<u64> = (0..vocabulary.len()).map(count).collect();
     let mut cursor = vectors.cursor(&DocSelection::list(cut_docs(corpus))?, None);
     while let Some(chunk) = cursor.next_chunk()? {
+        canceller.check()?;
         chunk.rows().iter().for_each(|&row| counts[row as usize] += 1);
     }
     Ok(counts)
@@ -67,7 +83,12 @@ fn whole_docs(corpus: &Corpus, segment_idx: usize) -> Range<usize> {
 
 /// Returns the number of whole documents that contain each word of a segment. Folded words are
 /// counted with the first of the words that fold to the same text.
-fn segment_counts(vectors: &TermVectors, segment_idx: usize, first_ids: &[u32]) -> Vec<u32> {
+fn segment_counts(
+    vectors: &TermVectors,
+    segment_idx: usize,
+    first_ids: &[u32],
+    canceller: Canceller<'_>,
+) -> Result<Vec<u32>> {
     let corpus = vectors.vocabulary().corpus();
     let dag = &corpus.segments()[segment_idx].dag;
     let docs = whole_docs(corpus, segment_idx);
@@ -79,16 +100,18 @@ fn segment_counts(vectors: &TermVectors, segment_idx: usize, first_ids: &[u32]) 
         let [start, end] = [piece, piece + 1]
             .map(|piece| docs.end.min(docs.start + num_tasks * piece / num_pieces * DOCS_PER_TASK));
         if let Some(terms) = vectors.counted(segment_idx) {
-            return terms.doc_counts(start..end, first_ids, num_words);
+            canceller.check()?;
+            return Ok(terms.doc_counts(start..end, first_ids, num_words));
         }
         let (mut masks, mut counts) = (Masks::new(dag, first_ids), none());
         for first in (start..end).step_by(DOCS_PER_TASK) {
+            canceller.check()?;
             masks.count_docs(first..end.min(first + DOCS_PER_TASK), &mut counts);
         }
-        counts
+        Ok(counts)
     };
-    (0..num_pieces).into_par_iter().map(count_piece).reduce(none, |mut sums, counts| {
+    (0..num_pieces).into_par_iter().map(count_piece).try_reduce(none, |mut sums, counts| {
         sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count);
-        sums
+        Ok(sums)
     })
 }

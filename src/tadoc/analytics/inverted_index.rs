@@ -10,6 +10,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::error::Result;
+use crate::interrupt::Canceller;
 use crate::segment::{Corpus, Segment};
 
 use super::postings::Postings;
@@ -40,9 +41,25 @@ impl InvertedIndex {
     /// [`Error::Capacity`](crate::Error::Capacity) if the lists of a segment have more than 2^29
     /// documents in total.
     pub fn with_vocabulary(vocabulary: Arc<Vocabulary>, traversal: Traversal) -> Result<Self> {
+        Self::with_vocabulary_until(vocabulary, traversal, &|| false)
+    }
+
+    /// Variant of [`with_vocabulary`](Self::with_vocabulary) whose caller may leave. `is_cancelled` is
+    /// asked now and then, by any thread.
+    ///
+    /// # Errors
+    /// Those of [`with_vocabulary`](Self::with_vocabulary), and
+    /// [`Error::Cancelled`](crate::Error::Cancelled).
+    pub fn with_vocabulary_until(
+        vocabulary: Arc<Vocabulary>,
+        traversal: Traversal,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Self> {
+        let canceller = Canceller::new(is_cancelled);
         let build = |(segment, first_ids): (&Arc<Segment>, Vec<u32>)| {
+            canceller.check()?;
             if traversal != Traversal::Auto {
-                return Postings::new(segment, traversal, &first_ids).map(Arc::new);
+                return Postings::new(segment, traversal, &first_ids, canceller).map(Arc::new);
             }
             if let Some(doc_words) = segment.doc_words_or_derive_if_worth() {
                 let num_words = segment.dag.num_words() as usize;
@@ -51,7 +68,7 @@ impl InvertedIndex {
             }
             segment.note_docs_read(segment.dag.grammar().num_docs() as u64);
             let (way, _) = choose_traversal(segment.as_ref());
-            Postings::new(segment, way, &first_ids).map(Arc::new)
+            Postings::new(segment, way, &first_ids, canceller).map(Arc::new)
         };
         let segments = vocabulary.corpus().segments().iter().zip(vocabulary.first_ids());
         let postings = segments.map(build).collect::<Result<_>>()?;

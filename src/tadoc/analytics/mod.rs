@@ -70,6 +70,7 @@
 //!
 //! Reading order:
 //!
+//! - `task_limits` (memory, and a caller who may leave) and `checked_sort`
 //! - `vocabulary` (the words of all segments as rows), `word_rows` (from word ids to rows), `fold`
 //!   (words that share a row), `doc_selection` (the documents of a task)
 //! - `word_count`
@@ -98,6 +99,7 @@
 
 mod ascending_set;
 mod association;
+mod checked_sort;
 mod cooccurrence;
 mod corpus_parts;
 mod costs;
@@ -119,6 +121,7 @@ mod rolling_hash;
 mod segment_terms;
 mod sequences;
 mod statistics;
+mod task_limits;
 mod term_bags;
 mod term_chunk;
 mod term_vector;
@@ -143,7 +146,7 @@ pub use costs::{
 };
 pub use dispersion::{Dispersion, Part, Whole};
 pub use doc_selection::DocSelection;
-pub use document_counts::document_counts;
+pub use document_counts::{document_counts, document_counts_until};
 pub use inverted_index::{InvertedIndex, inverted_index};
 pub use log_templates::{LogTemplate, LogTemplates, TemplateOptions};
 pub use near_duplicates::{NearDuplicates, SimilarPair, check_similarity};
@@ -156,6 +159,7 @@ pub use sequences::{
     SegmentSequences, SequenceCounts, Sequences, ranked_inverted_index, sequence_count,
 };
 pub use statistics::{CorpusStatistics, corpus_statistics};
+pub use task_limits::TaskLimits;
 pub use term_chunk::TermVectorChunk;
 pub use term_vector::{TermVectorCursor, TermVectors, choose_term_traversal, term_vector};
 pub use tfidf::{Tfidf, TfidfChunk, TfidfCursor};

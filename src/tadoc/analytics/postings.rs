@@ -33,6 +33,7 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::ids::{DocId, RuleId};
+use crate::interrupt::Canceller;
 use crate::segment::{Dag, Segment};
 
 use super::Traversal;
@@ -66,8 +67,15 @@ impl Postings {
     /// empty.
     ///
     /// # Errors
-    /// [`Error::Capacity`] if the lists of all words have more than 2^29 documents in total.
-    pub fn new(segment: &Segment, traversal: Traversal, first_ids: &[u32]) -> Result<Self> {
+    /// [`Error::Capacity`] if the lists of all words have more than 2^29 documents in total, and
+    /// [`Error::Cancelled`].
+    pub fn new(
+        segment: &Segment,
+        traversal: Traversal,
+        first_ids: &[u32],
+        canceller: Canceller<'_>,
+    ) -> Result<Self> {
+        canceller.check()?;
         let dag = &segment.dag;
         let num_docs = dag.grammar().num_docs();
         let num_words = dag.num_words() as usize;
@@ -86,6 +94,7 @@ impl Postings {
             .map_init(
                 || Masks::new(dag, first_ids),
                 |masks, task| {
+                    canceller.check()?;
                     let first = task * docs_per_task;
                     let docs = first..num_docs.min(first + docs_per_task);
                     match traversal {
@@ -100,7 +109,7 @@ impl Postings {
                 },
             )
             .collect();
-        let (offsets, docs) = join(&tasks?, num_words, range_words);
+        let (offsets, docs) = join(&tasks?, num_words, range_words, canceller)?;
         Ok(Self { offsets, docs, traversal })
     }
 
@@ -360,13 +369,23 @@ impl TaskMasks {
 
 /// Joins the masks of all tasks, ascending by document, to offsets by word and an array of
 /// documents.
-fn join(tasks: &[TaskMasks], num_words: usize, range_words: usize) -> (Vec<usize>, Vec<u32>) {
+///
+/// # Errors
+/// [`Error::Cancelled`].
+fn join(
+    tasks: &[TaskMasks],
+    num_words: usize,
+    range_words: usize,
+    canceller: Canceller<'_>,
+) -> Result<(Vec<usize>, Vec<u32>)> {
     let mut offsets = vec![0usize; num_words + 1];
-    offsets[1..].par_chunks_mut(range_words).enumerate().for_each(|(range, counts)| {
+    offsets[1..].par_chunks_mut(range_words).enumerate().try_for_each(|(range, counts)| {
+        canceller.check()?;
         for found in tasks.iter().flat_map(|task| task.of_range(range)) {
             counts[found.word as usize % range_words] += found.mask.count_ones() as usize;
         }
-    });
+        Ok(())
+    })?;
     for word in 0..num_words {
         offsets[word + 1] += offsets[word];
     }
@@ -379,7 +398,8 @@ fn join(tasks: &[TaskMasks], num_words: usize, range_words: usize) -> (Vec<usize
         parts.push((&offsets[first_word..end_word], part));
         rest = after;
     }
-    parts.into_par_iter().enumerate().for_each(|(range, (offsets, docs))| {
+    parts.into_par_iter().enumerate().try_for_each(|(range, (offsets, docs))| {
+        canceller.check()?;
         let base = offsets[0];
         let mut next: Vec<usize> = offsets.iter().map(|offset| offset - base).collect();
         for task in tasks {
@@ -393,8 +413,9 @@ fn join(tasks: &[TaskMasks], num_words: usize, range_words: usize) -> (Vec<usize
                 }
             }
         }
-    });
-    (offsets, docs)
+        Ok(())
+    })?;
+    Ok((offsets, docs))
 }
 
 /// Distinct words of small rules.

@@ -19,6 +19,7 @@ use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::ids::DocId;
+use crate::interrupt::Canceller;
 use crate::segment::dag::RuleTexts;
 use crate::segment::{Corpus, Segment};
 
@@ -40,6 +41,8 @@ const PIECES_PER_THREAD: usize = 16;
 /// Inverse of the minimum share of the documents for which a cursor makes bags and texts, which
 /// cost O(G).
 const PART_WORTH_HELPS: u64 = 32;
+/// Steps of a document that has no words.
+const DOC_STEPS: usize = 64;
 
 /// Counts the words of every document of `corpus`, in parallel.
 ///
@@ -170,6 +173,21 @@ impl TermVectors {
     /// # Errors
     /// The errors of [`TermVectorCursor::next_chunk`].
     pub fn collect(&self, docs: &DocSelection, top: Option<usize>) -> Result<TermVectorChunk> {
+        self.collect_until(docs, top, &|| false)
+    }
+
+    /// Variant of [`collect`](Self::collect) whose caller may leave. `is_cancelled` is asked now and then,
+    /// by any thread.
+    ///
+    /// # Errors
+    /// Those of [`collect`](Self::collect), and [`Error::Cancelled`](crate::Error::Cancelled).
+    pub fn collect_until(
+        &self,
+        docs: &DocSelection,
+        top: Option<usize>,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<TermVectorChunk> {
+        let canceller = Canceller::new(is_cancelled);
         let docs = docs.within(0..self.vocabulary.corpus().num_docs());
         let num_threads = rayon::current_num_threads();
         let num_groups = docs.len().div_ceil(GROUP_LEN).next_multiple_of(num_threads);
@@ -184,7 +202,12 @@ impl TermVectors {
                     cursor.docs = docs.slice(cut(piece)..cut(piece + 1));
                     cursor.counter.num_docs = cursor.docs.len();
                     (cursor.next, cursor.group) = (0, 0..0);
-                    cursor.chunk_of(usize::MAX, usize::MAX, |chunk| chunk.keep_frequent(top))
+                    let mut interrupt = canceller.interrupt();
+                    canceller.check()?;
+                    cursor.chunk_of(usize::MAX, usize::MAX, |chunk, num_rows| {
+                        chunk.keep_frequent(top);
+                        interrupt.pass(num_rows + DOC_STEPS)
+                    })
                 },
             )
             .collect::<Result<_>>()?;
@@ -193,7 +216,10 @@ impl TermVectors {
         }
         let mut joined = TermVectorChunk::default();
         joined.reserve(chunks.iter().map(TermVectorChunk::num_rows).sum());
-        chunks.iter().for_each(|chunk| joined.append(chunk));
+        for chunk in chunks {
+            canceller.check()?;
+            joined.append(&chunk);
+        }
         Ok(joined)
     }
 }
@@ -232,6 +258,10 @@ impl TermVectorCursor {
         if self.next >= self.docs.len() {
             return Ok(None);
         }
+        let finish = |chunk: &mut TermVectorChunk, _| {
+            finish(chunk);
+            Ok(())
+        };
         self.chunk_of(CHUNK_DOCS, CHUNK_ROWS, finish).map(Some)
     }
 
@@ -241,17 +271,21 @@ impl TermVectorCursor {
         open + size_of::<(u32, u64)>() * self.parts.capacity()
     }
 
+    /// Returns the next documents. `finish` is called after each document is appended, with the number of
+    /// its rows.
     fn chunk_of(
         &mut self,
         max_docs: usize,
         max_rows: usize,
-        finish: impl Fn(&mut TermVectorChunk),
+        mut finish: impl FnMut(&mut TermVectorChunk, usize) -> Result<()>,
     ) -> Result<TermVectorChunk> {
         let mut chunk = TermVectorChunk::default();
         while chunk.num_docs() < max_docs && chunk.num_rows() < max_rows {
             let Some(doc_id) = self.docs.get(self.next) else { break };
+            let num_before = chunk.num_rows();
             self.append(doc_id, &mut chunk)?;
-            finish(&mut chunk);
+            let num_rows = chunk.num_rows() - num_before;
+            finish(&mut chunk, num_rows)?;
             self.next += 1;
         }
         Ok(chunk)

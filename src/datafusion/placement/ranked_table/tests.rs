@@ -28,7 +28,8 @@ fn parts_are_the_rows_of_the_cores() {
                 segments.map(|at| SegmentRanked::from_segment(&corpus, at, n).unwrap()).collect();
             let table = RankedTable::new(&vocabulary, &docs, n, segments.clone(), held()).unwrap();
             assert!(table.num_slices() > 1);
-            let index = RankedInvertedIndex::from_segments(vocabulary.clone(), &docs, n, segments);
+            let index =
+                RankedInvertedIndex::from_segments(vocabulary.clone(), &docs, n, segments, 0);
             let index = index.unwrap();
             let (mut sequence, mut row) = (0, 0);
             for slice in (0..table.num_slices()).map(|at| table.slice(at)) {

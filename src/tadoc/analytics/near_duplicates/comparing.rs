@@ -16,8 +16,10 @@ use super::documents::Documents;
 use super::task::Task;
 use super::words::{GramSet, Numbers, PartWords};
 use super::{SLACK, SimilarPair};
+use crate::analytics::checked_sort::sort_checked;
 use crate::analytics::corpus_parts::CorpusParts;
 use crate::error::Result;
+use crate::interrupt::Canceller;
 use crate::segment::Corpus;
 
 /// Bytes of memory for each word of a block: 4 for the word, 8 for its n-gram, the rest for the numbers
@@ -72,7 +74,8 @@ impl Block {
         threshold: f64,
         held_bytes: u64,
     ) -> Result<Vec<SimilarPair>> {
-        self.candidates.sort_unstable();
+        let is_cancelled = || task.parts.is_cancelled();
+        sort_checked(&mut self.candidates, |&pair| pair, Canceller::new(&is_cancelled))?;
         let held_bytes = held_bytes + self.memory_bytes();
         let mut numbers = Numbers::new(task.fold);
         let mut sets: Vec<GramSet> = Vec::with_capacity(self.docs.len());
@@ -161,6 +164,7 @@ impl<P: CorpusParts + Sync> Compared<'_, P> {
                 let set = read.as_ref().or_else(|| in_block(doc).map(|at| &self.sets[at]));
                 let Some(set) = set else { continue };
                 for &(_, other) in candidates[at] {
+                    task.check_cancelled()?;
                     found.extend(self.pair(other as usize, doc, set));
                 }
             }

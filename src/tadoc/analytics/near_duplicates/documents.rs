@@ -14,8 +14,10 @@ use std::ops::Range;
 use super::counts::DocCounts;
 use super::reading::{DocReader, PartText};
 use super::task::Task;
+use crate::analytics::checked_sort::sort_checked;
 use crate::analytics::corpus_parts::{CorpusParts, WORDS_PER_BYTE, doc_words};
 use crate::error::{Error, Result};
+use crate::interrupt::Canceller;
 use crate::segment::Corpus;
 
 /// Bytes of memory for each document.
@@ -92,7 +94,7 @@ impl Documents {
                 return Ok(None);
             }
         }
-        documents.find_copies(&fingerprints);
+        documents.find_copies(task, &fingerprints)?;
         Ok(Some((documents, counts)))
     }
 
@@ -120,11 +122,16 @@ impl Documents {
     }
 
     /// Finds the documents whose fingerprint and size an earlier one has.
-    fn find_copies(&mut self, fingerprints: &[u64]) {
+    fn find_copies<P: CorpusParts + Sync>(
+        &mut self,
+        task: &Task<'_, P>,
+        fingerprints: &[u64],
+    ) -> Result<()> {
         let key = |doc: u32| (fingerprints[doc as usize], self.sizes[doc as usize]);
         let mut order: Vec<u32> =
             (0..self.len() as u32).filter(|&doc| self.sizes[doc as usize] > 0).collect();
-        order.sort_unstable_by_key(|&doc| (key(doc), doc));
+        let is_cancelled = || task.parts.is_cancelled();
+        sort_checked(&mut order, |&doc| (key(doc), doc), Canceller::new(&is_cancelled))?;
         self.are_copies = vec![false; self.len()];
         for equal in order.chunk_by(|&a, &b| key(a) == key(b)) {
             for &copy in &equal[1..] {
@@ -133,6 +140,7 @@ impl Documents {
             }
         }
         self.copies.sort_unstable();
+        Ok(())
     }
 
     /// Returns the number of documents.

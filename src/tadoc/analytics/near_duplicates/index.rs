@@ -13,15 +13,15 @@ use std::borrow::Borrow;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rayon::prelude::*;
-
 use super::SLACK;
 use super::counts::DocCounts;
 use super::documents::Documents;
 use super::reading::{DocReader, PartText};
 use super::task::Task;
 use crate::analytics::corpus_parts::CorpusParts;
+use crate::analytics::sequences::entries::{Entry, sorted_buckets};
 use crate::error::Result;
+use crate::interrupt::Canceller;
 use crate::segment::Corpus;
 
 /// Bytes of memory for each entry: 16, and the reserve of vectors.
@@ -75,7 +75,7 @@ impl Index {
         let mut class = Class { number: 0, num_bits: 0 };
         while class.number >> class.num_bits == 0 {
             if let Some(entries) = index.entries_of(task, class, documents, counts)? {
-                index.push_lists(entries);
+                index.push_lists(task, entries)?;
                 if u32::try_from(index.ends.len()).is_err() {
                     return Err(task.too_little(task.max_memory_bytes.saturating_mul(2)));
                 }
@@ -93,14 +93,15 @@ impl Index {
         Ok(index)
     }
 
-    /// Returns the hashes of a class that the prefixes have, sorted, or `None` if there are too many.
+    /// Returns the hashes of a class that the prefixes have, with their documents, by parallel task, or
+    /// `None` if there are too many.
     fn entries_of<P: CorpusParts + Sync>(
         &self,
         task: &Task<'_, P>,
         class: Class,
         documents: &Documents,
         counts: &DocCounts,
-    ) -> Result<Option<Vec<(u64, u32)>>> {
+    ) -> Result<Option<Vec<Vec<Entry>>>> {
         let (num_entries, mut entries) = (AtomicU64::new(0), Vec::new());
         let listed_bytes = self.listed.len() as u64 * LISTED_BYTES;
         let held_bytes = documents.memory_bytes() + counts.memory_bytes() + listed_bytes;
@@ -117,10 +118,11 @@ impl Index {
                 return Err(task.too_little(least_bytes));
             }
             let max_entries = (task.max_memory_bytes - held_bytes - of_part) / entry_bytes;
-            if entries.len() as u64 > max_entries {
+            let num_before = num_entries.load(Ordering::Relaxed);
+            if num_before > max_entries {
                 return Ok(None);
             }
-            task.hold(held_bytes + of_part + entry_bytes * entries.len() as u64)?;
+            task.hold(held_bytes + of_part + entry_bytes * num_before)?;
             let text = PartText::new(task, corpus);
             let lens = &documents.all_num_words()[docs];
             let read = |docs: Range<usize>| {
@@ -139,16 +141,17 @@ impl Index {
                     let before = found.len();
                     prefix.read(hashes, task.threshold, counts, |hash| {
                         if class.contains(hash) {
-                            found.push((hash, doc));
+                            found.push(Entry { key: hash, value: doc.into() });
                         }
                     });
                     num_entries.fetch_add((found.len() - before) as u64, Ordering::Relaxed);
                 }
                 Ok(found)
             };
-            task.for_each_range(lens, read, |found: Vec<(u64, u32)>| {
+            task.for_each_range(lens, read, |mut found: Vec<Entry>| {
                 if num_entries.load(Ordering::Relaxed) <= max_entries {
-                    entries.extend(found);
+                    found.shrink_to_fit();
+                    entries.push(found);
                 }
                 Ok(())
             })?;
@@ -156,16 +159,40 @@ impl Index {
                 return Ok(None);
             }
         }
-        task.hold(held_bytes + (ENTRY_BYTES + LISTED_BYTES) * entries.len() as u64)?;
-        entries.par_sort_unstable();
+        task.hold(held_bytes + (ENTRY_BYTES + LISTED_BYTES) * num_entries.into_inner())?;
         Ok(Some(entries))
     }
 
-    fn push_lists(&mut self, entries: Vec<(u64, u32)>) {
-        for list in entries.chunk_by(|a, b| a.0 == b.0).filter(|list| list.len() > 1) {
-            self.listed.extend(list.iter().map(|&(_, doc)| doc));
-            self.ends.push(self.listed.len());
+    /// Adds the documents of each hash that several of them have, in order of hashes.
+    fn push_lists<P: CorpusParts + Sync>(
+        &mut self,
+        task: &Task<'_, P>,
+        entries: Vec<Vec<Entry>>,
+    ) -> Result<()> {
+        let is_cancelled = || task.parts.is_cancelled();
+        let canceller = Canceller::new(&is_cancelled);
+        // Documents of the lists of a bucket, and the lengths of the lists.
+        let lists_of = |entries: &mut [Entry]| {
+            let (mut listed, mut lens) = (Vec::new(), Vec::new());
+            for list in entries.chunk_by_mut(|a, b| a.key == b.key).filter(|list| list.len() > 1) {
+                list.sort_unstable_by_key(|entry| entry.value);
+                listed.extend(list.iter().map(|entry| entry.value as u32));
+                lens.push(list.len());
+            }
+            Ok((listed, lens))
+        };
+        let buckets: Vec<(Vec<u32>, Vec<usize>)> =
+            sorted_buckets(entries, (0, u64::MAX), canceller, lists_of)?;
+        for (listed, lens) in buckets {
+            canceller.check()?;
+            let mut end = self.listed.len();
+            self.listed.extend(listed);
+            self.ends.extend(lens.into_iter().map(|len| {
+                end += len;
+                end
+            }));
         }
+        Ok(())
     }
 
     /// Notes the lists of each document.

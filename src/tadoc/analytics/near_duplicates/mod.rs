@@ -218,8 +218,11 @@ impl<'a, P: CorpusParts + Sync> NearDuplicates<'a, P> {
             self.task.check_cancelled()?;
             let (batch, end) = self.next_batch(*next, max_bytes);
             let threshold = self.task.threshold;
-            let candidates = |&doc: &u32| self.index.candidates(&self.documents, doc, threshold);
-            let found: Vec<Vec<u32>> = batch.par_iter().map(candidates).collect();
+            let candidates = |&doc: &u32| {
+                self.task.check_cancelled()?;
+                Ok(self.index.candidates(&self.documents, doc, threshold))
+            };
+            let found: Vec<Vec<u32>> = batch.par_iter().map(candidates).collect::<Result<_>>()?;
             for (&doc, candidates) in batch.iter().zip(&found) {
                 if block.memory_bytes() + pairs.len() as u64 * PAIR_BYTES > max_bytes {
                     *next = doc;

@@ -5,6 +5,7 @@ use crate::analytics::sequences::keep::Keep;
 use crate::analytics::sequences::key::Key;
 use crate::analytics::sequences::packing::Packing;
 use crate::analytics::sequences::weights::{NumberedWeights, Weights};
+use crate::interrupt::Canceller;
 
 use super::buckets::FirstWords;
 
@@ -12,6 +13,10 @@ use super::buckets::FirstWords;
 const CONTEXT_LEN: usize = 1 << 12;
 /// Initial room for the pairs of a parallel task.
 const TASK_PAIRS: usize = 1 << 17;
+/// Number of pairs of words that are looked at between two looks at the cancellation.
+const CHECK_PAIRS: usize = 1 << 16;
+/// Number of pairs met after the caller has left, too large for any limit.
+const STOPPED: usize = usize::MAX;
 
 /// Parameters of meeting pairs.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +28,7 @@ pub(in crate::analytics) struct Meeting<'a> {
     pub firsts: &'a FirstWords,
     /// Maximum number of pairs kept. A walk with more pairs is going to be rejected.
     pub max_met: usize,
+    pub canceller: Canceller<'a>,
 }
 
 /// Pairs of a parallel task, in buckets. A key has the smaller word, the other word and, in the
@@ -36,6 +42,8 @@ pub(in crate::analytics) struct Pairs<'a, K> {
     context: Vec<u32>,
     keep: Keep<K>,
     num_met: usize,
+    /// Number of pairs to the next look at the cancellation.
+    num_unchecked: usize,
     pub buckets: Vec<Vec<K>>,
 }
 
@@ -44,18 +52,28 @@ impl<'a, K: Key> Pairs<'a, K> {
         let num_buckets = meeting.firsts.num_buckets();
         let room = if keep.is_all() { TASK_PAIRS / num_buckets.max(1) } else { 0 };
         let buckets = (0..num_buckets).map(|_| Vec::with_capacity(room)).collect();
-        Self { meeting, weight: 0, context: Vec::new(), keep, num_met: 0, buckets }
+        let (num_met, num_unchecked) = (0, CHECK_PAIRS);
+        Self { meeting, weight: 0, context: Vec::new(), keep, num_met, num_unchecked, buckets }
     }
 
     /// Pairs `word` with the words of the context. There are `skipped` words between the context
     /// and `word`.
     #[inline]
     fn meet(&mut self, word: u32, skipped: usize) {
-        let Meeting { packing, reach, weights, firsts, max_met } = self.meeting;
+        let Meeting { packing, reach, weights, firsts, max_met, canceller } = self.meeting;
         if self.num_met > max_met {
             return;
         }
         let reach = reach.saturating_sub(skipped).min(self.context.len());
+        // A step of a walk has a word, so pairs of wide windows are checked here.
+        if reach >= self.num_unchecked {
+            self.num_unchecked = CHECK_PAIRS;
+            if canceller.check().is_err() {
+                self.num_met = STOPPED;
+                return;
+            }
+        }
+        self.num_unchecked -= reach.min(self.num_unchecked);
         let near = &self.context[self.context.len() - reach..];
         let (word_bits, all_bits) = (packing.word_bits(), packing.all_bits());
         let (weight, weight_bits) = (self.weight, weights.bits());

@@ -69,7 +69,8 @@ impl<K: Key + Keyed<Key = K>> PairSums<K> {
     /// `words`.
     ///
     /// # Errors
-    /// [`Error::Capacity`](crate::Error::Capacity) if a sum needs more than 64 bits.
+    /// [`Error::Capacity`](crate::Error::Capacity) if a sum needs more than 64 bits, and
+    /// [`Error::Cancelled`](crate::Error::Cancelled).
     pub fn add<'k>(
         &mut self,
         pieces: impl Iterator<Item = &'k [K]> + Clone,
@@ -83,7 +84,7 @@ impl<K: Key + Keyed<Key = K>> PairSums<K> {
         if let Some(sorting) = &mut self.sorting {
             sorting.entries.clear();
             pieces.for_each(|keys| sorting.entries.extend_from_slice(keys));
-            sorting.sort(maker.weights.bits());
+            sorting.sort(maker.weights.bits(), maker.canceller)?;
             return counted.add_keys(
                 &sorting.entries,
                 maker.packing,
@@ -92,9 +93,11 @@ impl<K: Key + Keyed<Key = K>> PairSums<K> {
             );
         }
         self.group_by_first_word(pieces, words, maker);
+        let mut interrupt = maker.canceller.interrupt();
         let mut start = 0;
         for at in 0..self.ends.len() {
             let end = self.ends[at];
+            interrupt.pass(end - start)?;
             match end - start {
                 0 => {}
                 1..=FEW_PAIRS => {

@@ -11,6 +11,9 @@
 //! before and behind a run occur too seldom to be part of a phrase; like a border, they differ from
 //! everything. O(names), 8 bytes for each name.
 
+use crate::error::Result;
+use crate::interrupt::Canceller;
+
 use super::grams::NONE;
 
 /// Symbol behind a run of names.
@@ -28,11 +31,16 @@ pub(super) struct Chains {
 
 impl Chains {
     /// Joins `names`, of which `num_names` are distinct, to chains.
-    pub fn new(names: &[u32], num_names: usize) -> Self {
-        let neighbours = Neighbours::new(names, num_names);
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`](crate::Error::Cancelled).
+    pub fn new(names: &[u32], num_names: usize, canceller: Canceller<'_>) -> Result<Self> {
+        let neighbours = Neighbours::new(names, num_names, canceller)?;
+        let mut interrupt = canceller.interrupt();
         let mut chains = Self { symbols: Vec::new(), starts: Vec::new() };
         let mut last = NONE;
         for (position, &name) in names.iter().chain([&NONE]).enumerate() {
+            interrupt.check()?;
             let goes_on = neighbours.are_one(last, name);
             if !goes_on && (last != NONE || name != NONE) {
                 chains.symbols.push(name);
@@ -40,7 +48,7 @@ impl Chains {
             }
             last = name;
         }
-        chains
+        Ok(chains)
     }
 
     /// Returns the chains as their first names, with [`END`] behind each run. These names have the
@@ -67,15 +75,17 @@ struct Neighbours {
 }
 
 impl Neighbours {
-    fn new(names: &[u32], num_names: usize) -> Self {
+    fn new(names: &[u32], num_names: usize, canceller: Canceller<'_>) -> Result<Self> {
+        let mut interrupt = canceller.interrupt();
         let mut found = Self { before: vec![UNSEEN; num_names], behind: vec![UNSEEN; num_names] };
         let mut last = NONE;
         for &name in names.iter().chain([&NONE]) {
+            interrupt.check()?;
             note(&mut found.behind, last, name);
             note(&mut found.before, name, last);
             last = name;
         }
-        found
+        Ok(found)
     }
 
     /// Returns true if `name` follows every `last`, and `last` stands before every `name`.

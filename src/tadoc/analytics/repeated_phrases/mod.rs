@@ -48,9 +48,9 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::segment::Corpus;
 
-use super::{DocSelection, Vocabulary};
+use super::{DocSelection, TaskLimits, Vocabulary};
 use chains::Chains;
-use maximal::{Phrase, maximal_repeats};
+use maximal::{Phrase, Search};
 use suffixes::Suffixes;
 
 /// Memory for each word or border during the search: 4 bytes for the text, 20 for sorted suffixes,
@@ -63,16 +63,17 @@ const CUT: &str = "…";
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] if `min_words` is 0 or `min_count` is below 2, [`Error::Capacity`] if
-/// the work needs more than `max_memory_bytes`, and the errors of [`Vocabulary::new`].
-pub fn repeated_phrases(
+/// the work needs more than the memory of `limits`, [`Error::Cancelled`], and the errors of
+/// [`Vocabulary::new`].
+pub fn repeated_phrases<'a>(
     corpus: &Corpus,
     min_words: usize,
     min_count: u64,
-    max_memory_bytes: u64,
+    limits: impl Into<TaskLimits<'a>>,
 ) -> Result<RepeatedPhrases> {
     let vocabulary = Arc::new(Vocabulary::new(corpus)?);
     let docs = DocSelection::all(corpus);
-    RepeatedPhrases::with_vocabulary(vocabulary, &docs, min_words, min_count, max_memory_bytes)
+    RepeatedPhrases::with_vocabulary(vocabulary, &docs, min_words, min_count, limits)
 }
 
 /// Repeated phrases as rows. Phrases that cover most words (words times count) come first; phrases
@@ -90,23 +91,26 @@ impl RepeatedPhrases {
     ///
     /// # Errors
     /// The errors of [`repeated_phrases`].
-    pub fn with_vocabulary(
+    pub fn with_vocabulary<'a>(
         vocabulary: Arc<Vocabulary>,
         docs: &DocSelection,
         min_words: usize,
         min_count: u64,
-        max_memory_bytes: u64,
+        limits: impl Into<TaskLimits<'a>>,
     ) -> Result<Self> {
         check_at_least("min_words", min_words as u64, 1)?;
         check_at_least("min_count", min_count, 2)?;
-        let what = "looking for repeated phrases (bytes)";
-        let text = text::read(&vocabulary, docs, what, WORD_BYTES, max_memory_bytes)?;
+        let limits: TaskLimits<'_> = limits.into();
+        let canceller = limits.canceller();
+        let text = text::read(&vocabulary, docs, WORD_BYTES, limits)?;
         let min_count = usize::try_from(min_count).unwrap_or(usize::MAX);
-        let (names, num_names) = grams::name(&text, vocabulary.len(), min_words, min_count);
-        let chains = Chains::new(&names, num_names);
+        let (names, num_names) =
+            grams::name(&text, vocabulary.len(), min_words, min_count, canceller)?;
+        let chains = Chains::new(&names, num_names, canceller)?;
         drop(names);
-        let suffixes = Suffixes::new(chains.symbols());
-        let phrases = maximal_repeats(&text, &chains, &suffixes, min_words, min_count);
+        let suffixes = Suffixes::new(chains.symbols(), canceller)?;
+        let search = Search { text: &text, chains: &chains, suffixes: &suffixes, canceller };
+        let phrases = search.maximal_repeats(min_words, min_count)?;
         Ok(Self { vocabulary, text, phrases })
     }
 

@@ -18,6 +18,9 @@
 
 use std::collections::BTreeMap;
 
+use crate::error::Result;
+use crate::interrupt::{Canceller, Interrupt};
+
 use super::text::BORDER;
 
 /// Largest period that is looked for, in words.
@@ -31,39 +34,52 @@ pub(super) struct Runs<'t> {
     ends: BTreeMap<(usize, usize), usize>,
     /// For each prefix of the phrase, the length of its longest proper border.
     borders: Vec<usize>,
+    interrupt: Interrupt<'t>,
 }
 
 impl<'t> Runs<'t> {
     /// Creates the runs of `text`. None is read yet.
-    pub fn new(text: &'t [u32]) -> Self {
-        Self { text, ends: BTreeMap::new(), borders: Vec::new() }
+    pub fn new(text: &'t [u32], canceller: Canceller<'t>) -> Self {
+        let interrupt = canceller.interrupt();
+        Self { text, ends: BTreeMap::new(), borders: Vec::new(), interrupt }
     }
 
     /// Returns true if the `num_words` words from position `start` are their own shift by a period of
     /// at most half of them.
-    pub fn is_periodic(&mut self, start: usize, num_words: usize) -> bool {
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`](crate::Error::Cancelled).
+    pub fn is_periodic(&mut self, start: usize, num_words: usize) -> Result<bool> {
         let prefix = &self.text[start..start + num_words.min(2 * MAX_PERIOD)];
-        match least_period(prefix, &mut self.borders) {
-            Some(period) => self.end_of_run(start, period) >= start + num_words,
+        self.interrupt.pass(prefix.len())?;
+        Ok(match least_period(prefix, &mut self.borders) {
+            Some(period) => self.end_of_run(start, period)? >= start + num_words,
             None => false,
-        }
+        })
     }
 
     /// Returns the end of the run that has two periods at `start`.
-    fn end_of_run(&mut self, start: usize, period: usize) -> usize {
+    fn end_of_run(&mut self, start: usize, period: usize) -> Result<usize> {
         let before = self.ends.range((period, 0)..=(period, start)).next_back();
         // Two runs of one period share less than it. So one that has two periods here is this one.
         if let Some((_, &end)) = before.filter(|&(_, &end)| end >= start + 2 * period) {
-            return end;
+            return Ok(end);
         }
         let text = self.text;
-        let is_shift = |&at: &usize| text[at] == text[at - period] && text[at] != BORDER;
-        let end = (start + 2 * period..text.len()).take_while(is_shift).last();
-        let end = end.map_or(start + 2 * period, |last| last + 1);
-        let is_shift = |&at: &usize| text[at] == text[at + period] && text[at] != BORDER;
-        let first = (0..start).rev().take_while(is_shift).last().unwrap_or(start);
+        let is_shift = |at: usize| text[at] == text[at - period] && text[at] != BORDER;
+        let mut end = start + 2 * period;
+        while end < text.len() && is_shift(end) {
+            self.interrupt.check()?;
+            end += 1;
+        }
+        let is_shift = |at: usize| text[at] == text[at + period] && text[at] != BORDER;
+        let mut first = start;
+        while first > 0 && is_shift(first - 1) {
+            self.interrupt.check()?;
+            first -= 1;
+        }
         self.ends.insert((period, first), end);
-        end
+        Ok(end)
     }
 }
 

@@ -6,6 +6,8 @@
 
 use super::places::{PartAt, Places, Word};
 use super::runs::Run;
+use crate::error::Result;
+use crate::interrupt::Canceller;
 
 /// Number of words that are read at a time.
 const CHUNK_WORDS: u64 = 1024;
@@ -49,38 +51,40 @@ impl<'a> Comparison<'a> {
 
     /// Returns true if the words of `run` are those that it repeats. Behind the first period, each word
     /// must be the one that stands a period before it. Then the windows there are those a period before.
-    pub fn is_repeat(&mut self, run: &Run) -> bool {
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`](crate::Error::Cancelled).
+    pub fn is_repeat(&mut self, run: &Run, canceller: Canceller<'_>) -> Result<bool> {
         let (words, source) = (run.words(self.min_words), run.source_words(self.min_words));
         let num_words = source.end - source.start;
         let shifted = words.start + run.period..words.end;
-        let (later, earlier) = (self.later, self.earlier);
-        self.are_same(later, words.start, earlier, source.start, num_words)
+        let [(start, from), (shifted_start, before)] = [
+            (words.start, (self.earlier, source.start)),
+            (shifted.start, (self.later, words.start)),
+        ];
+        Ok(self.are_same(start, from, num_words, canceller)?
             && (run.period == run.num_windows
-                || self.are_same(
-                    later,
-                    shifted.start,
-                    later,
-                    words.start,
-                    shifted.end - shifted.start,
-                ))
+                || self.are_same(shifted_start, before, shifted.end - shifted.start, canceller)?))
     }
 
-    /// Returns true if `num_words` words from `at` on are the same as those from `source` on.
+    /// Returns true if `num_words` words of the later part, from `at` on, are those of `earlier` from
+    /// `source` on.
     fn are_same(
         &mut self,
-        later: PartAt<'_>,
         at: u64,
-        earlier: PartAt<'_>,
-        source: u64,
+        (earlier, source): (PartAt<'a>, u64),
         num_words: u64,
-    ) -> bool {
-        let (places, is_one_part) = (self.places, later.index == earlier.index);
+        canceller: Canceller<'_>,
+    ) -> Result<bool> {
+        let (places, later) = (self.places, self.later);
+        let is_one_part = later.index == earlier.index;
         for done in (0..num_words).step_by(CHUNK_WORDS as usize) {
+            canceller.check()?;
             let num_words = CHUNK_WORDS.min(num_words - done) as usize;
             places.read_words(later, at + done, num_words, &mut self.later_words);
             places.read_words(earlier, source + done, num_words, &mut self.earlier_words);
             if self.later_words.len() != num_words || self.earlier_words.len() != num_words {
-                return false;
+                return Ok(false);
             }
             for at in 0..num_words {
                 let (word, other) = (self.later_words[at], self.earlier_words[at]);
@@ -89,11 +93,11 @@ impl<'a> Comparison<'a> {
                     false => self.have_same_bytes(later, word, earlier, other),
                 };
                 if !is_same {
-                    return false;
+                    return Ok(false);
                 }
             }
         }
-        true
+        Ok(true)
     }
 
     /// Returns true if two words of different segments are the same.

@@ -60,6 +60,7 @@ use std::ops::Range;
 
 use super::corpus_parts::{CorpusParts, OnePart};
 use crate::error::{Error, Result};
+use crate::interrupt::Canceller;
 use crate::segment::Corpus;
 use places::{PartAt, Places};
 use rows::{Row, rows_of};
@@ -131,13 +132,17 @@ impl RepeatedSpans {
     ///
     /// # Errors
     /// The errors of [`repeated_spans`] and of `parts`, and [`Error::Cancelled`].
-    pub fn find(parts: &impl CorpusParts, min_words: u64, max_memory_bytes: u64) -> Result<Self> {
+    pub fn find(
+        parts: &(impl CorpusParts + Sync),
+        min_words: u64,
+        max_memory_bytes: u64,
+    ) -> Result<Self> {
         Self::find_with(parts, min_words, max_memory_bytes, u64::MAX)
     }
 
     /// Variant of [`find`](Self::find) whose first search keeps only `kept_bits` of the values of words.
     fn find_with(
-        parts: &impl CorpusParts,
+        parts: &(impl CorpusParts + Sync),
         min_words: u64,
         max_memory_bytes: u64,
         mut kept_bits: u64,
@@ -146,10 +151,12 @@ impl RepeatedSpans {
             let (got, allowed) = (min_words.to_string(), "1 or more".into());
             return Err(Error::InvalidArgument { name: "min_words", got, allowed });
         }
+        let is_cancelled = || parts.is_cancelled();
+        let canceller = Canceller::new(&is_cancelled);
         loop {
             if let Some((places, runs)) = find_runs(parts, min_words, max_memory_bytes, kept_bits)?
             {
-                let rows = rows_of(runs.as_slice(), min_words);
+                let rows = rows_of(runs.as_slice(), min_words, canceller)?;
                 let spans = Self { places, rows };
                 parts.hold(spans.memory_bytes())?;
                 return Ok(spans);

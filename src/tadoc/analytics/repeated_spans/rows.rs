@@ -13,6 +13,9 @@
 use std::ops::Range;
 
 use super::runs::Run;
+use crate::analytics::checked_sort::sort_checked;
+use crate::error::Result;
+use crate::interrupt::Canceller;
 
 /// A row: places of words, the span and the number of the copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,10 +31,18 @@ pub(super) struct Row {
 pub(super) const BYTES_PER_RUN: u64 = 208;
 
 /// Returns the rows of `runs`, which are in order, in order of their places. O(runs * log runs).
-pub(super) fn rows_of(runs: &[Run], min_words: u64) -> Vec<Row> {
-    let mut sources: Vec<Range<u64>> = runs.iter().map(|run| run.source_words(min_words)).collect();
-    sources.sort_unstable_by_key(|source| (source.start, source.end));
-    let spans = joined(sources.into_iter());
+///
+/// # Errors
+/// [`Error::Cancelled`](crate::Error::Cancelled).
+pub(super) fn rows_of(runs: &[Run], min_words: u64, canceller: Canceller<'_>) -> Result<Vec<Row>> {
+    let source = |run: &Run| {
+        let words = run.source_words(min_words);
+        (words.start, words.end)
+    };
+    let mut sources: Vec<(u64, u64)> = runs.iter().map(source).collect();
+    sort_checked(&mut sources, |&source| source, canceller)?;
+    let spans = joined(sources.into_iter().map(|(start, end)| start..end));
+    let mut interrupt = canceller.interrupt();
     let mut num_copies = vec![0u64; spans.len()];
     let mut rows = Vec::with_capacity(2 * spans.len());
     rows.extend(spans.iter().zip(0..).map(|(words, span)| Row {
@@ -41,18 +52,22 @@ pub(super) fn rows_of(runs: &[Run], min_words: u64) -> Vec<Row> {
     }));
     let mut runs = runs.iter().peekable();
     while let Some(first) = runs.next() {
+        interrupt.check()?;
         let mut words = first.words(min_words);
         let mut shares = vec![(span_of(&spans, first), first.num_windows)];
         while let Some(run) = runs.next_if(|run| run.at <= words.end) {
             words.end = words.end.max(run.words(min_words).end);
+            interrupt.check()?;
             shares.push((span_of(&spans, run), run.num_windows));
         }
         let span = largest_share(shares);
         num_copies[span] += 1;
         rows.push(Row { words, span: span as u64, copy: num_copies[span] });
     }
-    rows.sort_unstable_by_key(|row| row.words.start);
-    rows
+    // The rows of the spans, and those of the copies, are in order already: two runs for a stable sort.
+    canceller.check()?;
+    rows.sort_by_key(|row| row.words.start);
+    Ok(rows)
 }
 
 /// Joins ranges, in order of their starts, that overlap or touch.
@@ -95,11 +110,13 @@ mod tests {
         let runs = [run(50, 0, 2), run(55, 20, 7), run(80, 5, 2)];
         let row = |words, span, copy| Row { words, span, copy };
         let expected = [row(0..15, 0, 0), row(20..35, 1, 0), row(50..70, 1, 1), row(80..90, 0, 1)];
-        assert_eq!(rows_of(&runs, 9), expected);
+        let stays = Canceller::new(&|| false);
+        assert_eq!(rows_of(&runs, 9, stays).unwrap(), expected);
         // Ranges that touch are joined, too.
-        let rows = rows_of(&[run(50, 0, 1), run(59, 0, 1), run(68, 9, 1), run(78, 0, 1)], 9);
+        let runs = [run(50, 0, 1), run(59, 0, 1), run(68, 9, 1), run(78, 0, 1)];
+        let rows = rows_of(&runs, 9, stays).unwrap();
         let expected = [row(0..18, 0, 0), row(50..77, 0, 1), row(78..87, 0, 2)];
         assert_eq!(rows, expected);
-        assert_eq!(rows_of(&[], 9), []);
+        assert_eq!(rows_of(&[], 9, stays).unwrap(), []);
     }
 }

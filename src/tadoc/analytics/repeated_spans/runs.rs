@@ -14,6 +14,10 @@
 
 use std::ops::Range;
 
+use crate::analytics::checked_sort::sort_checked;
+use crate::error::Result;
+use crate::interrupt::Canceller;
+
 /// Windows at `at` and behind it that repeat the windows at `from` and behind it. After `period`
 /// windows they repeat those at `from` again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -98,12 +102,16 @@ impl Runs {
 
     /// Sorts the runs, and joins those that continue each other. Windows are added in several sorted
     /// sequences.
-    pub fn sort(&mut self) {
-        self.runs.sort_unstable();
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`](crate::Error::Cancelled).
+    pub fn sort(&mut self, canceller: Canceller<'_>) -> Result<()> {
+        sort_checked(&mut self.runs, |&run| run, canceller)?;
         self.num_closed = 0;
         for run in std::mem::take(&mut self.runs) {
             self.append(&run);
         }
+        Ok(())
     }
 
     /// Returns the runs.
@@ -123,6 +131,8 @@ mod tests {
 
     use super::*;
 
+    const STAYS: Canceller<'static> = Canceller::new(&|| false);
+
     /// Returns each window of the runs, and its first place.
     fn windows_of(runs: &Runs) -> Vec<(u64, u64)> {
         let of_run = |run: &Run| {
@@ -141,7 +151,7 @@ mod tests {
         for (at, from) in [(22, 5), (23, 6), (25, 9)] {
             runs.push(at, from);
         }
-        runs.sort();
+        runs.sort(STAYS).unwrap();
         let run = |at, from, num_windows| Run { at, from, num_windows, period: num_windows };
         assert_eq!(runs.as_slice(), [run(20, 3, 5), run(25, 9, 1), run(30, 0, 1)]);
         assert_eq!(run(20, 3, 5).words(4), 20..28);
@@ -183,8 +193,8 @@ mod tests {
                 windows.iter().take(9).for_each(|&(at, from, _)| thrice.push(at, from));
                 thrice.remove_open();
             }
-            once.sort();
-            thrice.sort();
+            once.sort(STAYS).unwrap();
+            thrice.sort(STAYS).unwrap();
             let expected: Vec<(u64, u64)> = windows.iter().map(|w| (w.0, w.1)).collect();
             prop_assert_eq!(windows_of(&once), expected.clone());
             prop_assert_eq!(windows_of(&thrice), expected);

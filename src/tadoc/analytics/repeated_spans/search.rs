@@ -9,10 +9,12 @@ use super::places::{PartAt, Places};
 use super::rows::BYTES_PER_RUN;
 use super::runs::{Run, Runs};
 use super::windows::{Window, Windows};
+use crate::analytics::checked_sort::sort_checked;
 use crate::analytics::corpus_parts::{CorpusParts, WORDS_PER_BYTE};
 use crate::analytics::rolling_hash::Hashing;
 use crate::analytics::word_walk::WordWalk;
 use crate::error::{Error, Result};
+use crate::interrupt::Canceller;
 use crate::segment::Corpus;
 
 /// Number of words between two looks at memory and cancellation.
@@ -29,14 +31,15 @@ const MAX_CLASS_BITS: u32 = 20;
 /// [`Error::Capacity`] if the work needs more than `max_memory_bytes`, [`Error::Cancelled`], and the
 /// errors of `parts`.
 pub(super) fn find_runs(
-    parts: &impl CorpusParts,
+    parts: &(impl CorpusParts + Sync),
     min_words: u64,
     max_memory_bytes: u64,
     kept_bits: u64,
 ) -> Result<Option<(Places, Runs)>> {
-    let hashing = Hashing::new(kept_bits);
+    let (hashing, is_cancelled) = (Hashing::new(kept_bits), || parts.is_cancelled());
     let mut search = Search {
         parts,
+        canceller: Canceller::new(&is_cancelled),
         hashing: &hashing,
         min_words,
         max_memory_bytes,
@@ -53,6 +56,7 @@ pub(super) fn find_runs(
 /// A search for runs.
 struct Search<'a, P> {
     parts: &'a P,
+    canceller: Canceller<'a>,
     hashing: &'a Hashing,
     min_words: u64,
     max_memory_bytes: u64,
@@ -79,7 +83,7 @@ impl Class {
     }
 }
 
-impl<P: CorpusParts> Search<'_, P> {
+impl<P: CorpusParts + Sync> Search<'_, P> {
     /// Finds all runs, in order. Their words are not compared yet.
     fn find(&mut self) -> Result<()> {
         let anchors = self.find_anchors()?;
@@ -100,7 +104,7 @@ impl<P: CorpusParts> Search<'_, P> {
                 return Err(self.too_little());
             }
         }
-        self.runs.sort();
+        self.runs.sort(self.canceller)?;
         self.values = Vec::new();
         // The filter is dropped, and the rows are made next.
         let bytes_of_rows = (self.runs.len() as u64).saturating_mul(BYTES_PER_RUN);
@@ -218,9 +222,7 @@ impl<P: CorpusParts> Search<'_, P> {
                         Ok(held_bytes) => self.hold(held_bytes)?,
                         Err(full) => return Ok(Err(full)),
                     }
-                    if self.parts.is_cancelled() {
-                        return Err(Error::Cancelled);
-                    }
+                    self.canceller.check()?;
                     if num_words < CHUNK_WORDS {
                         break;
                     }
@@ -240,7 +242,7 @@ impl<P: CorpusParts> Search<'_, P> {
             let (later, earlier) = parts_of(run);
             (later, earlier, run.from, at)
         }));
-        order.sort_unstable();
+        sort_checked(&mut order, |&run| run, self.canceller)?;
         for pair in order.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
             let (later_idx, earlier_idx) = (pair[0].0, pair[0].1);
             let later = self.parts.part(later_idx)?;
@@ -253,10 +255,7 @@ impl<P: CorpusParts> Search<'_, P> {
             self.hold(bytes_of_rows + Comparison::max_memory_bytes(later))?;
             let mut comparison = Comparison::new(&self.places, self.min_words, later, earlier);
             for &(.., run) in pair {
-                if self.parts.is_cancelled() {
-                    return Err(Error::Cancelled);
-                }
-                if !comparison.is_repeat(&self.runs.as_slice()[run]) {
+                if !comparison.is_repeat(&self.runs.as_slice()[run], self.canceller)? {
                     return Ok(false);
                 }
             }

@@ -17,8 +17,9 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::analytics::ascending_set::AscendingSet;
+use crate::analytics::checked_sort::sort_checked;
 use crate::analytics::doc_terms::GROUP_LEN;
-use crate::analytics::{Traversal, TraversalTask, Vocabulary};
+use crate::analytics::{TaskLimits, Traversal, TraversalTask, Vocabulary};
 use crate::error::{Error, Result};
 use crate::ids::{DocId, RuleId};
 use crate::segment::dag::Expansion;
@@ -31,8 +32,7 @@ use super::digits::Sorting;
 use super::document_rows::DocumentSequenceCounts;
 use super::edges::Edges;
 use super::keep::Keep;
-use super::key::Key;
-use super::key::{Keyed, sort};
+use super::key::{Key, Keyed};
 use super::limit::Limit;
 use super::numbered::Numbered;
 use super::packing::Packing;
@@ -43,14 +43,16 @@ use super::windows::{PackedWindows, TextWindows};
 
 /// Number of parallel tasks for each thread. Several tasks even out documents of different length.
 const TASKS_PER_THREAD: usize = 8;
+/// Steps of a document that has no words.
+const DOC_STEPS: usize = 16;
 
 /// Counter of sequences of n words by document, in chunks of documents.
 #[derive(Debug)]
-pub struct DocumentSequences {
+pub struct DocumentSequences<'a> {
     vocabulary: Arc<Vocabulary>,
     packing: Packing,
     way: Way,
-    max_memory_bytes: u64,
+    limits: TaskLimits<'a>,
 }
 
 /// Method of counting documents.
@@ -65,7 +67,7 @@ enum Way {
 /// Limits of the documents of a chunk.
 #[derive(Clone, Copy)]
 struct Room<'a> {
-    limit: &'a Limit,
+    limit: &'a Limit<'a>,
     keep: &'a Keep<u64>,
     packing: Packing,
 }
@@ -83,7 +85,7 @@ impl Room<'_> {
 /// Rows of some documents, and the number of rows of each.
 type RankedRange = (Counted, Vec<usize>);
 
-impl DocumentSequences {
+impl<'a> DocumentSequences<'a> {
     /// Prepares `traversal`; [`Traversal::Auto`] uses the best one
     /// ([`choose_task_traversal`](crate::analytics::choose_task_traversal)). O(rules * n), and for
     /// bottom-up also the windows of all rules. Bottom-up is treated as top-down for sequences that
@@ -91,21 +93,23 @@ impl DocumentSequences {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for `n` = 0, [`Error::Capacity`] if the preparation needs more
-    /// than `max_memory_bytes`.
+    /// than the memory of `limits`, and [`Error::Cancelled`].
     pub fn new(
         vocabulary: Arc<Vocabulary>,
         n: usize,
         traversal: Traversal,
-        max_memory_bytes: u64,
+        limits: impl Into<TaskLimits<'a>>,
     ) -> Result<Self> {
         check_num_words(n)?;
+        let limits: TaskLimits<'a> = limits.into();
+        let (canceller, max_bytes) = (limits.canceller(), limits.max_memory_bytes / 2);
         let packing = Packing::new(n, vocabulary.len());
-        let limit = Limit::new(max_memory_bytes, packing);
+        let limit = Limit::new(limits, packing);
         let task = TraversalTask::DocumentSequences;
         let traversal = chosen(traversal, task, &vocabulary, n, &limit);
-        let edges = || Edges::from_segments(&vocabulary, n - 1, max_memory_bytes / 2);
+        let edges = || Edges::from_segments(&vocabulary, n - 1, max_bytes, canceller);
         let way = match traversal {
-            Traversal::TokenScan => Way::Tokens(TokenWalk::new(&vocabulary, n - 1)),
+            Traversal::TokenScan => Way::Tokens(TokenWalk::new(&vocabulary, n - 1, canceller)?),
             Traversal::BottomUp if packing.is_whole() && are_narrow(&vocabulary) => {
                 let edges = edges()?;
                 match Numbered::new(&edges, packing, &limit) {
@@ -116,7 +120,7 @@ impl DocumentSequences {
             }
             _ => Way::Rules(edges()?),
         };
-        Ok(Self { vocabulary, packing, way, max_memory_bytes })
+        Ok(Self { vocabulary, packing, way, limits })
     }
 
     /// Returns the traversal in use, never [`Traversal::Auto`].
@@ -142,7 +146,7 @@ impl DocumentSequences {
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if a document does not exist, [`Error::Capacity`] if the chunk needs
-    /// more memory than the limit.
+    /// more memory than the limit, and [`Error::Cancelled`].
     pub fn chunk(&self, doc_ids: &[u64]) -> Result<DocumentSequenceCounts> {
         self.chunk_of(doc_ids, &Keep::All)
     }
@@ -153,8 +157,8 @@ impl DocumentSequences {
     }
 
     /// Returns the limit of a chunk.
-    pub(super) fn limit(&self) -> Limit {
-        Limit::new(self.max_memory_bytes, self.packing)
+    pub(super) fn limit(&self) -> Limit<'a> {
+        Limit::new(self.limits, self.packing)
     }
 
     /// Counts a [`chunk`](Self::chunk) and keeps the sequences whose beginning is kept.
@@ -263,13 +267,15 @@ impl DocumentSequences {
         mut walk: impl FnMut(u64, &mut PackedWindows<K, W>) -> Result<()>,
     ) -> Result<RankedRange> {
         let (mut counted, mut lens) = (Counted::default(), Vec::with_capacity(doc_ids.len()));
-        let mut sorting = Sorting::default();
+        let (mut sorting, canceller) = (Sorting::default(), room.limit.canceller());
+        let mut interrupt = canceller.interrupt();
         for &doc_id in doc_ids {
             windows.keys.clear();
             walk(doc_id, windows)?;
+            interrupt.pass(windows.keys.len() + DOC_STEPS)?;
             let before = counted.counts.len();
             swap(&mut windows.keys, &mut sorting.entries);
-            sorting.sort(windows.weights.bits());
+            sorting.sort(windows.weights.bits(), canceller)?;
             counted.add_keys(&sorting.entries, self.packing, &windows.weights, 1)?;
             lens.push(room.keep_rows(&mut counted, before)?);
         }
@@ -285,15 +291,18 @@ impl DocumentSequences {
     ) -> Result<RankedRange> {
         let mut windows = TextWindows::new(self.packing, Keep::All);
         let (mut counted, mut lens) = (Counted::default(), Vec::with_capacity(doc_ids.len()));
+        let canceller = room.limit.canceller();
+        let mut interrupt = canceller.interrupt();
         for &doc_id in doc_ids {
             windows.clear();
             walk(doc_id, &mut windows)?;
+            interrupt.pass(windows.num_met() + DOC_STEPS)?;
             let mut entries = windows.entries(0);
             let before = counted.counts.len();
-            sort(&mut entries);
+            sort_checked(&mut entries, |entry| entry.key, canceller)?;
             let words = |value: u64| windows.words(value as usize);
             let weight = |value: u64| windows.weight(value as usize);
-            counted.add(&mut entries, self.packing, &words, &weight, 1)?;
+            counted.add(&mut entries, self.packing, &words, &weight, 1, canceller)?;
             lens.push(room.keep_rows(&mut counted, before)?);
         }
         Ok((counted, lens))
@@ -308,6 +317,7 @@ impl DocumentSequences {
     ) -> Result<RankedRange> {
         let (mut counted, mut lens) = (Counted::default(), Vec::with_capacity(doc_ids.len()));
         let mut counts = numbered.counts();
+        let canceller = room.limit.canceller();
         let mut rest = doc_ids;
         while let Some(&doc_id) = rest.first() {
             let (docs, num_docs, at) = self.group(rest);
@@ -316,6 +326,7 @@ impl DocumentSequences {
                 counted.append(&cut);
                 lens.extend(cut_lens);
             } else {
+                canceller.check()?;
                 numbered.count(&edges[at], at, &docs[..num_docs], &mut counts);
             }
             for lane in 0..num_docs {
@@ -361,20 +372,21 @@ fn walk_document(
     doc_id: u64,
     rules: &mut LocalRules,
     sink: &mut impl Sink,
-    limit: &Limit,
+    limit: &Limit<'_>,
 ) -> Result<()> {
+    let mut limit = limit.of_task();
     let corpus = vocabulary.corpus();
     let mut num_parts = 0;
     for (at, doc) in corpus.doc_parts(doc_id) {
         let edges = &edges[at];
         let range = edges.dag().doc_range(doc);
         sink.begin(1);
-        edges.walk(range.clone(), sink, limit.max_met())?;
+        edges.walk(range.clone(), sink, &mut limit)?;
         rules.add_children(edges, range, 1);
         while let Some((rule_id, weight)) = rules.pop() {
             let range = edges.dag().rule_range(rule_id);
             sink.begin(weight);
-            edges.walk(range.clone(), sink, limit.max_met())?;
+            edges.walk(range.clone(), sink, &mut limit)?;
             rules.add_children(edges, range, weight);
         }
         num_parts += 1;

@@ -13,7 +13,7 @@ pub(in crate::analytics) fn chosen(
     task: TraversalTask,
     vocabulary: &Vocabulary,
     n: usize,
-    limit: &Limit,
+    limit: &Limit<'_>,
 ) -> Traversal {
     if traversal != Traversal::Auto {
         return traversal;

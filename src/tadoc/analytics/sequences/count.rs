@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use crate::analytics::TraversalTask::SequenceCount;
-use crate::analytics::{Traversal, Vocabulary, WordCounts};
+use crate::analytics::{TaskLimits, Traversal, Vocabulary, WordCounts};
 use crate::error::{Error, Result};
 use crate::segment::Corpus;
 
@@ -33,11 +33,15 @@ const TASK_WINDOWS: usize = 1 << 16;
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] for `n` = 0, [`Error::Capacity`] if one sequence alone is met more
-/// often than `max_memory_bytes` hold or a count needs more than 64 bits, and the errors of
-/// [`Vocabulary::new`].
-pub fn sequence_count(corpus: &Corpus, n: usize, max_memory_bytes: u64) -> Result<SequenceCounts> {
+/// often than the memory of `limits` holds or a count needs more than 64 bits, [`Error::Cancelled`],
+/// and the errors of [`Vocabulary::new`].
+pub fn sequence_count<'a>(
+    corpus: &Corpus,
+    n: usize,
+    limits: impl Into<TaskLimits<'a>>,
+) -> Result<SequenceCounts> {
     let vocabulary = Arc::new(Vocabulary::new(corpus)?);
-    SequenceCounts::with_vocabulary(vocabulary, n, Traversal::Auto, max_memory_bytes)
+    SequenceCounts::with_vocabulary(vocabulary, n, Traversal::Auto, limits)
 }
 
 /// Sequences and their counts as rows.
@@ -50,21 +54,21 @@ pub struct SequenceCounts {
 impl SequenceCounts {
     /// Counts the sequences of `n` words of `vocabulary` by `traversal`; [`Traversal::Auto`] uses
     /// the cheaper one ([`choose_task_traversal`](crate::analytics::choose_task_traversal)), and
-    /// bottom-up is treated as top-down. `max_memory_bytes` limits the memory for counting; the
-    /// rows need more memory beside it.
+    /// bottom-up is treated as top-down. The memory of `limits` is that for counting; the rows need
+    /// more memory beside it.
     ///
     /// # Errors
     /// The errors of [`sequence_count`].
-    pub fn with_vocabulary(
+    pub fn with_vocabulary<'a>(
         vocabulary: Arc<Vocabulary>,
         n: usize,
         traversal: Traversal,
-        max_memory_bytes: u64,
+        limits: impl Into<TaskLimits<'a>>,
     ) -> Result<Self> {
         let mut parts = Vec::new();
         let rows = |part: Self| (part.sequences, part.counts);
         let words = vocabulary.clone();
-        Self::in_parts(words, n, traversal, max_memory_bytes, rows, |part, _| {
+        Self::in_parts(words, n, traversal, limits, rows, |part, _| {
             parts.push(part);
             Ok(true)
         })?;
@@ -79,31 +83,35 @@ impl SequenceCounts {
     ///
     /// # Errors
     /// The errors of [`sequence_count`] and of `take`.
-    pub fn in_parts<T: Send>(
+    pub fn in_parts<'a, T: Send>(
         vocabulary: Arc<Vocabulary>,
         n: usize,
         traversal: Traversal,
-        max_memory_bytes: u64,
+        limits: impl Into<TaskLimits<'a>>,
         make: impl Fn(Self) -> T + Send + Sync,
         mut take: impl FnMut(T, usize) -> Result<bool>,
     ) -> Result<()> {
         check_num_words(n)?;
+        let limits: TaskLimits<'_> = limits.into();
+        let canceller = limits.canceller();
+        canceller.check()?;
         let make = |sequences, counts| make(Self { sequences, counts });
         if n == 1 {
             return words_in_parts(&vocabulary, make, take);
         }
         let packing = Packing::new(n, vocabulary.len());
-        let scan_limit = Limit::for_scan(max_memory_bytes, packing);
+        let scan_limit = Limit::for_scan(limits, packing);
         let way = chosen(traversal, SequenceCount, &vocabulary, n, &scan_limit);
-        let walk = Walk::new(&vocabulary, n - 1, way, max_memory_bytes / 2)?;
+        let walk = Walk::new(&vocabulary, n - 1, way, limits.max_memory_bytes / 2, canceller)?;
         let weights = walk.weights();
         let key_bits = packing.all_bits().saturating_add((&weights).bits());
-        let maker = RowMaker { vocabulary: &vocabulary, packing, weights: &weights, min_count: 1 };
+        let (words, weights, min_count) = (&vocabulary, &weights, 1);
+        let maker = RowMaker { vocabulary: words, packing, weights, min_count, canceller };
         match key_bits {
-            0..=64 => packed::<u64, T>(&maker, walk, max_memory_bytes, make, &mut take),
-            65..=128 => packed::<u128, T>(&maker, walk, max_memory_bytes, make, &mut take),
+            0..=64 => packed::<u64, T>(&maker, walk, limits, make, &mut take),
+            65..=128 => packed::<u128, T>(&maker, walk, limits, make, &mut take),
             _ => {
-                let limit = Limit::new(max_memory_bytes, packing);
+                let limit = Limit::new(limits, packing);
                 let new = |keep| TextWindows::new(packing, keep);
                 let bits = packing.key_bits();
                 for_each_pass(walk, &vocabulary, &limit, bits, new, |tasks, range, held_bytes| {
@@ -157,13 +165,13 @@ pub(in crate::analytics) fn check_num_words(n: usize) -> Result<()> {
 fn packed<K: Key + Keyed<Key = K>, T: Send>(
     maker: &RowMaker<'_>,
     walk: Walk,
-    max_memory_bytes: u64,
+    limits: TaskLimits<'_>,
     make: impl Fn(Sequences, Vec<u64>) -> T + Send + Sync,
     take: &mut impl FnMut(T, usize) -> Result<bool>,
 ) -> Result<()> {
     let packing = maker.packing;
     let new = |keep| PackedWindows::<K, _>::new(packing, maker.weights, keep, TASK_WINDOWS);
-    let (limit, bits) = (Limit::for_keys::<K>(max_memory_bytes), packing.all_bits());
+    let (limit, bits) = (Limit::for_keys::<K>(limits), packing.all_bits());
     for_each_pass(walk, maker.vocabulary, &limit, bits, new, |tasks, range, held_bytes| {
         let keys = tasks.into_iter().map(|windows| windows.keys).collect();
         maker.keys_to_rows(keys, range, &make, |part, bytes| take(part, held_bytes + bytes))

@@ -14,7 +14,11 @@
 //! windows of three words (38 bits) 1.17 to 1.28 times. With digits of 9 bits, and three at most,
 //! windows of three words were left to comparisons.
 
-use super::key::{Key, Keyed, sort};
+use crate::analytics::checked_sort::{CHECK_LEN, sort_checked};
+use crate::error::Result;
+use crate::interrupt::Canceller;
+
+use super::key::{Key, Keyed};
 
 /// Maximum number of bits of a digit. The counts of its 1024 values stay in the cache beside the
 /// entries.
@@ -36,19 +40,22 @@ const NUM_SAMPLES: usize = 512;
 impl<E: Keyed> Sorting<E> {
     /// Sorts by key without its lowest `low_bits` bits, by digits or by comparison. By digits it
     /// takes O(entries * bits in which keys differ).
-    pub fn sort(&mut self, low_bits: u32) {
-        let Some((first, rest)) = self.entries.split_first() else { return };
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`](crate::Error::Cancelled), which only a sort of many entries asks for.
+    pub fn sort(&mut self, low_bits: u32, canceller: Canceller<'_>) -> Result<()> {
+        let Some((first, rest)) = self.entries.split_first() else { return Ok(()) };
         let differing = |entry: &E| entry.key().differing(first.key());
         // Three entries usually show whether keys differ in more bits than the digits have.
         let few = rest.iter().step_by(rest.len().div_ceil(2).max(1));
         let max_bits = MAX_DIGITS as u32 * MAX_DIGIT_BITS;
         if few.map(differing).any(|bits| bits.above(low_bits).num_bits() > max_bits) {
-            return sort(&mut self.entries);
+            return self.compare(canceller);
         }
         let all = rest.iter().fold(E::Key::default(), |bits, e| bits.joined(differing(e)));
         let num_bits = all.above(low_bits).num_bits();
         if num_bits == 0 {
-            return;
+            return Ok(());
         }
         let (len, log_len) = (self.entries.len(), self.entries.len().ilog2());
         let num_digits = num_bits.div_ceil(log_len.min(MAX_DIGIT_BITS)) as usize;
@@ -56,15 +63,21 @@ impl<E: Keyed> Sorting<E> {
         let by_digits = num_digits.saturating_mul(len * 3 / 2 + (1 << digit_bits));
         let by_comparing = len * log_len as usize;
         if num_digits > MAX_DIGITS || by_digits > by_comparing || self.repeats() {
-            return sort(&mut self.entries);
+            return self.compare(canceller);
         }
         match num_digits {
-            1 => self.sort_by_digits::<1>(low_bits, digit_bits),
-            2 => self.sort_by_digits::<2>(low_bits, digit_bits),
-            3 => self.sort_by_digits::<3>(low_bits, digit_bits),
-            4 => self.sort_by_digits::<4>(low_bits, digit_bits),
-            _ => self.sort_by_digits::<MAX_DIGITS>(low_bits, digit_bits),
+            1 => self.sort_by_digits::<1>(low_bits, digit_bits, canceller),
+            2 => self.sort_by_digits::<2>(low_bits, digit_bits, canceller),
+            3 => self.sort_by_digits::<3>(low_bits, digit_bits, canceller),
+            4 => self.sort_by_digits::<4>(low_bits, digit_bits, canceller),
+            _ => self.sort_by_digits::<MAX_DIGITS>(low_bits, digit_bits, canceller),
         }
+    }
+
+    /// Sorts by the whole key, including the lowest bits. Shifting these out for each comparison took a
+    /// fifth of the time of counting windows of 128 bits.
+    fn compare(&mut self, canceller: Canceller<'_>) -> Result<()> {
+        sort_checked(&mut self.entries, |entry| entry.key(), canceller)
     }
 
     /// Returns true if a sample shows few distinct keys among many entries. Comparison is faster
@@ -83,16 +96,26 @@ impl<E: Keyed> Sorting<E> {
     }
 
     /// Sorts by the lowest digit first; each pass moves the entries from one array to the other.
-    fn sort_by_digits<const N: usize>(&mut self, low_bits: u32, digit_bits: u32) {
+    fn sort_by_digits<const N: usize>(
+        &mut self,
+        low_bits: u32,
+        digit_bits: u32,
+        canceller: Canceller<'_>,
+    ) -> Result<()> {
         let Self { entries, spare } = self;
         let digit = |entry: E, at: usize| {
             let digit = entry.key().above(low_bits + at as u32 * digit_bits).low(digit_bits);
             digit as usize % (1 << MAX_DIGIT_BITS)
         };
         let mut counts = [[0u32; 1 << MAX_DIGIT_BITS]; N];
-        for &entry in entries.iter() {
-            for (at, counts) in counts.iter_mut().enumerate() {
-                counts[digit(entry, at)] += 1;
+        for entries in entries.chunks(CHECK_LEN) {
+            for &entry in entries {
+                for (at, counts) in counts.iter_mut().enumerate() {
+                    counts[digit(entry, at)] += 1;
+                }
+            }
+            if entries.len() == CHECK_LEN {
+                canceller.check()?;
             }
         }
         spare.resize(entries.len(), E::default());
@@ -101,13 +124,19 @@ impl<E: Keyed> Sorting<E> {
             for start in &mut starts[..1 << digit_bits] {
                 (*start, sum) = (sum, sum + *start);
             }
-            for &entry in entries.iter() {
-                let place = &mut starts[digit(entry, at)];
-                spare[*place as usize] = entry;
-                *place += 1;
+            for entries in entries.chunks(CHECK_LEN) {
+                for &entry in entries {
+                    let place = &mut starts[digit(entry, at)];
+                    spare[*place as usize] = entry;
+                    *place += 1;
+                }
+                if entries.len() == CHECK_LEN {
+                    canceller.check()?;
+                }
             }
             std::mem::swap(entries, spare);
         }
+        Ok(())
     }
 }
 
@@ -122,7 +151,7 @@ mod tests {
     fn check<E: Keyed>(entries: &[E], low_bits: u32) -> Result<(), TestCaseError> {
         // Entries left from another sort must not matter.
         let mut sorting = Sorting { entries: entries.to_vec(), spare: vec![E::default(); 700] };
-        sorting.sort(low_bits);
+        sorting.sort(low_bits, Canceller::new(&|| false)).unwrap();
         let keys = |entries: &[E]| -> Vec<E::Key> { entries.iter().map(|e| e.key()).collect() };
         let got: Vec<E::Key> =
             keys(&sorting.entries).into_iter().map(|key| key.above(low_bits)).collect();

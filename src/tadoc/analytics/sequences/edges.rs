@@ -20,10 +20,11 @@ use rayon::prelude::*;
 use crate::analytics::Vocabulary;
 use crate::error::{Error, Result};
 use crate::ids::RuleId;
+use crate::interrupt::Canceller;
 use crate::segment::{Dag, Segment};
 
 use super::Sink;
-use super::limit::too_many_windows;
+use super::limit::StepLimit;
 use super::short::ShortEdges;
 
 /// Rules of a segment as a walk sees them. Words are rows of a vocabulary.
@@ -72,13 +73,15 @@ impl Ends {
         max_words: u64,
         is_tail: bool,
         row: impl Fn(u32) -> u32,
+        canceller: Canceller<'_>,
     ) -> Result<Self> {
-        let grammar = dag.grammar();
+        let (grammar, mut interrupt) = (dag.grammar(), canceller.interrupt());
         let num_rules = grammar.num_rules();
         let mut ends = Self { spans: vec![(0, 0); num_rules], words: Vec::new() };
         for rule_id in grammar.rule_ids().skip(1).rev() {
             let num_words = dag.len_words(grammar.element_of(rule_id));
             let len = num_words.min(reach as u64) as usize;
+            interrupt.pass(len + 1)?;
             let start = ends.words.len();
             if (start + len) as u64 > max_words {
                 return Err(too_many_edge_words(start + len, max_words));
@@ -150,12 +153,14 @@ impl Edges {
     /// `max_bytes` bytes.
     ///
     /// # Errors
-    /// [`Error::Capacity`] if they need more.
+    /// [`Error::Capacity`] if they need more, and [`Error::Cancelled`].
     pub fn from_segments(
         vocabulary: &Vocabulary,
         reach: usize,
         max_bytes: u64,
+        canceller: Canceller<'_>,
     ) -> Result<Vec<Self>> {
+        canceller.check()?;
         let segments = vocabulary.corpus().segments();
         let mut rows: Vec<Vec<u32>> = vec![Vec::new(); segments.len()];
         if !vocabulary.is_one_segment() {
@@ -177,35 +182,45 @@ impl Edges {
         let parts: Vec<_> = segments.iter().zip(rows).collect();
         parts
             .into_par_iter()
-            .map(|(segment, rows)| Self::new(segment, rows, reach, share))
+            .map(|(segment, rows)| Self::new(segment, rows, reach, share, canceller))
             .collect()
     }
 
-    fn new(segment: &Arc<Segment>, rows: Vec<u32>, reach: usize, max_bytes: u64) -> Result<Self> {
+    fn new(
+        segment: &Arc<Segment>,
+        rows: Vec<u32>,
+        reach: usize,
+        max_bytes: u64,
+        canceller: Canceller<'_>,
+    ) -> Result<Self> {
         // Heads and tails are made apart, then stored side by side, because a walk needs both of a
         // rule.
         let max_words = (max_bytes / 16).min(u64::from(u32::MAX / 2));
         let row = |word: u32| if rows.is_empty() { word } else { rows[word as usize] };
-        if let Some(short) = ShortEdges::new(&segment.dag, reach, max_bytes, &rows) {
+        if let Some(short) = ShortEdges::new(&segment.dag, reach, max_bytes, &rows, canceller)? {
             return Ok(Self { segment: segment.clone(), ends: AllEnds::Short(short), rows, reach });
         }
         let (heads, tails) = rayon::join(
-            || Ends::new(&segment.dag, reach, max_words, false, row),
-            || Ends::new(&segment.dag, reach, max_words, true, row),
+            || Ends::new(&segment.dag, reach, max_words, false, row, canceller),
+            || Ends::new(&segment.dag, reach, max_words, true, row, canceller),
         );
         let (heads, tails) = (heads?, tails?);
         let mut words = Vec::with_capacity(heads.words.len() + tails.words.len());
+        let mut interrupt = canceller.interrupt();
         let spans = segment.dag.grammar().rule_ids().map(|rule_id| {
             let (start, head) = (words.len() as u32, heads.of(rule_id));
             let element = segment.dag.grammar().element_of(rule_id);
+            interrupt.pass(head.len() + 1)?;
             words.extend_from_slice(head);
             let has_tail = segment.dag.len_words(element) > head.len() as u64;
             if has_tail {
                 words.extend_from_slice(tails.of(rule_id));
             }
-            Span { start, head_len: head.len() as u32 | if has_tail { HAS_TAIL } else { 0 } }
+            let flag = if has_tail { HAS_TAIL } else { 0 };
+            Ok(Span { start, head_len: head.len() as u32 | flag })
         });
-        let ends = AllEnds::Long(spans.collect(), words);
+        let spans = spans.collect::<Result<_>>()?;
+        let ends = AllEnds::Long(spans, words);
         Ok(Self { segment: segment.clone(), ends, rows, reach })
     }
 
@@ -296,12 +311,12 @@ impl Edges {
     /// Passes the children at `positions` of one rule to `sink`.
     ///
     /// # Errors
-    /// [`Error::Capacity`] if `sink` has met more than `max_met`.
+    /// The errors of [`StepLimit::check`].
     pub fn walk(
         &self,
         positions: Range<usize>,
         sink: &mut impl Sink,
-        max_met: usize,
+        limit: &mut StepLimit<'_>,
     ) -> Result<()> {
         let dag = self.dag();
         for step in dag.grammar().symbols[positions].chunks(STEP_WORDS / (self.reach + 1) + 1) {
@@ -310,9 +325,7 @@ impl Edges {
                 AllEnds::Short(ShortEdges::Two(table)) => sink.push_short(table, step),
                 AllEnds::Long(..) => self.push_long(step, sink),
             }
-            if sink.num_met() > max_met {
-                return Err(too_many_windows(sink.num_met(), max_met));
-            }
+            limit.check(sink.num_met(), step.len().saturating_mul(self.reach + 1))?;
         }
         Ok(())
     }
@@ -340,7 +353,7 @@ impl Edges {
         &self,
         positions: Range<usize>,
         sink: &mut impl Sink,
-        max_met: usize,
+        limit: &mut StepLimit<'_>,
     ) -> Result<()> {
         let grammar = self.dag().grammar();
         let num_terminals = grammar.num_terminals as usize;
@@ -350,7 +363,7 @@ impl Edges {
         while at < positions.end.min(root_len) {
             let end = grammar.doc_offsets[doc] as usize;
             let start = grammar.doc_offsets[doc - 1] as usize;
-            self.walk_part(start, at..end.min(positions.end), 1, sink, max_met)?;
+            self.walk_part(start, at..end.min(positions.end), 1, sink, limit)?;
             (at, doc) = (end, doc + 1);
         }
         let mut rule = grammar.rule_offsets.partition_point(|&start| start as usize <= at);
@@ -358,7 +371,7 @@ impl Edges {
             let end = grammar.rule_offsets[rule] as usize;
             let start = grammar.rule_offsets[rule - 1] as usize;
             let weight = self.weights()[num_terminals + rule - 1];
-            self.walk_part(start, at..end.min(positions.end), weight, sink, max_met)?;
+            self.walk_part(start, at..end.min(positions.end), weight, sink, limit)?;
             (at, rule) = (end, rule + 1);
         }
         Ok(())
@@ -372,7 +385,7 @@ impl Edges {
         part: Range<usize>,
         weight: u64,
         sink: &mut impl Sink,
-        max_met: usize,
+        limit: &mut StepLimit<'_>,
     ) -> Result<()> {
         sink.begin(weight);
         if start < part.start {
@@ -380,7 +393,7 @@ impl Edges {
             self.tail(start..part.start, &mut words);
             sink.prime(&words);
         }
-        self.walk(part, sink, max_met)
+        self.walk(part, sink, limit)
     }
 
     /// Cuts the positions of the grammar into ranges of about `len` for parallel tasks.

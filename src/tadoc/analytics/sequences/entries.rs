@@ -13,8 +13,12 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
+use crate::analytics::checked_sort::{CHECK_LEN, sort_checked};
+use crate::error::Result;
+use crate::interrupt::Canceller;
+
 use super::digits::Sorting;
-use super::key::{Key, Keyed, sort};
+use super::key::{Key, Keyed};
 use super::packing::Packing;
 
 /// Average number of entries of a bucket.
@@ -46,17 +50,23 @@ impl Keyed for Entry {
 
 /// Sorts the entries of all parallel tasks by key and passes each bucket to `finish`. Keys lie in
 /// `range`. Returns the results in ascending order of keys.
+///
+/// # Errors
+/// [`Error::Cancelled`](crate::Error::Cancelled), and the errors of `finish`.
 pub(in crate::analytics) fn sorted_buckets<E: Keyed, T: Send>(
     tasks: Vec<Vec<E>>,
     range: (E::Key, E::Key),
-    finish: impl Fn(&mut [E]) -> T + Sync,
-) -> Vec<T> {
-    let buckets = Buckets::new(tasks, range, 0);
+    canceller: Canceller<'_>,
+    finish: impl Fn(&mut [E]) -> Result<T> + Sync,
+) -> Result<Vec<T>> {
+    let buckets = Buckets::new(tasks, range, 0, canceller)?;
     let num_buckets = buckets.len();
     (0..num_buckets)
         .into_par_iter()
         .with_min_len(8.min(num_buckets / 8).max(1))
-        .map_init(Sorting::default, |sorting, bucket| finish(buckets.sorted(bucket, sorting)))
+        .map_init(Sorting::default, |sorting, bucket| {
+            finish(buckets.sorted(bucket, sorting, canceller)?)
+        })
         .collect()
 }
 
@@ -70,19 +80,27 @@ pub(in crate::analytics) struct Buckets<E> {
 impl<E: Keyed> Buckets<E> {
     /// Cuts the entries of all tasks. Their keys, without the lowest `low_bits` bits, lie in
     /// `range`.
-    pub fn new(tasks: Vec<Vec<E>>, range: (E::Key, E::Key), low_bits: u32) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`](crate::Error::Cancelled).
+    pub fn new(
+        tasks: Vec<Vec<E>>,
+        range: (E::Key, E::Key),
+        low_bits: u32,
+        canceller: Canceller<'_>,
+    ) -> Result<Self> {
         let num_entries: usize = tasks.iter().map(Vec::len).sum();
         let most_bits = (num_entries / BUCKET_LEN + 1).ilog2().min(MAX_BUCKET_BITS);
         let even = EvenCuts::new(range, most_bits);
         let key = |entry: &E| entry.key().above(low_bits);
         let split = match sampled_cuts(&tasks, num_entries, even, key) {
-            None => split_all(tasks, even.num_buckets, |entry| even.bucket(key(entry))),
-            Some(starts) => split_all(tasks, starts.len() + 1, |entry| {
+            None => split_all(tasks, even.num_buckets, canceller, |e| even.bucket(key(e))),
+            Some(starts) => split_all(tasks, starts.len() + 1, canceller, |entry| {
                 let key = key(entry);
                 starts.partition_point(|&start| start <= key)
             }),
         };
-        Self { split, low_bits }
+        Ok(Self { split: split?, low_bits })
     }
 
     /// Returns the number of buckets.
@@ -98,11 +116,20 @@ impl<E: Keyed> Buckets<E> {
 
     /// Returns the entries of `bucket`, ascending, in `sorting`. Entries that differ only in the
     /// lowest bits are in any order.
-    pub fn sorted<'s>(&self, bucket: usize, sorting: &'s mut Sorting<E>) -> &'s mut [E] {
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`](crate::Error::Cancelled).
+    pub fn sorted<'s>(
+        &self,
+        bucket: usize,
+        sorting: &'s mut Sorting<E>,
+        canceller: Canceller<'_>,
+    ) -> Result<&'s mut [E]> {
+        canceller.check()?;
         sorting.entries.clear();
         self.split.iter().for_each(|split| sorting.entries.extend_from_slice(split.of(bucket)));
-        sorting.sort(self.low_bits);
-        &mut sorting.entries
+        sorting.sort(self.low_bits, canceller)?;
+        Ok(&mut sorting.entries)
     }
 
     /// Returns the memory of the entries in bytes.
@@ -188,9 +215,10 @@ fn sampled_cuts<E: Keyed>(
 fn split_all<E: Keyed>(
     tasks: Vec<Vec<E>>,
     num_buckets: usize,
+    canceller: Canceller<'_>,
     bucket: impl Fn(&E) -> usize + Sync,
-) -> Vec<Split<E>> {
-    let split = |entries| Split::new(entries, num_buckets, &bucket);
+) -> Result<Vec<Split<E>>> {
+    let split = |entries| Split::new(entries, num_buckets, canceller, &bucket);
     tasks.into_par_iter().map(split).collect()
 }
 
@@ -201,23 +229,34 @@ struct Split<E> {
 }
 
 impl<E: Keyed> Split<E> {
-    fn new(entries: Vec<E>, num_buckets: usize, bucket: impl Fn(&E) -> usize) -> Self {
+    fn new(
+        entries: Vec<E>,
+        num_buckets: usize,
+        canceller: Canceller<'_>,
+        bucket: impl Fn(&E) -> usize,
+    ) -> Result<Self> {
         if num_buckets == 1 {
-            return Self { ends: vec![0, entries.len() as u32], entries };
+            return Ok(Self { ends: vec![0, entries.len() as u32], entries });
         }
         let mut ends = vec![0u32; num_buckets + 1];
-        entries.iter().for_each(|entry| ends[bucket(entry) + 1] += 1);
+        for entries in entries.chunks(CHECK_LEN) {
+            canceller.check()?;
+            entries.iter().for_each(|entry| ends[bucket(entry) + 1] += 1);
+        }
         for bucket in 0..num_buckets {
             ends[bucket + 1] += ends[bucket];
         }
         let mut next = ends.clone();
         let mut split = vec![E::default(); entries.len()];
-        for &entry in &entries {
-            let slot = &mut next[bucket(&entry)];
-            split[*slot as usize] = entry;
-            *slot += 1;
+        for entries in entries.chunks(CHECK_LEN) {
+            canceller.check()?;
+            for &entry in entries {
+                let slot = &mut next[bucket(&entry)];
+                split[*slot as usize] = entry;
+                *slot += 1;
+            }
         }
-        Self { ends, entries: split }
+        Ok(Self { ends, entries: split })
     }
 
     fn of(&self, bucket: usize) -> &[E] {
@@ -228,12 +267,17 @@ impl<E: Keyed> Split<E> {
 /// Calls `f` with each run of equal sequences, ascending. `entries` are sorted by key, which is the
 /// beginning of the sequences. If a key is not a whole sequence, `words` returns the words of a
 /// value, and the keys in a run are those of its last words. O(entries * words of a sequence).
+///
+/// # Errors
+/// [`Error::Cancelled`](crate::Error::Cancelled).
 pub(in crate::analytics) fn for_each_sequence<'a>(
     entries: &mut [Entry],
     packing: Packing,
     words: &impl Fn(u64) -> &'a [u32],
+    canceller: Canceller<'_>,
     mut f: impl FnMut(&[Entry]),
-) {
+) -> Result<()> {
+    let mut interrupt = canceller.interrupt();
     // Ranges that are sorted up to `depth` words, the innermost last.
     let mut sorted = vec![(0..entries.len(), packing.words_per_key())];
     while let Some((range, depth)) = sorted.last_mut() {
@@ -243,6 +287,7 @@ pub(in crate::analytics) fn for_each_sequence<'a>(
             continue;
         };
         let len = entries[range.clone()].iter().take_while(|entry| entry.key == first.key).count();
+        interrupt.pass(len)?;
         range.start += len;
         let run = &mut entries[start..start + len];
         if len == 1 || depth >= packing.num_words {
@@ -250,9 +295,10 @@ pub(in crate::analytics) fn for_each_sequence<'a>(
             continue;
         }
         run.iter_mut().for_each(|entry| entry.key = packing.key(&words(entry.value)[depth..]));
-        sort(run);
+        sort_checked(run, |entry| entry.key, canceller)?;
         sorted.push((start..start + len, depth + packing.words_per_key()));
     }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -273,10 +319,11 @@ mod tests {
         let mut expected: Vec<u64> = tasks.concat();
         expected.sort_unstable_by_key(|key| key >> low_bits);
         let range = (0, u64::ones(44) >> low_bits);
-        let buckets = Buckets::new(tasks.to_vec(), range, low_bits);
+        let stays = Canceller::new(&|| false);
+        let buckets = Buckets::new(tasks.to_vec(), range, low_bits, stays).unwrap();
         let (mut sorting, mut got, mut most) = (Sorting::default(), Vec::new(), 0);
         for bucket in 0..buckets.len() {
-            let sorted = buckets.sorted(bucket, &mut sorting);
+            let sorted = buckets.sorted(bucket, &mut sorting, stays).unwrap();
             most = most.max(sorted.len());
             got.extend(sorted.iter().map(|key| *key >> low_bits));
         }

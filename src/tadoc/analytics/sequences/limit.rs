@@ -1,8 +1,11 @@
-//! Limit of the windows that a walk may meet, from the memory that it may use.
+//! Limit of the windows that a walk may meet, from the memory that it may use, and of its time: the caller
+//! may leave.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::analytics::TaskLimits;
 use crate::error::{Error, Result};
+use crate::interrupt::{Canceller, Interrupt};
 
 use super::packing::Packing;
 
@@ -15,42 +18,46 @@ const WINDOW_BYTES: u64 = 64;
 const KEYS_PER_WINDOW: usize = 2;
 
 /// Limit of the number of windows that all parallel tasks together may meet.
-pub(in crate::analytics) struct Limit {
+#[derive(Debug)]
+pub(in crate::analytics) struct Limit<'a> {
     max_met: usize,
     /// Maximum number of windows of one task. Several tasks run before their numbers are added up.
-    max_of_task: usize,
+    pub(super) max_of_task: usize,
     /// Maximum number of words of a token scan.
     max_words: u64,
     num_met: AtomicUsize,
+    canceller: Canceller<'a>,
 }
 
-impl Limit {
+impl<'a> Limit<'a> {
     /// Creates the limit for windows that are no keys, or whose rows are kept.
-    pub fn new(max_memory_bytes: u64, packing: Packing) -> Self {
+    pub fn new(limits: TaskLimits<'a>, packing: Packing) -> Self {
         let words = if packing.is_whole() { 0 } else { packing.num_words as u64 };
-        Self::of_windows(max_memory_bytes, words.saturating_mul(4).saturating_add(WINDOW_BYTES))
+        Self::of_windows(limits, words.saturating_mul(4).saturating_add(WINDOW_BYTES))
     }
 
     /// Creates the limit for windows that are keys and whose rows are passed on.
-    pub fn for_keys<K>(max_memory_bytes: u64) -> Self {
-        let all = Self::of_windows(max_memory_bytes, (KEYS_PER_WINDOW * size_of::<K>()) as u64);
+    pub fn for_keys<K>(limits: TaskLimits<'a>) -> Self {
+        let all = Self::of_windows(limits, (KEYS_PER_WINDOW * size_of::<K>()) as u64);
         Self { max_of_task: all.max_met / rayon::current_num_threads(), ..all }
     }
 
     /// Creates the limit for a token scan, whose windows all have the same weight.
-    pub fn for_scan(max_memory_bytes: u64, packing: Packing) -> Self {
+    pub fn for_scan(limits: TaskLimits<'a>, packing: Packing) -> Self {
         match packing.all_bits() {
-            0..=64 => Self::for_keys::<u64>(max_memory_bytes),
-            65..=128 => Self::for_keys::<u128>(max_memory_bytes),
-            _ => Self::new(max_memory_bytes, packing),
+            0..=64 => Self::for_keys::<u64>(limits),
+            65..=128 => Self::for_keys::<u128>(limits),
+            _ => Self::new(limits, packing),
         }
     }
 
     /// Creates a limit from half of the memory; the other half is for the data of walks.
-    fn of_windows(max_memory_bytes: u64, window_bytes: u64) -> Self {
-        let max_met = (max_memory_bytes / 2 / window_bytes).min(u64::from(u32::MAX)) as usize;
+    fn of_windows(limits: TaskLimits<'a>, window_bytes: u64) -> Self {
+        let max_met =
+            (limits.max_memory_bytes / 2 / window_bytes).min(u64::from(u32::MAX)) as usize;
         let (max_words, num_met) = (max_met as u64, AtomicUsize::new(0));
-        Self { max_met, max_of_task: max_met, max_words, num_met }
+        let canceller = limits.canceller();
+        Self { max_met, max_of_task: max_met, max_words, num_met, canceller }
     }
 
     /// Returns the limit for a walk that keeps only the windows of a range, and may read more
@@ -58,7 +65,7 @@ impl Limit {
     pub fn of_range(&self) -> Self {
         let max_words = u64::from(u32::MAX);
         let (max_met, num_met) = (self.max_met, AtomicUsize::new(0));
-        Self { max_met, max_of_task: max_met, max_words, num_met }
+        Self { max_met, max_of_task: max_met, max_words, num_met, canceller: self.canceller }
     }
 
     /// Returns true if `num_windows` numbered windows fit, together with counts of a group of
@@ -72,8 +79,13 @@ impl Limit {
         self.max_met
     }
 
-    pub fn max_of_task(&self) -> usize {
-        self.max_of_task
+    /// Returns the limit of one parallel task.
+    pub fn of_task(&self) -> StepLimit<'a> {
+        StepLimit { max_met: self.max_of_task, interrupt: self.canceller.interrupt() }
+    }
+
+    pub fn canceller(&self) -> Canceller<'a> {
+        self.canceller
     }
 
     pub fn max_words(&self) -> u64 {
@@ -83,6 +95,30 @@ impl Limit {
     pub fn add(&self, num_met: usize) -> Result<()> {
         let sum = self.num_met.fetch_add(num_met, Ordering::Relaxed) + num_met;
         if sum > self.max_met { Err(too_many_windows(sum, self.max_met)) } else { Ok(()) }
+    }
+}
+
+/// Limit of one parallel task, which is checked after each step.
+#[derive(Debug)]
+pub(in crate::analytics) struct StepLimit<'a> {
+    max_met: usize,
+    interrupt: Interrupt<'a>,
+}
+
+impl StepLimit<'_> {
+    /// Checks the limit after a step that read `num_words` words. The task has met `num_met` windows.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`] if these are too many, and [`Error::Cancelled`].
+    #[inline]
+    pub fn check(&mut self, num_met: usize, num_words: usize) -> Result<()> {
+        self.interrupt.pass(num_words)?;
+        if num_met <= self.max_met {
+            return Ok(());
+        }
+        // A sink that stopped because the caller has left says so by a number that is too large.
+        self.interrupt.ask()?;
+        Err(too_many_windows(num_met, self.max_met))
     }
 }
 

@@ -15,9 +15,10 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::analytics::Vocabulary;
 use crate::analytics::word_rows::{SegmentRows, WordRows};
+use crate::analytics::{TaskLimits, Vocabulary};
 use crate::error::{Error, Result};
+use crate::interrupt::Canceller;
 
 use super::count::SequenceCounts;
 use super::entries::{Entry, sorted_buckets};
@@ -51,15 +52,18 @@ impl SequenceCounts {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] if the counts [cannot be joined](Self::segments_refused) or there
-    /// is not one part for each segment, [`Error::Capacity`] if a count needs more than 64 bits.
-    pub fn from_segments(
+    /// is not one part for each segment, [`Error::Capacity`] if a count needs more than 64 bits, and
+    /// [`Error::Cancelled`].
+    pub fn from_segments<'a>(
         vocabulary: Arc<Vocabulary>,
         n: usize,
         parts: Vec<SegmentSequences>,
+        limits: impl Into<TaskLimits<'a>>,
     ) -> Result<Self> {
         check_parts(&vocabulary, parts.len(), Self::segments_refused(&vocabulary, n))?;
         let packing = Packing::new(n, vocabulary.len());
-        let joining = Joining { packing, min_count: 1, are_pairs: false };
+        let canceller = limits.into().canceller();
+        let joining = Joining { packing, min_count: 1, are_pairs: false, canceller };
         let (sequences, counts) = joining.rows(vocabulary, parts)?;
         Ok(Self::from_parts(sequences, counts))
     }
@@ -105,19 +109,20 @@ pub(in crate::analytics) fn check_parts(
 }
 
 /// Parameters of joining the counts of segments.
-pub(in crate::analytics) struct Joining {
+pub(in crate::analytics) struct Joining<'a> {
     pub packing: Packing,
     /// Minimum count of a row.
     pub min_count: u64,
     /// True if the smaller of two words comes first.
     pub are_pairs: bool,
+    pub canceller: Canceller<'a>,
 }
 
-impl Joining {
+impl Joining<'_> {
     /// Returns the rows of all `parts`, one for each segment. Sequences must fit keys.
     ///
     /// # Errors
-    /// [`Error::Capacity`] if a count needs more than 64 bits.
+    /// [`Error::Capacity`] if a count needs more than 64 bits, and [`Error::Cancelled`].
     pub fn rows(
         &self,
         vocabulary: Arc<Vocabulary>,
@@ -154,15 +159,19 @@ impl Joining {
         let tasks: Vec<_> = tasks.collect();
         let entries: Vec<Vec<Entry>> = tasks
             .into_par_iter()
-            .map(|(rows, word_bits, keys, counts)| self.entries(rows, word_bits, keys, counts))
-            .collect();
+            .map(|(rows, word_bits, keys, counts)| {
+                self.canceller.check()?;
+                Ok(self.entries(rows, word_bits, keys, counts))
+            })
+            .collect::<Result<_>>()?;
         let add = |entries: &mut [Entry]| {
             let mut counted = Counted::default();
-            counted.add(entries, self.packing, &|_| &[], &|count| count, self.min_count)?;
+            let (packing, min_count) = (self.packing, self.min_count);
+            counted.add(entries, packing, &|_| &[], &|count| count, min_count, self.canceller)?;
             Ok(counted)
         };
         let all = (0, u64::ones(self.packing.key_bits()));
-        sorted_buckets(entries, all, add).into_iter().collect()
+        sorted_buckets(entries, all, self.canceller, add)
     }
 
     /// Converts keys of word ids to entries with keys of rows. Sequences that do not occur are left
@@ -237,7 +246,7 @@ mod tests {
                 let plain = Vocabulary::new(&corpus).unwrap();
                 let vocabulary = Arc::new(plain.folded(&fold).unwrap());
                 let parts = (0..corpus.segments().len()).map(|at| part(&corpus, at, n)).collect();
-                let got = SequenceCounts::from_segments(vocabulary.clone(), n, parts).unwrap();
+                let got = SequenceCounts::from_segments(vocabulary.clone(), n, parts, 0).unwrap();
                 let expected =
                     SequenceCounts::with_vocabulary(vocabulary, n, Traversal::Auto, 1 << 30);
                 let expected = expected.unwrap();
@@ -275,7 +284,8 @@ mod tests {
             for (window, min_count) in [(2, 1), (5, 1), (3, 40), (3, 0)] {
                 let parts = (0..corpus.segments().len()).map(|at| pairs(&corpus, at, window));
                 let words = vocabulary.clone();
-                let got = Cooccurrences::from_segments(words.clone(), min_count, parts.collect());
+                let (shown, parts) = (words.clone(), parts.collect());
+                let got = Cooccurrences::from_segments(shown, min_count, parts, 0);
                 let (got, way) = (got.unwrap(), Traversal::Auto);
                 let expected =
                     Cooccurrences::with_vocabulary(words, window, min_count, way, 1 << 30).unwrap();
@@ -283,7 +293,7 @@ mod tests {
                 let is_same = |row| got.pairs().words(row).eq(expected.pairs().words(row));
                 assert!((0..got.len()).all(is_same), "{window}, {is_folded}");
             }
-            assert!(Cooccurrences::from_segments(vocabulary, 1, Vec::new()).is_err());
+            assert!(Cooccurrences::from_segments(vocabulary, 1, Vec::new(), 0).is_err());
         }
     }
 
@@ -295,7 +305,7 @@ mod tests {
             let refused = SequenceCounts::segments_refused(&whole, n).unwrap();
             assert!(refused.contains("64 bits"), "{refused}");
         }
-        assert!(SequenceCounts::from_segments(whole, 3, Vec::new()).is_err());
+        assert!(SequenceCounts::from_segments(whole, 3, Vec::new(), 0).is_err());
         let cut = corpus_of_texts(300, &["one two three ".repeat(100)]);
         let cut = Vocabulary::new(&cut).unwrap();
         let refused = SequenceCounts::segments_refused(&cut, 3).unwrap();
@@ -310,7 +320,7 @@ mod tests {
         let mut part = part(&corpus, 0, 2);
         part.counts[1] = 0;
         let num_rows = part.counts.len();
-        let got = SequenceCounts::from_segments(vocabulary, 2, vec![part]).unwrap();
+        let got = SequenceCounts::from_segments(vocabulary, 2, vec![part], 0).unwrap();
         assert_eq!(got.len(), num_rows - 1);
     }
 }

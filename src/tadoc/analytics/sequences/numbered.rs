@@ -61,8 +61,9 @@ impl Numbered {
     /// get no number.
     ///
     /// # Errors
-    /// [`Error::Capacity`](crate::Error::Capacity) for more windows than `limit` has.
-    pub fn new(edges: &[Edges], packing: Packing, limit: &Limit) -> Result<Self> {
+    /// [`Error::Capacity`](crate::Error::Capacity) for more windows than `limit` has, and
+    /// [`Error::Cancelled`](crate::Error::Cancelled).
+    pub fn new(edges: &[Edges], packing: Packing, limit: &Limit<'_>) -> Result<Self> {
         let mut segments = Vec::with_capacity(edges.len());
         let mut entries = Vec::new();
         let mut base = 0;
@@ -83,9 +84,12 @@ impl Numbered {
             let places = keys.iter().zip(base as u64..);
             places.map(|(&key, value)| Entry { key, value }).collect()
         });
-        let parts = sorted_buckets(tasks.collect(), (0, u64::ones(packing.all_bits())), distinct);
+        let (canceller, all) = (limit.canceller(), (0, u64::ones(packing.all_bits())));
+        let finish = |entries: &mut [Entry]| Ok(distinct(entries));
+        let parts = sorted_buckets(tasks.collect(), all, canceller, finish)?;
         let (mut keys, mut numbers) = (Vec::new(), vec![0u32; base]);
         for (part, places) in parts {
+            canceller.check()?;
             let first = keys.len() as u32;
             places.iter().for_each(|&(place, number)| numbers[place as usize] = first + number);
             keys.extend_from_slice(&part);
@@ -135,7 +139,11 @@ impl Numbered {
 
 /// Returns, for each parallel task, the windows of its documents and rules with the number of
 /// windows of each. Documents come before rules.
-fn windows(edges: &Edges, packing: Packing, limit: &Limit) -> Result<Vec<(Vec<u64>, Vec<u32>)>> {
+fn windows(
+    edges: &Edges,
+    packing: Packing,
+    limit: &Limit<'_>,
+) -> Result<Vec<(Vec<u64>, Vec<u32>)>> {
     let grammar = edges.dag().grammar();
     // Documents tile the root and rules follow it, so their positions ascend.
     let docs = grammar.docs().map(|doc| edges.dag().doc_range(doc));
@@ -153,11 +161,11 @@ fn windows(edges: &Edges, packing: Packing, limit: &Limit) -> Result<Vec<(Vec<u6
     let count = |bodies: &[Range<usize>]| {
         let mut windows =
             PackedWindows::<u64, _>::new(packing, &weights, Keep::All, TASK_POSITIONS);
-        let mut lens = Vec::with_capacity(bodies.len());
+        let (mut lens, mut limit_of_task) = (Vec::with_capacity(bodies.len()), limit.of_task());
         for body in bodies {
             let before = windows.keys.len();
             windows.begin(1);
-            edges.walk(body.clone(), &mut windows, limit.max_met())?;
+            edges.walk(body.clone(), &mut windows, &mut limit_of_task)?;
             lens.push((windows.keys.len() - before) as u32);
         }
         limit.add(windows.keys.len())?;

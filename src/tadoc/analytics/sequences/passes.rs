@@ -33,12 +33,12 @@ pub(in crate::analytics) type KeyRange<K> = (K, K);
 /// walk still holds. `new` makes sinks.
 ///
 /// # Errors
-/// [`Error::Capacity`] if one sequence alone is met more often than `limit` allows, and the errors
-/// of `take`.
+/// [`Error::Capacity`] if one sequence alone is met more often than `limit` allows,
+/// [`Error::Cancelled`], and the errors of `take`.
 pub(in crate::analytics) fn for_each_pass<K: Key, S: Sink + Send>(
     walk: Walk,
     vocabulary: &Vocabulary,
-    limit: &Limit,
+    limit: &Limit<'_>,
     key_bits: u32,
     new: impl Fn(Keep<K>) -> S + Sync,
     mut take: impl FnMut(Vec<S>, KeyRange<K>, usize) -> Result<bool>,
@@ -70,7 +70,7 @@ pub(in crate::analytics) fn for_each_pass<K: Key, S: Sink + Send>(
 /// # Errors
 /// The errors of `walk`.
 pub(in crate::analytics) fn fitting_ranges<K: Key>(
-    limit: &Limit,
+    limit: &Limit<'_>,
     key_bits: u32,
     walk: impl Fn(&Keep<K>) -> Result<()>,
 ) -> Result<Vec<KeyRange<K>>> {

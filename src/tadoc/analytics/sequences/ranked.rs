@@ -12,8 +12,9 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::analytics::{DocSelection, Traversal, Vocabulary};
+use crate::analytics::{DocSelection, TaskLimits, Traversal, Vocabulary};
 use crate::error::{Error, Result};
+use crate::interrupt::Canceller;
 use crate::segment::Corpus;
 
 use super::by_document::DocumentSequences;
@@ -34,14 +35,14 @@ const TASK_ROWS: usize = 1 << 16;
 ///
 /// # Errors
 /// The errors of [`DocumentSequences::new`], and [`Error::Capacity`] if one sequence alone has more
-/// documents, or one document more sequences, than `max_memory_bytes` hold.
-pub fn ranked_inverted_index(
+/// documents, or one document more sequences, than the memory of `limits` holds.
+pub fn ranked_inverted_index<'a>(
     corpus: &Corpus,
     n: usize,
-    max_memory_bytes: u64,
+    limits: impl Into<TaskLimits<'a>>,
 ) -> Result<RankedInvertedIndex> {
     let vocabulary = Arc::new(Vocabulary::new(corpus)?);
-    RankedInvertedIndex::with_vocabulary(vocabulary, n, Traversal::Auto, max_memory_bytes)
+    RankedInvertedIndex::with_vocabulary(vocabulary, n, Traversal::Auto, limits)
 }
 
 /// Sequences and their documents as rows.
@@ -66,21 +67,21 @@ pub(super) struct RankedRange {
 
 impl RankedInvertedIndex {
     /// Builds the index of the sequences of `n` words of `vocabulary`. Documents are counted by
-    /// `traversal`. `max_memory_bytes` limits the memory for counting; if there are several ranges,
-    /// the rows need more memory beside it.
+    /// `traversal`. The memory of `limits` is that for counting; if there are several ranges, the
+    /// rows need more memory beside it.
     ///
     /// # Errors
     /// The errors of [`ranked_inverted_index`].
-    pub fn with_vocabulary(
+    pub fn with_vocabulary<'a>(
         vocabulary: Arc<Vocabulary>,
         n: usize,
         traversal: Traversal,
-        max_memory_bytes: u64,
+        limits: impl Into<TaskLimits<'a>>,
     ) -> Result<Self> {
         let docs = DocSelection::all(vocabulary.corpus());
         let mut ranges = Vec::new();
         let words = vocabulary.clone();
-        Self::in_ranges(words, &docs, n, traversal, max_memory_bytes, |range| {
+        Self::in_ranges(words, &docs, n, traversal, limits, |range| {
             ranges.push(range);
             Ok(true)
         })?;
@@ -105,21 +106,24 @@ impl RankedInvertedIndex {
     ///
     /// # Errors
     /// The errors of [`ranked_inverted_index`] and of `take`.
-    pub fn in_ranges(
+    pub fn in_ranges<'a>(
         vocabulary: Arc<Vocabulary>,
         docs: &DocSelection,
         n: usize,
         traversal: Traversal,
-        max_memory_bytes: u64,
+        limits: impl Into<TaskLimits<'a>>,
         mut take: impl FnMut(Self) -> Result<bool>,
     ) -> Result<()> {
         let doc_ids: Vec<u64> = docs.iter().collect();
-        let by_document = DocumentSequences::new(vocabulary, n, traversal, max_memory_bytes)?;
+        let limits: TaskLimits<'_> = limits.into();
+        let canceller = limits.canceller();
+        let by_document = DocumentSequences::new(vocabulary, n, traversal, limits)?;
         let key_bits = by_document.packing().key_bits();
         match by_document.chunk(&doc_ids) {
             Ok(table) => {
                 drop(by_document);
-                return take(Self::from_table(table, (0, u64::ones(key_bits)))).map(drop);
+                let all = (0, u64::ones(key_bits));
+                return take(Self::from_table(table, all, canceller)?).map(drop);
             }
             Err(Error::Capacity { .. }) => {}
             Err(error) => return Err(error),
@@ -129,7 +133,7 @@ impl RankedInvertedIndex {
         })?;
         for (first, last) in ranges {
             let table = by_document.chunk_of(&doc_ids, &Keep::Within(first, last))?;
-            if !take(Self::from_table(table, (first, last)))? {
+            if !take(Self::from_table(table, (first, last), canceller)?)? {
                 break;
             }
         }
@@ -137,26 +141,41 @@ impl RankedInvertedIndex {
     }
 
     /// Builds the index of the rows of `table`, whose keys lie in `range`.
-    fn from_table(table: DocumentSequenceCounts, range: KeyRange<u64>) -> Self {
+    fn from_table(
+        table: DocumentSequenceCounts,
+        range: KeyRange<u64>,
+        canceller: Canceller<'_>,
+    ) -> Result<Self> {
         let packing = table.sequences().packing();
-        let parts = sorted_buckets(entries(&table), range, |entries| part(entries, &table));
+        let part = |entries: &mut [Entry]| part(entries, &table, canceller);
+        let parts = sorted_buckets(entries(&table, canceller)?, range, canceller, part)?;
         let vocabulary = table.sequences().vocabulary().clone();
         drop(table);
-        Self::from_parts(vocabulary, packing, &parts)
+        Self::from_parts(vocabulary, packing, &parts, canceller)
     }
 
     /// Joins `parts`, whose sequences ascend, to an index.
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`].
     pub(super) fn from_parts(
         vocabulary: Arc<Vocabulary>,
         packing: Packing,
         parts: &[RankedRange],
-    ) -> Self {
+        canceller: Canceller<'_>,
+    ) -> Result<Self> {
         let mut sequences = Sequences::new(vocabulary, packing);
         sequences.extend(parts.iter().map(|part| &part.sequences));
         let ends = ends_of(parts.iter().flat_map(|part| part.lens.iter().copied()));
-        let doc_ids = parts.iter().flat_map(|part| part.doc_ids.iter().copied()).collect();
-        let counts = parts.iter().flat_map(|part| part.counts.iter().copied()).collect();
-        Self { sequences, ends, doc_ids, counts }
+        let num_entries = parts.iter().map(|part| part.doc_ids.len()).sum();
+        let mut doc_ids = Vec::with_capacity(num_entries);
+        let mut counts = Vec::with_capacity(num_entries);
+        for part in parts {
+            canceller.check()?;
+            doc_ids.extend_from_slice(&part.doc_ids);
+            counts.extend_from_slice(&part.counts);
+        }
+        Ok(Self { sequences, ends, doc_ids, counts })
     }
 
     /// Creates the index of `sequences`. Sequence `row` has the entries `ends[row]..ends[row + 1]`.
@@ -220,20 +239,27 @@ fn ends_of(lens: impl Iterator<Item = usize>) -> Vec<usize> {
 }
 
 /// Returns the rows of `table` as entries, in parallel tasks.
-fn entries(table: &DocumentSequenceCounts) -> Vec<Vec<Entry>> {
+fn entries(table: &DocumentSequenceCounts, canceller: Canceller<'_>) -> Result<Vec<Vec<Entry>>> {
     let num_rows = table.counts().len();
     let starts: Vec<usize> = (0..num_rows).step_by(TASK_ROWS).collect();
     let entry = |row| Entry { key: table.sequences().key(row), value: row as u64 };
-    let task = |start: usize| (start..num_rows.min(start + TASK_ROWS)).map(entry).collect();
+    let task = |start: usize| {
+        canceller.check()?;
+        Ok((start..num_rows.min(start + TASK_ROWS)).map(entry).collect())
+    };
     starts.into_par_iter().map(task).collect()
 }
 
-fn part(entries: &mut [Entry], table: &DocumentSequenceCounts) -> RankedRange {
+fn part(
+    entries: &mut [Entry],
+    table: &DocumentSequenceCounts,
+    canceller: Canceller<'_>,
+) -> Result<RankedRange> {
     let mut part = RankedRange::default();
     let mut docs: Vec<(Reverse<u64>, u64)> = Vec::new();
     let sequences = table.sequences();
     let words = |row: u64| sequences.row_words(row as usize);
-    for_each_sequence(entries, sequences.packing(), &words, |run| {
+    for_each_sequence(entries, sequences.packing(), &words, canceller, |run| {
         docs.clear();
         docs.extend(run.iter().map(|entry| {
             let row = entry.value as usize;
@@ -244,6 +270,6 @@ fn part(entries: &mut [Entry], table: &DocumentSequenceCounts) -> RankedRange {
         part.lens.push(docs.len());
         part.doc_ids.extend(docs.iter().map(|&(_, doc_id)| doc_id));
         part.counts.extend(docs.iter().map(|&(Reverse(count), _)| count));
-    });
-    part
+    })?;
+    Ok(part)
 }

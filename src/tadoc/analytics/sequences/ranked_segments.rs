@@ -17,9 +17,10 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::analytics::word_rows::WordRows;
-use crate::analytics::{DocSelection, Traversal, Vocabulary};
+use crate::analytics::{DocSelection, TaskLimits, Traversal, Vocabulary};
 use crate::error::Result;
 use crate::ids::DocId;
+use crate::interrupt::Canceller;
 use crate::segment::Corpus;
 
 use super::entries::{Entry, for_each_sequence, sorted_buckets};
@@ -60,12 +61,13 @@ impl RankedInvertedIndex {
     /// # Errors
     /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) if the indexes [cannot be
     /// joined](Self::segments_refused) or there is not one part of the right shape for each
-    /// segment.
-    pub fn from_segments(
+    /// segment, and [`Error::Cancelled`](crate::Error::Cancelled).
+    pub fn from_segments<'a>(
         vocabulary: Arc<Vocabulary>,
         docs: &DocSelection,
         n: usize,
         mut parts: Vec<SegmentRanked>,
+        limits: impl Into<TaskLimits<'a>>,
     ) -> Result<Self> {
         let refused = Self::segments_refused(&vocabulary, n);
         let refused = refused.or_else(|| misshapen(&vocabulary, &parts));
@@ -83,8 +85,9 @@ impl RankedInvertedIndex {
         }
         let mut is_wanted = vec![false; num_docs];
         docs.iter().for_each(|doc_id| is_wanted[doc_id as usize] = true);
-        let found = ranked(&vocabulary, packing, &parts, &is_wanted);
-        Ok(Self::from_parts(vocabulary, packing, &found))
+        let canceller = limits.into().canceller();
+        let found = ranked(&vocabulary, packing, &parts, &is_wanted, canceller)?;
+        Self::from_parts(vocabulary, packing, &found, canceller)
     }
 }
 
@@ -111,7 +114,8 @@ fn ranked(
     packing: Packing,
     parts: &[SegmentRanked],
     is_wanted: &[bool],
-) -> Vec<RankedRange> {
+    canceller: Canceller<'_>,
+) -> Result<Vec<RankedRange>> {
     let rows = WordRows::new(vocabulary);
     let first_doc_ids: Vec<u64> =
         (0..parts.len()).map(|at| vocabulary.corpus().first_doc_id(at)).collect();
@@ -125,6 +129,7 @@ fn ranked(
     let tasks: Vec<_> = tasks.collect();
     // A value has a segment index and a place in that segment.
     let entries = tasks.into_par_iter().map(|(segment_idx, sequences)| {
+        canceller.check()?;
         let (part, rows) = (&parts[segment_idx], rows.of(segment_idx));
         let of_sequence = |sequence: usize| {
             let key = row_key(part.keys[sequence], part.word_bits, rows, packing);
@@ -132,14 +137,14 @@ fn ranked(
             let wanted = places.filter(|&at| is_wanted[doc_id(segment_idx, at) as usize]);
             wanted.map(move |at| Entry { key, value: (segment_idx as u64) << 32 | at as u64 })
         };
-        sequences.flat_map(of_sequence).collect()
+        Ok(sequences.flat_map(of_sequence).collect())
     });
-    let entries: Vec<Vec<Entry>> = entries.collect();
+    let entries = entries.collect::<Result<Vec<Vec<Entry>>>>()?;
     let all = (0, u64::ones(packing.key_bits()));
-    sorted_buckets(entries, all, |entries| {
+    sorted_buckets(entries, all, canceller, |entries| {
         let mut part = RankedRange::default();
         let mut found: Vec<(u64, u64)> = Vec::new();
-        for_each_sequence(entries, packing, &|_| &[], |run| {
+        for_each_sequence(entries, packing, &|_| &[], canceller, |run| {
             found.clear();
             found.extend(run.iter().map(|entry| {
                 let (segment_idx, at) = ((entry.value >> 32) as usize, entry.value as u32 as usize);
@@ -158,8 +163,8 @@ fn ranked(
             part.lens.push(found.len());
             part.doc_ids.extend(found.iter().map(|&(doc_id, _)| doc_id));
             part.counts.extend(found.iter().map(|&(_, count)| count));
-        });
-        part
+        })?;
+        Ok(part)
     })
 }
 
@@ -224,7 +229,7 @@ mod tests {
                 for docs in [&DocSelection::all(&corpus), &some] {
                     let (words, all) = (vocabulary.clone(), parts(&corpus, n));
                     let got =
-                        RankedInvertedIndex::from_segments(words.clone(), docs, n, all).unwrap();
+                        RankedInvertedIndex::from_segments(words.clone(), docs, n, all, 0).unwrap();
                     let mut expected = Vec::new();
                     let way = Traversal::TokenScan;
                     RankedInvertedIndex::in_ranges(words, docs, n, way, 1 << 30, |index| {
@@ -251,7 +256,8 @@ mod tests {
         let whole = corpus_of_texts(300, &documents());
         let (vocabulary, docs) =
             (Arc::new(Vocabulary::new(&whole).unwrap()), DocSelection::all(&whole));
-        let of = |n, parts| RankedInvertedIndex::from_segments(vocabulary.clone(), &docs, n, parts);
+        let of =
+            |n, parts| RankedInvertedIndex::from_segments(vocabulary.clone(), &docs, n, parts, 0);
         assert_eq!(RankedInvertedIndex::segments_refused(&vocabulary, 3), None);
         for n in [0, 22, usize::MAX] {
             let refused = RankedInvertedIndex::segments_refused(&vocabulary, n).unwrap();

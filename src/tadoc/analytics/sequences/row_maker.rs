@@ -8,6 +8,7 @@ use rayon::prelude::*;
 
 use crate::analytics::Vocabulary;
 use crate::error::Result;
+use crate::interrupt::Canceller;
 
 use super::digits::Sorting;
 use super::entries::{Buckets, Entry};
@@ -30,6 +31,7 @@ pub(in crate::analytics) struct RowMaker<'a> {
     pub weights: &'a Weights,
     /// Minimum count of a row.
     pub min_count: u64,
+    pub canceller: Canceller<'a>,
 }
 
 impl RowMaker<'_> {
@@ -37,8 +39,8 @@ impl RowMaker<'_> {
     /// sequence. Returns true if all parts were taken. `take` also gets the number of bytes held.
     ///
     /// # Errors
-    /// [`Error::Capacity`](crate::Error::Capacity) if a count needs more than 64 bits, and the
-    /// errors of `take`.
+    /// [`Error::Capacity`](crate::Error::Capacity) if a count needs more than 64 bits,
+    /// [`Error::Cancelled`](crate::Error::Cancelled), and the errors of `take`.
     pub fn keys_to_rows<K: Key + Keyed<Key = K>, T: Send>(
         &self,
         tasks: Vec<Vec<K>>,
@@ -46,7 +48,7 @@ impl RowMaker<'_> {
         make: impl Fn(Sequences, Vec<u64>) -> T + Send + Sync,
         take: impl FnMut(T, usize) -> Result<bool>,
     ) -> Result<bool> {
-        let buckets = Buckets::new(tasks, range, self.weights.bits());
+        let buckets = Buckets::new(tasks, range, self.weights.bits(), self.canceller)?;
         let add = |counted: &mut Counted, keys: &mut [K]| {
             counted.add_keys(keys, self.packing, &self.weights, self.min_count)
         };
@@ -64,17 +66,21 @@ impl RowMaker<'_> {
         make: impl Fn(Sequences, Vec<u64>) -> T + Send + Sync,
         take: impl FnMut(T, usize) -> Result<bool>,
     ) -> Result<bool> {
-        let entries =
-            tasks.par_iter().enumerate().map(|(at, task)| task.entries((at as u64) << 32));
-        let entries: Vec<Vec<Entry>> = entries.collect();
+        let entries = |(at, task): (usize, &TextWindows)| {
+            self.canceller.check()?;
+            Ok(task.entries((at as u64) << 32))
+        };
+        let entries = tasks.par_iter().enumerate().map(entries).collect::<Result<Vec<_>>>()?;
         let (task, window) = (|value: u64| (value >> 32) as usize, |value: u64| value as u32);
         let words = |value| tasks[task(value)].words(window(value) as usize);
         let weight = |value| tasks[task(value)].weight(window(value) as usize);
         let add = |counted: &mut Counted, entries: &mut [Entry]| {
-            counted.add(entries, self.packing, &words, &weight, self.min_count)
+            let (packing, min_count) = (self.packing, self.min_count);
+            counted.add(entries, packing, &words, &weight, min_count, self.canceller)
         };
         let text_bytes = tasks.iter().map(TextWindows::memory_bytes).sum();
-        self.buckets_to_rows(&Buckets::new(entries, range, 0), text_bytes, add, make, take)
+        let buckets = Buckets::new(entries, range, 0, self.canceller)?;
+        self.buckets_to_rows(&buckets, text_bytes, add, make, take)
     }
 
     fn buckets_to_rows<E: Keyed, T: Send>(
@@ -90,7 +96,7 @@ impl RowMaker<'_> {
         let compute = |run: usize| {
             let (mut counted, mut sorting) = (Counted::default(), Sorting::default());
             for bucket in runs[run].clone() {
-                add(&mut counted, buckets.sorted(bucket, &mut sorting))?;
+                add(&mut counted, buckets.sorted(bucket, &mut sorting, self.canceller)?)?;
             }
             let (sequences, counts) = counted.into_rows(self.vocabulary.clone(), self.packing);
             Ok(make(sequences, counts))

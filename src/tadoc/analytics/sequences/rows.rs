@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::analytics::Vocabulary;
 use crate::error::{Error, Result};
+use crate::interrupt::Canceller;
 
 use super::entries::{Entry, for_each_sequence};
 use super::keep::Keep;
@@ -160,7 +161,7 @@ impl Counted {
     /// appends the sequences whose sum reaches `min_count`.
     ///
     /// # Errors
-    /// [`Error::Capacity`] if a sum needs more than 64 bits.
+    /// [`Error::Capacity`] if a sum needs more than 64 bits, and [`Error::Cancelled`].
     pub fn add<'a>(
         &mut self,
         entries: &mut [Entry],
@@ -168,9 +169,10 @@ impl Counted {
         words: &impl Fn(u64) -> &'a [u32],
         weight: &impl Fn(u64) -> u64,
         min_count: u64,
+        canceller: Canceller<'_>,
     ) -> Result<()> {
         let mut is_exact = true;
-        for_each_sequence(entries, packing, words, |run| {
+        for_each_sequence(entries, packing, words, canceller, |run| {
             let sum = run.iter().try_fold(0u64, |sum, e| sum.checked_add(weight(e.value)));
             is_exact &= sum.is_some();
             let sum = sum.unwrap_or(u64::MAX);
@@ -178,7 +180,7 @@ impl Counted {
                 self.push(run[0], packing, words);
                 self.counts.push(sum);
             }
-        });
+        })?;
         if is_exact { Ok(()) } else { Err(too_many_occurrences()) }
     }
 

@@ -13,7 +13,9 @@
 //! two words) and takes 2.6 ns without. Windows of four and five words have keys of 128 bits.
 //! Sorting these takes so long that the same table gained nothing (0.95 to 1.05).
 
+use crate::error::Result;
 use crate::ids::RuleId;
+use crate::interrupt::Canceller;
 use crate::segment::Dag;
 
 use super::Sink;
@@ -50,14 +52,23 @@ pub(super) enum ShortEdges {
 impl ShortEdges {
     /// Builds the table for windows that reach `reach` words across a border. Returns `None` if the
     /// windows are longer or the table takes more than `max_bytes`. O(elements).
-    pub fn new(dag: &Dag, reach: usize, max_bytes: u64, rows: &[u32]) -> Option<Self> {
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`](crate::Error::Cancelled).
+    pub fn new(
+        dag: &Dag,
+        reach: usize,
+        max_bytes: u64,
+        rows: &[u32],
+        canceller: Canceller<'_>,
+    ) -> Result<Option<Self>> {
         let num_elements = u64::from(dag.num_terminals()) + dag.grammar().num_rules() as u64;
         let fits = num_elements.saturating_mul(8 * reach as u64) <= max_bytes;
-        match reach {
-            1 if fits => Some(Self::One(Table::new(dag, rows, MAX_WORDS))),
-            2 if fits => Some(Self::Two(Table::new(dag, rows, MAX_WORDS))),
+        Ok(match reach {
+            1 if fits => Some(Self::One(Table::new(dag, rows, MAX_WORDS, canceller)?)),
+            2 if fits => Some(Self::Two(Table::new(dag, rows, MAX_WORDS, canceller)?)),
             _ => None,
-        }
+        })
     }
 
     /// Returns the memory of the table in bytes.
@@ -92,7 +103,11 @@ fn parts<const R: usize>([head, tail]: &Ends<R>) -> (&[u32], Option<&[u32]>) {
 impl<const R: usize> Table<R> {
     /// Builds the table, children before parents. `rows` are by word id, or empty if rows are the
     /// word ids. In that case words are left out of the table if there are more than `max_words`.
-    fn new(dag: &Dag, rows: &[u32], max_words: u32) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`](crate::Error::Cancelled).
+    fn new(dag: &Dag, rows: &[u32], max_words: u32, canceller: Canceller<'_>) -> Result<Self> {
+        let mut interrupt = canceller.interrupt();
         let (grammar, num_terminals) = (dag.grammar(), dag.num_terminals());
         let is_large = rows.is_empty() && dag.num_words() > max_words;
         let first = if is_large { dag.num_words() } else { 0 };
@@ -105,6 +120,7 @@ impl<const R: usize> Table<R> {
             (head[0], tail[R - 1]) = (row, row);
         }
         for rule_id in grammar.rule_ids().skip(1).rev() {
+            interrupt.check()?;
             let elements = grammar.rule(rule_id);
             let head = first_words(elements.iter().map(|&element| table.of(element)[0]));
             let last = elements.iter().rev().map(|&element| {
@@ -116,7 +132,7 @@ impl<const R: usize> Table<R> {
             tail.reverse();
             table.ends[(num_terminals - first) as usize + rule_id.index()] = [head, tail];
         }
-        table
+        Ok(table)
     }
 
     /// Returns the first and last words of `element`.
@@ -291,7 +307,9 @@ mod tests {
             let corpus = corpus_of_texts(1 << 20, &texts);
             for segment in corpus.segments() {
                 let dag = &segment.dag;
-                let tables = [0, u32::MAX].map(|max_words| Table::<2>::new(dag, &[], max_words));
+                let stays = Canceller::new(&|| false);
+                let tables = [0, u32::MAX]
+                    .map(|max_words| Table::<2>::new(dag, &[], max_words, stays).unwrap());
                 for element in 0..dag.num_terminals() + dag.grammar().num_rules() as u32 {
                     let [few, all] = tables.each_ref().map(|table| table.of(element));
                     prop_assert_eq!(few[0], all[0]);

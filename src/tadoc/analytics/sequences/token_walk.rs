@@ -15,12 +15,13 @@ use crate::analytics::word_rows::WordRows;
 use crate::analytics::word_walk::WordWalk;
 use crate::error::Result;
 use crate::ids::DocId;
+use crate::interrupt::Canceller;
 use crate::segment::Dag;
 use crate::segment::dag::{Expansion, RuleTexts, num_words_at};
 
 use super::Sink;
 use super::edges::STEP_WORDS;
-use super::limit::{Limit, too_many_windows};
+use super::limit::{Limit, StepLimit, too_many_windows};
 
 /// Minimum number of words of a parallel task.
 const TASK_WORDS: u64 = 1 << 17;
@@ -37,22 +38,31 @@ pub(in crate::analytics) struct TokenWalk {
 
 impl TokenWalk {
     /// Prepares the walk by expanding small rules. O(G).
-    pub fn new(vocabulary: &Vocabulary, reach: usize) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::Cancelled`](crate::Error::Cancelled).
+    pub fn new(vocabulary: &Vocabulary, reach: usize, canceller: Canceller<'_>) -> Result<Self> {
         let segments = vocabulary.corpus().segments();
-        let texts = segments.par_iter().map(|segment| RuleTexts::new(&segment.dag)).collect();
-        Self { rows: WordRows::new(vocabulary), texts, reach }
+        let texts = segments.par_iter().map(|segment| {
+            canceller.check()?;
+            Ok(RuleTexts::new(&segment.dag))
+        });
+        let texts = texts.collect::<Result<_>>()?;
+        Ok(Self { rows: WordRows::new(vocabulary), texts, reach })
     }
 
     /// Passes the words of all documents to sinks, in parallel tasks.
     ///
     /// # Errors
-    /// [`Error::Capacity`](crate::Error::Capacity) if there are more words than `limit` allows.
+    /// [`Error::Capacity`](crate::Error::Capacity) if there are more words than `limit` allows, and
+    /// [`Error::Cancelled`](crate::Error::Cancelled).
     pub fn tasks<S: Sink + Send>(
         &self,
         vocabulary: &Vocabulary,
-        limit: &Limit,
+        limit: &Limit<'_>,
         new: impl Fn() -> S + Sync,
     ) -> Result<Vec<S>> {
+        limit.canceller().check()?;
         let segments = vocabulary.corpus().segments();
         let lens = segments.iter().map(|segment| segment.dag.len_words(root(&segment.dag)));
         check_num_words(lens.fold(0, u64::saturating_add), limit)?;
@@ -77,8 +87,9 @@ impl TokenWalk {
         tasks
             .into_par_iter()
             .map_init(Expansion::default, |expansion, (at, range)| {
-                let mut sink = new();
-                self.walk(vocabulary, (at, range), (expansion, limit), &mut sink)?;
+                let (mut sink, mut limit_of_task) = (new(), limit.of_task());
+                let place = (at, range);
+                self.walk(vocabulary, place, (expansion, &mut limit_of_task), &mut sink)?;
                 limit.add(sink.num_met())?;
                 sink.close();
                 Ok(sink)
@@ -96,13 +107,15 @@ impl TokenWalk {
         doc_id: u64,
         expansion: &mut Expansion,
         sink: &mut impl Sink,
-        limit: &Limit,
+        limit: &Limit<'_>,
     ) -> Result<()> {
+        let mut limit_of_doc = limit.of_task();
         sink.begin(1);
         for (at, doc) in vocabulary.corpus().doc_parts(doc_id) {
             let dag = &vocabulary.corpus().segments()[at].dag;
             check_num_words(num_words_at(dag, dag.doc_range(doc)), limit)?;
-            self.push_all(dag, at, dag.doc_range(doc), (expansion, limit), sink)?;
+            let positions = dag.doc_range(doc);
+            self.push_all(dag, at, positions, (expansion, &mut limit_of_doc), sink)?;
         }
         Ok(())
     }
@@ -112,7 +125,7 @@ impl TokenWalk {
         &self,
         vocabulary: &Vocabulary,
         (at, range): (usize, Range<usize>),
-        (expansion, limit): (&mut Expansion, &Limit),
+        (expansion, limit): (&mut Expansion, &mut StepLimit<'_>),
         sink: &mut impl Sink,
     ) -> Result<()> {
         let dag = &vocabulary.corpus().segments()[at].dag;
@@ -137,16 +150,14 @@ impl TokenWalk {
         dag: &Dag,
         at: usize,
         positions: Range<usize>,
-        (expansion, limit): (&mut Expansion, &Limit),
+        (expansion, limit): (&mut Expansion, &mut StepLimit<'_>),
         sink: &mut impl Sink,
     ) -> Result<()> {
         let rows = self.rows.of(at);
         let words = expansion.expand(dag, &self.texts[at], positions);
         for step in words.chunks(STEP_WORDS / (self.reach + 1) + 1) {
             step.iter().for_each(|&word| sink.push(rows.row(word)));
-            if sink.num_met() > limit.max_of_task() {
-                return Err(too_many_windows(sink.num_met(), limit.max_of_task()));
-            }
+            limit.check(sink.num_met(), step.len())?;
         }
         Ok(())
     }
@@ -189,7 +200,7 @@ fn root(dag: &Dag) -> u32 {
     dag.num_terminals()
 }
 
-fn check_num_words(num_words: u64, limit: &Limit) -> Result<()> {
+fn check_num_words(num_words: u64, limit: &Limit<'_>) -> Result<()> {
     if num_words <= limit.max_words() {
         return Ok(());
     }

@@ -9,6 +9,7 @@ use rayon::prelude::*;
 
 use crate::analytics::{Traversal, Vocabulary};
 use crate::error::Result;
+use crate::interrupt::Canceller;
 
 use super::Sink;
 use super::borders::walk_borders;
@@ -36,10 +37,11 @@ impl Walk {
         reach: usize,
         traversal: Traversal,
         max_bytes: u64,
+        canceller: Canceller<'_>,
     ) -> Result<Self> {
         Ok(match traversal {
-            Traversal::TokenScan => Self::Tokens(TokenWalk::new(vocabulary, reach)),
-            _ => Self::Rules(Edges::from_segments(vocabulary, reach, max_bytes)?),
+            Traversal::TokenScan => Self::Tokens(TokenWalk::new(vocabulary, reach, canceller)?),
+            _ => Self::Rules(Edges::from_segments(vocabulary, reach, max_bytes, canceller)?),
         })
     }
 
@@ -62,11 +64,12 @@ impl Walk {
     /// Passes every window to one of the sinks.
     ///
     /// # Errors
-    /// [`Error::Capacity`](crate::Error::Capacity) if more windows than `limit` allows are met.
+    /// [`Error::Capacity`](crate::Error::Capacity) if more windows than `limit` allows are met, and
+    /// [`Error::Cancelled`](crate::Error::Cancelled).
     pub fn tasks<S: Sink + Send>(
         &self,
         vocabulary: &Vocabulary,
-        limit: &Limit,
+        limit: &Limit<'_>,
         new: impl Fn() -> S + Sync,
     ) -> Result<Vec<S>> {
         match self {
@@ -80,20 +83,24 @@ impl Walk {
 fn walk_rules<S: Sink + Send>(
     edges: &[Edges],
     vocabulary: &Vocabulary,
-    limit: &Limit,
+    limit: &Limit<'_>,
     new: impl Fn() -> S + Sync,
 ) -> Result<Vec<S>> {
+    let canceller = limit.canceller();
     let tasks: Vec<(usize, Range<usize>)> = edges
         .iter()
         .enumerate()
         .flat_map(|(at, edges)| edges.ranges(TASK_POSITIONS).map(move |range| (at, range)))
         .collect();
-    edges.par_iter().for_each(|edges| {
+    edges.par_iter().try_for_each(|edges| {
+        canceller.check()?;
         edges.weights();
-    });
+        Ok(())
+    })?;
     let walk = |(at, range): (usize, Range<usize>)| {
+        canceller.check()?;
         let mut sink = new();
-        edges[at].walk_all(range, &mut sink, limit.max_of_task())?;
+        edges[at].walk_all(range, &mut sink, &mut limit.of_task())?;
         limit.add(sink.num_met())?;
         sink.close();
         Ok(sink)
@@ -109,17 +116,19 @@ fn walk_rules<S: Sink + Send>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::analytics::TaskLimits;
 
     #[test]
     fn windows_are_reckoned_as_their_keys() {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().unwrap();
-        let limits = || [Limit::for_keys::<u64>(1 << 20), Limit::for_keys::<u128>(1 << 20)];
+        let all = TaskLimits::from(1 << 20);
+        let limits = || [Limit::for_keys::<u64>(all), Limit::for_keys::<u128>(all)];
         for (limit, key_bytes) in pool.install(limits).iter().zip([8, 16]) {
             // Half of the memory, with room for two keys for each window.
             assert_eq!(limit.max_met() * 2 * key_bytes, 1 << 19);
             // All threads together meet no more windows before they are rejected.
-            assert_eq!(limit.max_of_task() * 4, limit.max_met());
-            assert_eq!(limit.of_range().max_of_task(), limit.max_met());
+            assert_eq!(limit.max_of_task * 4, limit.max_met());
+            assert_eq!(limit.of_range().max_of_task, limit.max_met());
             assert!(limit.add(limit.max_met()).is_ok() && limit.add(1).is_err());
         }
     }

@@ -211,7 +211,10 @@ fn table_named(
     cache: &Arc<CorpusCache>,
 ) -> Result<TadocTable> {
     match FUNCTIONS.iter().find(|definition| definition.signature.name == name) {
-        Some(definition) => Ok(table_of(definition, arguments, session, cache)),
+        Some(definition) => {
+            let table = table_of(definition, arguments, session, cache);
+            Ok(table.called_by(arguments.signature()))
+        }
         None => plan_err!("there is no table function {name}"),
     }
 }
@@ -274,6 +277,15 @@ mod tests {
             signature.to_string(),
             "search(corpus, query, doc_id => NULL, fold => false, exact => false, version => NULL)"
         );
+    }
+
+    #[test]
+    fn errors_of_plans_name_the_function_that_was_called() {
+        let [scan, called] = ["term_count", "dispersion"].map(|name| find_signature(name).unwrap());
+        let error = scan.error_of_call(scan.error("query: nothing"), called);
+        assert_eq!(error.to_string(), called.error("query: nothing").to_string());
+        let other = scan.error_of_call(called.error("parts: 0"), called);
+        assert_eq!(other.to_string(), called.error("parts: 0").to_string());
     }
 
     #[test]

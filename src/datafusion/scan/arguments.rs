@@ -58,6 +58,11 @@ impl Arguments {
         Ok(Self { signature, values })
     }
 
+    /// Returns the signature of the function that was called.
+    pub(crate) fn signature(&self) -> &'static Signature {
+        self.signature
+    }
+
     /// Parses arguments that a plan shows: names and values. Arguments that it does not show have their
     /// defaults. `first` is the value of the first argument. `synonyms` are those of the fold.
     ///

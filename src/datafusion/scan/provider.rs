@@ -79,7 +79,7 @@ impl TadocTable {
         scan.text_stage = Stage::compile(session, &scan.schema, &text_filters)?;
         scan.demands = text_filters.iter().filter_map(|filter| demands(filter, "text")).collect();
         scan.demands.retain(|patterns| patterns.iter().all(|p| !p.fragments.is_empty()));
-        decide(function.as_ref(), &mut scan, loaded)?;
+        decide(function.as_ref(), &mut scan, loaded).map_err(|error| self.named(error))?;
         // The first rows satisfy a small limit: more partitions would only decode in vain.
         if scan.limit.is_none_or(|limit| limit > session.config().batch_size()) {
             scan.num_partitions = function.num_partitions(&scan, target_partitions).max(1);
@@ -157,7 +157,7 @@ impl TableProvider for TadocTable {
             let exec = table.exec(session, function, scan, &filters, loaded.as_deref(), target)?;
             return Ok(Arc::new(exec));
         };
-        function.prepare(&scan)?;
+        function.prepare(&scan).map_err(|error| table.named(error))?;
         let planner = Planner { session, scan, function, filters };
         let plan = |function, scan: Scan, filters: &[Expr]| {
             let loaded = table.cache.loaded(&scan.source);

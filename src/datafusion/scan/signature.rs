@@ -149,6 +149,20 @@ impl Signature {
     pub(crate) fn error(&self, what: impl fmt::Display) -> DataFusionError {
         DataFusionError::Plan(format!("{}: {what}; usage: {self}", self.name))
     }
+
+    /// Returns `error` under the name of `called`, the function that the user called, if it is an
+    /// [`error`](Self::error) of this function. Other errors stay as they are.
+    pub(crate) fn error_of_call(&self, error: DataFusionError, called: &Self) -> DataFusionError {
+        let usage = format!("; usage: {self}");
+        let what = match &error {
+            DataFusionError::Plan(message) => message
+                .strip_prefix(self.name)
+                .and_then(|message| message.strip_prefix(": ")?.strip_suffix(&usage))
+                .map(str::to_owned),
+            _ => None,
+        };
+        what.map_or(error, |what| called.error(what))
+    }
 }
 
 /// Writes `name(required, optional => default)`.

@@ -20,6 +20,7 @@ use crate::options::TadocOptions;
 use crate::placement::DeviceSession;
 use crate::scan::arguments::Arguments;
 use crate::scan::function::{Bind, Reads, TableFunction};
+use crate::scan::signature::Signature;
 use crate::scan::synonyms;
 use crate::scan::texts::{Compared, Texts};
 use crate::source::location::{CORPUS_EXTENSION, SourceFile, Wanted, resolve_files};
@@ -65,6 +66,8 @@ pub struct TadocTable {
     pub(super) call: Option<(Arguments, Bind)>,
     /// Synonyms that were read.
     pub(super) synonyms: Option<Arc<Synonyms>>,
+    /// Signature of the function that the user called, if its plan made this table.
+    called: Option<&'static Signature>,
     #[cfg(feature = "distributed")]
     pub(super) place: Option<Place>,
 }
@@ -83,7 +86,7 @@ impl TadocTable {
         location: String,
         cache: Arc<CorpusCache>,
     ) -> Self {
-        let (version, options, definition, user_columns, reading, call, synonyms) =
+        let (version, options, definition, user_columns, reading, call, synonyms, called) =
             Default::default();
         Self {
             function,
@@ -96,6 +99,7 @@ impl TadocTable {
             reading,
             call,
             synonyms,
+            called,
             #[cfg(feature = "distributed")]
             place: None,
         }
@@ -106,6 +110,19 @@ impl TadocTable {
     pub(crate) fn with_synonyms_of(self, arguments: &Arguments, bind: Bind) -> Self {
         let call = arguments.unread_synonyms().map(|_| (arguments.clone(), bind));
         Self { call, ..self }
+    }
+
+    /// Gives errors of the arguments the name of the function that the user called.
+    pub(crate) fn called_by(self, called: &'static Signature) -> Self {
+        Self { called: Some(called), ..self }
+    }
+
+    /// Returns an error of the function's arguments under the name of the function that the user called.
+    pub(super) fn named(&self, error: DataFusionError) -> DataFusionError {
+        match self.called {
+            Some(called) => self.function.signature().error_of_call(error, called),
+            None => error,
+        }
     }
 
     /// Returns the same table with synonyms that were read, if it has any.

@@ -16,6 +16,7 @@ use futures::future::BoxFuture;
 
 use super::doc_rows::words_at;
 use super::neighbours::count_near;
+use super::searching::finished;
 use super::sequence_rows::{
     COUNT, MadeRows, check_at_least, length, note_rows, send_part, send_share, task_memory_bytes,
 };
@@ -29,7 +30,7 @@ use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::scan::{Execution, Scan};
 use crate::source::memory::Uses;
 use crate::source::{LoadedCorpus, Sought};
-use tadoc::analytics::{Cooccurrences, Fold, Pairing, TraversalTask};
+use tadoc::analytics::{Cooccurrences, Fold, Pairing, TaskLimits, TraversalTask};
 use tadoc::query::{Query, Window};
 use tadoc::text::{TokenizerProfile, for_each_token};
 
@@ -260,9 +261,12 @@ impl Cooccurrence {
             num_rows.fetch_add(found.len() as u64, Ordering::Relaxed);
             passing(&found, 0..found.len())
         };
+        let reader = run.output.canceller();
+        let is_cancelled = || reader.is_closed();
+        let limits = TaskLimits { max_memory_bytes: memory_bytes, is_cancelled: &is_cancelled };
         let send = |part, held_bytes| send_part(&mut run, &reservation, part, held_bytes);
-        Cooccurrences::in_parts(vocabulary, pairing, traversal, memory_bytes, make, send)
-            .map_err(datafusion_error)?;
+        let counted = Cooccurrences::in_parts(vocabulary, pairing, traversal, limits, make, send);
+        finished(Ok(()), counted)?;
         // A device counts the pairs below `min_count` too. The cores do not, so their number of
         // rows is recorded only if it is that of all pairs.
         if self.min_count <= 1 {

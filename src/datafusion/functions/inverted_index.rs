@@ -179,7 +179,10 @@ fn build(
     let traversal = run.scan.options.traversal;
     let is_kept = |segment: &Segment| traversal == Traversal::Auto && segment.keeps_doc_words();
     record_sweep(run, loaded.corpus.segments().iter().filter(|segment| !is_kept(segment)));
-    analytics::InvertedIndex::with_vocabulary(vocabulary, traversal).map_err(datafusion_error)
+    let reader = run.output.canceller();
+    let is_cancelled = || reader.is_closed();
+    analytics::InvertedIndex::with_vocabulary_until(vocabulary, traversal, &is_cancelled)
+        .map_err(datafusion_error)
 }
 
 /// Returns the estimated memory of a segment's lists before they are made. It is the smallest of

@@ -16,6 +16,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::doc_rows::{DOC_ID, all_selected_documents};
+use super::searching::finished;
 use super::sequence_count::SequenceCount;
 use super::sequence_rows::{
     COUNT, MadeRows, check_at_least, do_texts_ascend, length, send_in_order, send_share,
@@ -31,7 +32,7 @@ use crate::scan::signature::{self, ColumnKind, Signature};
 use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
-use tadoc::analytics::{self, DocSelection, Fold, TraversalTask};
+use tadoc::analytics::{self, DocSelection, Fold, TaskLimits, TraversalTask};
 
 const SEQUENCE: usize = 0;
 const DOC_ID_POSITION: usize = 1;
@@ -178,6 +179,7 @@ fn send_rows(mut run: Execution, loaded: &LoadedCorpus, asked: &RankedInvertedIn
         _ => placement::ranked_inverted_index(&run, &vocabulary, &docs, num_words)?,
     };
     let reservation = run.reservation("RankedInvertedIndex");
+    let reader = run.output.canceller();
     let mut send = |index: analytics::RankedInvertedIndex| {
         let held_bytes = index.memory_bytes() + 4 * index.doc_ids().len();
         let sent = reservation.try_resize(held_bytes);
@@ -187,8 +189,9 @@ fn send_rows(mut run: Execution, loaded: &LoadedCorpus, asked: &RankedInvertedIn
         return send(index).map(drop).map_err(datafusion_error);
     }
     type Index = analytics::RankedInvertedIndex;
-    Index::in_ranges(vocabulary, &docs, num_words, traversal, memory_bytes, send)
-        .map_err(datafusion_error)
+    let is_cancelled = || reader.is_closed();
+    let limits = TaskLimits { max_memory_bytes: memory_bytes, is_cancelled: &is_cancelled };
+    finished(Ok(()), Index::in_ranges(vocabulary, &docs, num_words, traversal, limits, send))
 }
 
 /// Returns the documents that are counted.

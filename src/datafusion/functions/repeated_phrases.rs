@@ -22,7 +22,7 @@ use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
-use tadoc::analytics::{self, DocSelection, Fold};
+use tadoc::analytics::{self, DocSelection, Fold, TaskLimits};
 
 const PHRASE: usize = 0;
 const WORDS: usize = 1;
@@ -128,14 +128,20 @@ impl TableFunction for RepeatedPhrases {
 impl RepeatedPhrases {
     fn send_phrases(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let vocabulary = loaded.vocabulary(&self.fold)?;
+        let reader = run.output.canceller();
+        let is_cancelled = || reader.is_closed();
+        let max_memory_bytes = task_memory_bytes(&run);
         let phrases = analytics::RepeatedPhrases::with_vocabulary(
             vocabulary,
             &DocSelection::all(&loaded.corpus),
             self.min_words,
             self.min_count,
-            task_memory_bytes(&run),
+            TaskLimits { max_memory_bytes, is_cancelled: &is_cancelled },
         );
-        let phrases = phrases.map_err(datafusion_error)?;
+        let phrases = match phrases {
+            Err(tadoc::Error::Cancelled) => return Ok(()),
+            found => found.map_err(datafusion_error)?,
+        };
         let reservation = run.reservation("RepeatedPhrases");
         reservation.try_grow(phrases.memory_bytes())?;
         let number = |column: usize, row: usize| match column {

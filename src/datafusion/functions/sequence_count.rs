@@ -17,6 +17,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::doc_rows::{DOC_ID, selected_documents};
+use super::searching::finished;
 use super::sequence_rows::{
     COUNT, MadeRows, check_at_least, do_texts_ascend, length, note_rows, rows_at_once,
     send_in_order, send_part, send_share, task_memory_bytes,
@@ -32,7 +33,9 @@ use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::scan::{Execution, Scan};
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
-use tadoc::analytics::{DocumentSequences, Fold, SequenceCounts, Traversal, TraversalTask};
+use tadoc::analytics::{
+    DocumentSequences, Fold, SequenceCounts, TaskLimits, Traversal, TraversalTask,
+};
 use tadoc::read::document_num_words;
 
 /// Largest number of words in the documents that are counted at once, if memory has room for them.
@@ -214,6 +217,9 @@ impl SequenceCount {
             return Ok(());
         }
         let reservation = run.reservation("SequenceCount");
+        let reader = run.output.canceller();
+        let is_cancelled = || reader.is_closed();
+        let limits = TaskLimits { max_memory_bytes: memory_bytes, is_cancelled: &is_cancelled };
         let num_rows = AtomicU64::new(0);
         let rows_at_once = rows_at_once(self.num_words);
         let make = |counts: SequenceCounts| {
@@ -236,8 +242,8 @@ impl SequenceCount {
                 Ok(true)
             }
         };
-        SequenceCounts::in_parts(vocabulary, self.num_words, traversal, memory_bytes, make, send)
-            .map_err(datafusion_error)?;
+        let n = self.num_words;
+        finished(Ok(()), SequenceCounts::in_parts(vocabulary, n, traversal, limits, make, send))?;
         note_rows(&run, loaded, self.device_task(&scan), num_rows.into_inner());
         Ok(())
     }
@@ -251,7 +257,10 @@ impl SequenceCount {
             Traversal::Auto if is_small_part(loaded, docs.len()) => Traversal::TopDown,
             traversal => traversal,
         };
-        let sequences = DocumentSequences::new(vocabulary, self.num_words, traversal, memory_bytes);
+        let reader = run.output.canceller();
+        let is_cancelled = || reader.is_closed();
+        let limits = TaskLimits { max_memory_bytes: memory_bytes, is_cancelled: &is_cancelled };
+        let sequences = DocumentSequences::new(vocabulary, self.num_words, traversal, limits);
         let sequences = sequences.map_err(datafusion_error)?;
         let chunk_words = CHUNK_WORDS.min(memory_bytes / row_bytes(self.num_words));
         let reservation = run.reservation("SequenceCount");

@@ -142,9 +142,11 @@ fn best(scored: LogicalPlanBuilder, top: usize) -> Result<LogicalPlanBuilder> {
 impl Tfidf {
     fn send_rows(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let docs = selected_documents(&run)?;
+        let reader = run.output.canceller();
+        let is_cancelled = || reader.is_closed();
         let tfidf = run.shared.prepared(|| {
             let vectors = new_term_vectors(&run, loaded, &self.fold)?;
-            let doc_counts = loaded.doc_counts(&self.fold, &vectors)?;
+            let doc_counts = loaded.doc_counts(&self.fold, &vectors, &is_cancelled)?;
             Ok(analytics::Tfidf::with_counts(vectors, run.scan.num_docs(), doc_counts))
         })?;
         let words = &loaded.words(&self.fold)?;

@@ -17,7 +17,7 @@ use crate::errors::datafusion_error;
 use crate::options::TadocOptions;
 use crate::placement::{DeviceSession, KnownTasks};
 use crate::source::memory::{self, Uses};
-use tadoc::analytics::{Fold, TermVectors, Vocabulary, WordCounts, document_counts};
+use tadoc::analytics::{Fold, TermVectors, Vocabulary, WordCounts, document_counts_until};
 use tadoc::format::StoredDictionary;
 use tadoc::query::{LeafLists, Query, Ranker};
 use tadoc::segment::{Corpus, DocumentFacts, Segment};
@@ -224,13 +224,19 @@ impl LoadedCorpus {
     }
 
     /// Returns, for each word of the vocabulary of `vectors`, the number of documents that contain
-    /// it. Counted on first use, because counting takes longer than a pass over all term vectors.
-    pub(crate) fn doc_counts(&self, fold: &Fold, vectors: &TermVectors) -> Result<Arc<[u64]>> {
+    /// it. Counted on first use, because counting takes longer than a pass over all term vectors. Nothing
+    /// is kept if `is_cancelled` says that the reader has left.
+    pub(crate) fn doc_counts(
+        &self,
+        fold: &Fold,
+        vectors: &TermVectors,
+        is_cancelled: &(dyn Fn() -> bool + Sync),
+    ) -> Result<Arc<[u64]>> {
         let kept = self.folded(fold);
         if let Some(counts) = kept.doc_counts.get() {
             return Ok(Arc::clone(counts));
         }
-        let counts = document_counts(vectors).map_err(datafusion_error)?;
+        let counts = document_counts_until(vectors, is_cancelled).map_err(datafusion_error)?;
         kept.reservation.try_grow(8 * counts.len())?;
         Ok(Arc::clone(kept.doc_counts.get_or_init(|| counts.into())))
     }

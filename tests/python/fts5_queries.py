@@ -25,15 +25,23 @@ def random_queries(texts, rng, number):
         picked = [words[min(at + rng.randrange(12), len(words) - 1)] for _ in range(rng.randint(2, 3))]
         return "NEAR(" + " ".join(f'"{word}"' for word in picked) + f", {rng.randint(0, 12)})"
 
+    def phrase_with_prefix():
+        words = rng.choice(words_of)
+        at = rng.randrange(len(words) - 3)
+        *whole, last = words[at:at + rng.randint(1, 3)]
+        cut = last[:rng.randint(1, len(last))]
+        return '"' + " ".join([*whole, cut]) + rng.choice(['"*', '" *'])
+
     def prefix():
         return rng.choice(rng.choice(words_of))[:rng.randint(2, 5)] + "*"
 
     def first():
         words = rng.choice(words_of)
-        return rng.choice([f'^"{words[0]}"', f'^"{words[0]} {words[1]}"', "^" + words[0][:2] + "*", "^" + phrase(1)])
+        return rng.choice([f'^"{words[0]}"', f'^"{words[0]} {words[1]}"', "^" + words[0][:2] + "*", "^" + phrase(1),
+                           f'^"{words[0]} {words[1][:2]}"*'])
 
     def leaf():
-        return rng.choice([lambda: phrase(1), lambda: phrase(3), near, prefix, first])()
+        return rng.choice([lambda: phrase(1), lambda: phrase(3), near, prefix, phrase_with_prefix, first])()
 
     def node(depth):
         if depth == 0 or rng.random() < 0.3:

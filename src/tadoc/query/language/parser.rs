@@ -9,7 +9,7 @@
 //! part      = "(" or ")"
 //!           | "NEAR" "(" phrase { phrase } [ "," number ] ")"
 //!           | quoted [ "~" number ]
-//!           | [ "^" ] ( quoted | word )
+//!           | [ "^" ] ( quoted [ "*" ] | word )
 //! ```
 //!
 //! The order of binding is that of SQLite's FTS5 (section 3.6 of its documentation). Operators are
@@ -19,7 +19,9 @@
 //!
 //! FTS5 takes `path:power` for a filter on a column. A query of ours is about the text of documents
 //! only, and most colons in queries are text: `12:30`, `std::io`, `http://x`. So a column filter is
-//! refused where it names a column that documents have, and all else is words as before.
+//! refused where it names a column that documents have, and all else is words as before. Likewise
+//! `-word`, `word~` and `near(a b)` mean something in other languages. They are refused, and all
+//! other minus signs, tildes and words `near` are text.
 //!
 //! Time is O(text). Groups nest to a depth of [`MAX_DEPTH`]; a limit that is exceeded ends the
 //! parse at that point.
@@ -29,13 +31,18 @@ use crate::text::TokenizerProfile;
 
 use crate::query::language::expression::{Expression, Item, Leaf, Leaves, Place};
 use crate::query::language::words::{
-    Budget, Character, QueryLimits, Words, invalid, quoted, regex_end, words_of,
+    Budget, Character, QueryLimits, Words, ending_in_prefix, invalid, quoted, regex_end, shown,
+    words_of,
 };
 
 /// Most groups that contain each other, as in FTS5.
 const MAX_DEPTH: usize = 256;
 /// Words that lie between the parts of NEAR, unless a number is given; as in FTS5.
 const DEFAULT_NEAR_WORDS: u64 = 10;
+/// Operator before a list of words that lie near each other.
+const NEAR: &str = "NEAR";
+/// Characters up to which the list of a `near` in other case is looked for. So time stays O(text).
+const MAX_OTHER_NEAR: usize = 1000;
 /// Largest number of words of NEAR and behind a quoted phrase.
 const MAX_NEAR_WORDS: u64 = 1_000_000;
 /// Columns of documents, which other engines filter by `column:word`.
@@ -159,7 +166,6 @@ impl Parser<'_> {
 
     /// Returns the index of the parenthesis of `NEAR(` or `NEAR (` at the next character.
     fn near_list(&self) -> Option<usize> {
-        const NEAR: &str = "NEAR";
         let behind = self.at + NEAR.len();
         let rest = self.text.get(behind..).filter(|_| self.starts_with(NEAR))?;
         let num_blanks = rest.iter().take_while(|(_, c)| c.is_whitespace()).count();
@@ -370,7 +376,20 @@ impl Parser<'_> {
         let start = self.at;
         let (item, end) = quoted(self.text, start)?;
         self.at = end;
-        self.words(start, &item)
+        let words = self.words(start, &item)?;
+        let Some(star) = self.star_behind() else { return Ok(words) };
+        self.at = star + 1;
+        ending_in_prefix(words, star, &mut self.budget)
+    }
+
+    /// Returns the index of a star that stands alone behind the quote that was closed here. Blanks
+    /// may stand before it, as in FTS5.
+    fn star_behind(&self) -> Option<usize> {
+        let is_blank = |at: &usize| self.char_at(*at).is_some_and(char::is_whitespace);
+        let star = self.at + (self.at..self.text.len()).take_while(is_blank).count();
+        let is_end = |c: char| c.is_whitespace() || matches!(c, '(' | ')' | '"' | ',');
+        let is_alone = self.char_at(star + 1).is_none_or(is_end);
+        (self.char_at(star) == Some('*') && is_alone).then_some(star)
     }
 
     /// Cuts an item that starts at character `start` into words, and notes its punctuation.
@@ -383,19 +402,74 @@ impl Parser<'_> {
     /// Parses an item without quotes, which ends where `end_of` returns.
     fn word(&mut self, end_of: fn(&[Character], usize) -> usize) -> Result<Words> {
         let start = self.at;
-        if self.starts_with("NEAR") && self.is_near_without_list() {
+        if self.starts_with(NEAR) && self.is_near_without_list() {
             return Err(invalid(format!("NEAR without a list, {}", self.here()), NEAR_SYNTAX));
         }
         if let Some(column) = self.column_filter() {
             let got = format!("`{column}:` before a word, {}", self.here());
             return Err(invalid(got, &not_a_filter(column)));
         }
+        self.refuse_minus_and_near()?;
         let word_at = match self.char_at(start) {
             Some('/') => regex_end(self.text, start)?,
             _ => start,
         };
         self.at = end_of(self.text, word_at);
-        self.words(start, &self.text[start..self.at])
+        let item = &self.text[start..self.at];
+        if let [.., (_, before), (tilde, '~')] = item
+            && before.is_alphanumeric()
+        {
+            return Err(invalid(
+                format!("`{}` without a number, at character {}", shown(item), tilde + 1),
+                "word~1 or word~2 for words within so many edits; write \\~ for the character",
+            ));
+        }
+        self.words(start, item)
+    }
+
+    /// Refuses `-word` and `near(a b)` at the next character.
+    fn refuse_minus_and_near(&self) -> Result<()> {
+        let before = self.at.checked_sub(1).and_then(|at| self.char_at(at));
+        let begins = before.is_none_or(|c| c.is_whitespace() || c == '(');
+        let is_excluded = |c: char| c.is_alphabetic() || matches!(c, '"' | '(');
+        if begins
+            && self.char_at(self.at) == Some('-')
+            && self.char_at(self.at + 1).is_some_and(is_excluded)
+        {
+            let end = bare_end(self.text, self.at + 1);
+            return Err(invalid(
+                format!("`{}` {}", shown(&self.text[self.at..end]), self.here()),
+                "NOT before what is excluded, as in a NOT b; write \"-b\" in quotes for the text",
+            ));
+        }
+        if self.is_near_in_other_case() {
+            let word = shown(&self.text[self.at..self.at + NEAR.len()]);
+            return Err(invalid(format!("`{word}` before a list, {}", self.here()), NEAR_SYNTAX));
+        }
+        Ok(())
+    }
+
+    /// Returns true if `near(a b)` or `near (a b, 5)` begins at the next character, in any case. A
+    /// parenthesis without a blank inside is text, as in `near(x)`.
+    fn is_near_in_other_case(&self) -> bool {
+        let behind = self.at + NEAR.len();
+        let Some(rest) = self.text.get(behind..) else { return false };
+        let written = self.text[self.at..behind].iter().map(|&(_, c)| c.to_ascii_uppercase());
+        let num_blanks = rest.iter().take_while(|(_, c)| c.is_whitespace()).count();
+        let Some(((_, '('), list)) = rest.get(num_blanks..).and_then(<[_]>::split_first) else {
+            return false;
+        };
+        if !written.eq(NEAR.chars()) {
+            return false;
+        }
+        let mut ends = list.iter().take(MAX_OTHER_NEAR).map(|&(_, c)| c == ')');
+        let Some(close) = ends.position(|is_end| is_end) else { return false };
+        let list: String = list[..close].iter().map(|&(_, c)| c).collect();
+        let list = list.trim();
+        let number = list.rsplit_once(',').map(|(_, number)| number.trim());
+        let is_number =
+            |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        list.contains(char::is_whitespace) && (num_blanks == 0 || number.is_some_and(is_number))
     }
 
     /// Returns the column of a filter `column:word` at the next character.
@@ -413,8 +487,8 @@ impl Parser<'_> {
 
     /// Returns true for `NEAR` alone and for `NEAR/5`, as other languages write it.
     fn is_near_without_list(&self) -> bool {
-        let behind = self.at + "NEAR".len();
-        self.is_word_at("NEAR")
+        let behind = self.at + NEAR.len();
+        self.is_word_at(NEAR)
             || self.char_at(behind) == Some('/')
                 && self.char_at(behind + 1).is_some_and(|c| c.is_ascii_digit())
     }

@@ -96,6 +96,17 @@ impl WordPattern {
         }
     }
 
+    /// Returns the pattern for words that begin as this one; `None` for edits and regular expressions.
+    pub(in crate::query) fn prefix(&self) -> Option<Self> {
+        let pieces: Vec<PatternChar> = match &self.kind {
+            Kind::Exact(word) => word.chars().map(PatternChar::Literal).collect(),
+            Kind::Wildcard(wildcard) => wildcard.pieces().collect(),
+            Kind::Fuzzy(_) | Kind::Regex(_) => return None,
+        };
+        let wildcard = Wildcard::new(pieces.into_iter().chain([PatternChar::Many]));
+        Some(Self { kind: Kind::Wildcard(wildcard), fold: self.fold.clone() })
+    }
+
     /// Returns true if the pattern matches all of `word`.
     pub fn matches(&self, word: &str) -> bool {
         match (&self.kind, &self.fold) {

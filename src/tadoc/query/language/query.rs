@@ -15,6 +15,7 @@
 //! ^power ^"power loss" at the first word of a document
 //!
 //! pow*  p?wer  *ing    words that fit: `*` is any characters or none, `?` is one
+//! "one two thr"*       the phrase whose last word begins so
 //! quik~1  colour~2     words that one or two edits turn into this one
 //! /err(or)?s?/         words that fit a regular expression, from their first character to the last
 //! "power pl* /st.*n/"  all as parts of a phrase
@@ -252,6 +253,10 @@ mod tests {
             ("pow* p?wer *ing", "\"pow*\" \"p?wer\" \"*ing\""),
             ("well-kno**", "\"well kno*\""),
             ("a.*", "\"a *\""),
+            ("\"one two thr\"*", "\"one two thr*\""),
+            ("\"a\"* \"b c.\" * d", "\"a*\" \"b c*\" \"d\""),
+            ("\"a?\"*\"b*\"*", "\"a?*\" \"b*\""),
+            ("\"a\"*b \"c\"**", "\"a\" \"*b\" \"c\" \"*\""),
             ("a\\*b c\\?", "\"a b\" \"c\""),
             ("/err(or)?s?/\"x\"", "\"/err(or)?s?/\" \"x\""),
             ("/a|\"b/ c", "\"/a|\"\"b/\" \"c\""),
@@ -295,6 +300,13 @@ mod tests {
             ("NEAR (\"a b\" c* /d/, 3)", "NEAR(\"a b\" \"c*\" \"/d/\", 3)"),
             ("NEAR(a a, 3)", "\"a\""),
             ("NEARBY near(a)", "\"NEARBY\" \"near a\""),
+            ("near (a b) near(a b", "\"near\" \"a\" \"b\" \"near a\""),
+            ("near(a,b) Nearly(a)", "\"near a b\" \"Nearly a\""),
+            ("NEAR(\"a b\"* c, 3)", "NEAR(\"a b*\" \"c\", 3)"),
+            ("NEAR(c \"a b\" *)", "NEAR(\"c\" \"a b*\", 10)"),
+            ("(^\"a b\"* OR \"c\"*)", "^\"a b*\" OR \"c*\""),
+            ("well-known -5 --all \"a\"-b x-", "\"well known\" \"5\" \"all\" \"a\" \"b\" \"x\""),
+            ("\"-a b~\" c\\~ a~d", "\"a b\" \"c\" \"a d\""),
             ("\"a b c\"~4", "\"a b c\"~4"),
             ("\"a\"~4 \"b c\"~0", "\"a\" \"b c\""),
             ("quik~1 \"x colour~2 y\"", "\"quik~1\" \"x colour~2 y\""),
@@ -341,6 +353,16 @@ mod tests {
             ("\"a b\"~-1", "at character 7"),
             ("\"a b\"~", "at character 7"),
             ("word~3", "an edit distance of 1 or 2"),
+            ("a word~ b", "`word~` without a number, at character 7"),
+            ("(a b~)", "write \\~ for the character"),
+            ("a -bc", "`-bc` at character 3, expected NOT before what is excluded"),
+            ("-\"a b\"", "`-` at character 1, expected NOT before what is excluded"),
+            ("(-a b)", "`-a` at character 2"),
+            ("NEAR(a -b)", "`-b` at character 8"),
+            ("x near(a b, 3)", "`near` before a list, at character 3"),
+            ("Near (a b, 3)", "`Near` before a list, at character 1"),
+            ("\"a /b/\"*", "`*` at character 8, behind a phrase whose last part is no word"),
+            ("\"a b~1\" *", "`*` at character 9, behind a phrase"),
             ("a ^", "`^` without a word or phrase behind it, at character 3"),
             ("^ a", "`^` without a word or phrase behind it, at character 1"),
             ("^^a", "`^` without a word or phrase behind it, at character 1"),
@@ -382,6 +404,7 @@ mod tests {
             ("/\\w{1000}{1000}/", "size"),
             (&format!("/{}/", "a".repeat(10_000)), "it has 10000 bytes, more than 8192"),
             (&"a* ".repeat(257), "at most 256 wildcards and regular expressions"),
+            (&"\"a\"* ".repeat(257), "at most 256 wildcards and regular expressions"),
             (&"/[a-z]{2000}/ ".repeat(250), "compiled"),
         ];
         for (text, expected) in cases {
@@ -455,7 +478,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_normal_form_is_stable(text in "[ab\" \n.é*?/\\\\日_'-]{0,24}") {
+        fn the_normal_form_is_stable(text in "[ab1\" \n.é*?/\\\\日_'~-]{0,24}") {
             for profile in ["word", "uax29", "whitespace"] {
                 let profile: TokenizerProfile = profile.parse().unwrap();
                 if let Ok(query) = Query::parse(profile, &text) {
@@ -463,6 +486,42 @@ mod tests {
                     prop_assert_eq!(again.unwrap(), query);
                 }
             }
+        }
+
+        #[test]
+        fn a_star_behind_a_phrase_is_a_star_behind_its_last_word(
+            words in prop::collection::vec("[ab日_?*]{1,3}", 1..4),
+            blanks in "[ \t]{0,2}",
+            rest in "( [ab\"~()-]{0,6})?",
+        ) {
+            let phrase = words.join(" ");
+            for profile in ["word", "whitespace"] {
+                let parsed = |text: &str| {
+                    let query = Query::parse(profile.parse().unwrap(), text);
+                    query.map_err(|fault| matches!(fault, Error::InvalidArgument { .. }))
+                };
+                let outside = parsed(&format!("\"{phrase}\"{blanks}*"));
+                prop_assert_eq!(outside, parsed(&format!("\"{phrase}*\"")));
+                let outside = parsed(&format!("\"{phrase}\"{blanks}*{rest}"));
+                let inside = parsed(&format!("\"{phrase}*\"{rest}"));
+                prop_assert_eq!(outside.is_ok(), inside.is_ok());
+                if let (Ok(outside), Ok(inside)) = (outside, inside) {
+                    prop_assert_eq!(outside, inside);
+                }
+            }
+        }
+
+        #[test]
+        fn minus_signs_and_tildes_inside_of_text_are_text(
+            words in prop::collection::vec("[ab]{1,3}", 2..5),
+            signs in prop::collection::vec("[-~]", 4),
+        ) {
+            let joined = words.iter().zip(&signs).map(|(word, sign)| format!("{word}{sign}"));
+            let joined: String = joined.collect();
+            let joined = joined.trim_end_matches(['-', '~']);
+            prop_assert_eq!(normal(joined).unwrap(), format!("\"{}\"", words.join(" ")));
+            let quoted = normal(&format!("\"-{joined}~\"")).unwrap();
+            prop_assert_eq!(quoted, format!("\"{}\"", words.join(" ")));
         }
     }
 }

@@ -8,7 +8,8 @@
 //! While an item is cut into words, a wildcard counts as a letter. In every profile a letter joins
 //! the letters and digits beside it: `well-kno*` is `well` then `kno*`, and a wildcard alone is a
 //! word. (An underscore alone is no word in profile `uax29`; it would join the separators beside
-//! it.) A word and `~1` or `~2` at its end is a word within that edit distance.
+//! it.) A word and `~1` or `~2` at its end is a word within that edit distance. A star behind the
+//! closing quote makes the last word inside a prefix.
 //!
 //! Time is O(text). A limit that is exceeded ends the parse at that point.
 
@@ -73,8 +74,13 @@ impl Budget {
                 knob: "tadoc.max_query_terms",
             });
         }
-        self.num_patterns += words.iter().filter(|word| word.as_word().is_none()).count();
+        let num_patterns = words.iter().filter(|word| word.as_word().is_none()).count();
         self.regexes_bytes += words.iter().map(WordPattern::compiled_bytes).sum::<usize>();
+        self.add_patterns(num_patterns, character)
+    }
+
+    fn add_patterns(&mut self, num_patterns: usize, character: usize) -> Result<()> {
+        self.num_patterns += num_patterns;
         if self.num_patterns > MAX_PATTERNS || self.regexes_bytes > MAX_REGEXES_BYTES {
             let got = format!("more, up to character {}", character + 1);
             let allowed = format!(
@@ -210,8 +216,27 @@ pub(in crate::query) fn words_of(
     Ok(words)
 }
 
+/// Returns `words` with a prefix in place of the last one, for the star at character `star`.
+pub(in crate::query) fn ending_in_prefix(
+    mut words: Words,
+    star: usize,
+    budget: &mut Budget,
+) -> Result<Words> {
+    let last = words.patterns.pop();
+    let prefix = last.as_ref().and_then(WordPattern::prefix).ok_or_else(|| {
+        invalid(
+            format!("`*` at character {}, behind a phrase whose last part is no word", star + 1),
+            "a star behind a phrase that ends with a word, as in \"a b\"*; write \"*\" in quotes for \
+             any word",
+        )
+    })?;
+    budget.add_patterns(usize::from(last.is_some_and(|last| last.as_word().is_some())), star)?;
+    words.patterns.push(prefix);
+    Ok(words)
+}
+
 /// Returns the beginning of `text` as errors repeat it.
-fn shown(text: &[Character]) -> String {
+pub(in crate::query) fn shown(text: &[Character]) -> String {
     let shown = text.iter().take(MAX_SHOWN_CHARS).map(|&(_, character)| character);
     let rest = (text.len() > MAX_SHOWN_CHARS).then_some('…');
     shown.chain(rest).collect()

@@ -1,8 +1,10 @@
 //! Failures of commands: one line on standard error and an exit status.
 //!
-//! The line starts with `error: ` and holds the whole chain of causes, without backtraces. A reader
+//! The line starts with `error: ` and holds the whole chain of causes, without backtraces. What libraries
+//! repeat of their input is cut, so that no line has more than a few thousand characters. A reader
 //! that closes the pipe (`tadoc cat … | head`) is not reported: the program ends silently.
 
+use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::fmt;
 use std::io::{self, Write};
@@ -22,6 +24,13 @@ const FAILED: u8 = 1;
 const USAGE: u8 = 2;
 /// Exit status after an interrupt: 128 + SIGINT.
 pub const INTERRUPTED: u8 = 130;
+
+/// Most characters of a text: of a longer one the middle is left out.
+const MAX_CHARS: usize = 3000;
+/// Most characters of the end of such a text, which has the way out.
+const MAX_END_CHARS: usize = 1000;
+/// Most characters of what a parser of JSON says, which repeats its input at its end.
+const MAX_JSON_CHARS: usize = 180;
 
 /// Secrets in the statements of this process.
 static SECRETS: LazyLock<Mutex<Secrets>> = LazyLock::new(Mutex::default);
@@ -171,11 +180,23 @@ pub fn masked(text: &str) -> String {
 ///
 /// The names of DataFusion's error kinds are left out, because they say nothing to a user.
 fn query_error(error: &DataFusionError) -> String {
-    let text = cause_of_query(error);
+    let text = without_json(cause_of_query(error));
     let Some(way_out) = way_out(&text) else { return text };
     // DataFusion suggests names of other functions, on a line of its own; our text replaces that.
     let (fault, _) = text.split_once("Did you mean").unwrap_or((&text, ""));
     format!("{}; {way_out}", fault.trim_end_matches(['.', ' ', '\n']))
+}
+
+/// Cuts the input that a parser of JSON repeats at the end of `text`.
+fn without_json(mut text: String) -> String {
+    let fault = text.find("Json error: ");
+    let mut rest =
+        fault.into_iter().flat_map(|at| text[at..].char_indices().map(move |c| at + c.0));
+    if let Some(end) = rest.nth(MAX_JSON_CHARS) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 fn cause_of_query(error: &DataFusionError) -> String {
@@ -215,10 +236,22 @@ fn chain(error: &(dyn StdError + 'static)) -> String {
     text
 }
 
-/// Joins a text into one line without control characters, which may come from file names.
+/// Joins a text into one line without control characters, which may come from file names. The middle of
+/// a long text is left out.
 fn one_line(text: &str) -> String {
+    let text = bounded(text);
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
     display::plain(&lines.join(" ")).into_owned()
+}
+
+fn bounded(text: &str) -> Cow<'_, str> {
+    if text.chars().nth(MAX_CHARS).is_none() {
+        return text.into();
+    }
+    let begin = text.char_indices().nth(MAX_CHARS - MAX_END_CHARS).map_or(0, |(at, _)| at);
+    let end = text.char_indices().rev().nth(MAX_END_CHARS - 1).map_or(0, |(at, _)| at);
+    let left_out = display::grouped((end - begin) as u64);
+    format!("{} … ({left_out} bytes left out) … {}", &text[..begin], &text[end..]).into()
 }
 
 fn is_broken_pipe(error: &(dyn StdError + 'static)) -> bool {
@@ -260,6 +293,21 @@ mod tests {
         let cause = io::Error::other("disk\n  full");
         let error = tadoc::Error::io("writing x.tadoc", cause);
         assert_eq!(one_line(&chain(&error)), "writing x.tadoc: disk full");
+    }
+
+    #[test]
+    fn long_texts_are_cut_in_the_middle() {
+        let long = |len: usize| format!("begin {} end", "é".repeat(len));
+        assert_eq!(one_line(&long(2000)), long(2000));
+        let cut = one_line(&long(1 << 20));
+        assert!(cut.starts_with("begin ééé") && cut.ends_with("ééé end"), "{cut}");
+        assert!(cut.chars().count() < 3100 && cut.contains(" bytes left out) … "), "{cut}");
+        let json = format!("x.json: Json error: expected {{ got [{}]", "1, ".repeat(1 << 20));
+        let cut = without_json(json);
+        assert!(
+            cut.chars().count() < 200 && cut.starts_with("x.json: Json error: expected { got [1")
+        );
+        assert_eq!(without_json("Json error: é".to_owned()), "Json error: é");
     }
 
     #[test]

@@ -17,7 +17,7 @@ use tadoc::format::path_text;
 use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::location::{local_path, url_of};
-use crate::pattern::{self, Pattern};
+use crate::pattern::{self, Folders, Pattern};
 use crate::resolver::{BlockingResolver, StoredFile};
 
 /// Path of documents of standard input.
@@ -125,9 +125,11 @@ pub struct Found {
     pub skipped: Skipped,
 }
 
-/// Numbers of skipped entries of folders, without hidden ones.
+/// Numbers of skipped entries of folders.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Skipped {
+    /// Number of hidden files and folders. Only an error about a folder without files names it.
+    hidden: u64,
     /// Number of symbolic links.
     links: u64,
     /// Number of pipes, sockets and devices.
@@ -150,6 +152,7 @@ impl Skipped {
     }
 
     fn add(&mut self, other: Self) {
+        self.hidden += other.hidden;
         self.links += other.links;
         self.special += other.special;
     }
@@ -291,7 +294,7 @@ fn clean(path: &str) -> String {
 }
 
 fn add_folder(folder: &Path, prefix: &str, filter: &Filter, found: &mut Found) -> Outcome {
-    let skipped = walk(folder, filter.wanted(false), &mut |file, relative, len_bytes| {
+    let skipped = walk(folder, filter.wanted(false), None, &mut |file, relative, len_bytes| {
         if filter.takes(file, relative) {
             let source = Source::File(file.to_owned());
             found.inputs.push(Input::new(source, format!("{prefix}{relative}"), len_bytes));
@@ -351,7 +354,10 @@ fn add_glob(glob: &Path, filter: &Filter, found: &mut Found) -> Outcome {
     let before = found.inputs.len();
     let mut skipped = Skipped::default();
     if folder.is_dir() {
-        skipped = walk(&folder, filter.wanted(hidden), &mut |file, relative, len_bytes| {
+        // Below the folder as it is written, whose names may have a backslash.
+        let folders = Folders::of(glob.strip_prefix(&base).unwrap_or(glob));
+        let wanted = filter.wanted(hidden);
+        skipped = walk(&folder, wanted, Some(&folders), &mut |file, relative, len_bytes| {
             let path = format!("{base}{relative}");
             if pattern.matches_path(&path) && filter.takes(file, relative) {
                 let source = Source::File(file.strip_prefix(".").unwrap_or(file).to_owned());
@@ -380,22 +386,25 @@ pub struct Wanted {
     pub links: bool,
 }
 
-/// Calls `found(file, path relative to folder, size)` for each file below `folder`, by name.
+/// Calls `found(file, path relative to folder, size)` for each file below `folder`, by name. If
+/// `folders` are given, other folders are left out.
 ///
 /// # Errors
 /// A folder cannot be read.
 pub fn walk(
     folder: &Path,
     wanted: Wanted,
+    folders: Option<&Folders>,
     found: &mut dyn FnMut(&Path, &str, u64),
 ) -> Outcome<Skipped> {
-    let mut walk = Walk { wanted, above: Vec::new(), skipped: Skipped::default(), found };
+    let mut walk = Walk { wanted, folders, above: Vec::new(), skipped: Skipped::default(), found };
     walk.folder(folder, "")?;
     Ok(walk.skipped)
 }
 
 struct Walk<'a> {
     wanted: Wanted,
+    folders: Option<&'a Folders>,
     /// Real paths of the folders on the current path, kept only if links are followed.
     above: Vec<PathBuf>,
     skipped: Skipped,
@@ -426,6 +435,7 @@ impl Walk<'_> {
     fn entry(&mut self, entry: &fs::DirEntry, relative: &str) -> Outcome {
         let name = text_of(Path::new(&entry.file_name()));
         if name.starts_with('.') && !self.wanted.hidden {
+            self.skipped.hidden += 1;
             return Ok(());
         }
         if !self.wanted.links && entry.file_type().is_ok_and(|file_type| file_type.is_symlink()) {
@@ -436,7 +446,11 @@ impl Walk<'_> {
         // A dangling link, or a file that was just removed, holds no text.
         let Ok(metadata) = fs::metadata(&path) else { return Ok(()) };
         if metadata.is_dir() {
-            return self.folder(&path, &format!("{relative}{name}/"));
+            let below = format!("{relative}{name}");
+            return match self.folders.is_none_or(|folders| folders.enters(&below)) {
+                true => self.folder(&path, &format!("{below}/")),
+                false => Ok(()),
+            };
         }
         match metadata.is_file() {
             true => (self.found)(&path, &format!("{relative}{name}"), metadata.len()),
@@ -452,10 +466,17 @@ fn nothing_found(arguments: &[PathBuf], filter: &Filter, skipped: Skipped) -> Fa
     let patterns: Vec<&str> = filter.patterns.iter().map(Pattern::as_str).collect();
     let notes = and_notes(skipped);
     match patterns.is_empty() {
-        true => Failure::new(format!(
-            "{folders}: no file inside (hidden files are skipped){notes}; --allow-empty writes a \
-             corpus without documents"
-        )),
+        true => {
+            let hidden = display::plural(skipped.hidden, "hidden name");
+            let hidden = match skipped.hidden {
+                0 => "none is hidden".to_owned(),
+                _ => format!("{hidden} left out; name one to read it"),
+            };
+            Failure::new(format!(
+                "{folders}: no file in it or below it ({hidden}){notes}; name a folder with \
+                 files, or pass --allow-empty for a corpus without documents"
+            ))
+        }
         false => {
             let patterns = patterns.join(", ");
             Failure::new(format!("{folders}: no file matches --glob {patterns}{notes}"))

@@ -45,6 +45,56 @@ impl Pattern {
     }
 }
 
+/// The folders that can have files of a glob.
+#[derive(Debug)]
+pub struct Folders {
+    /// Patterns of the folders, up to the first component that crosses folders.
+    parts: Vec<Pattern>,
+    /// True if any folder below those can have files that match.
+    is_deep: bool,
+}
+
+impl Folders {
+    /// Returns the folders of `glob`. O(length).
+    pub fn of(glob: &str) -> Self {
+        let mut components: Vec<&str> = glob.split('/').collect();
+        let name = components.pop().unwrap_or_default();
+        let mut folders = Self { parts: Vec::new(), is_deep: crosses(name) };
+        for component in components {
+            match Pattern::new(component) {
+                Ok(part) if !crosses(component) => folders.parts.push(part),
+                _ => {
+                    folders.is_deep = true;
+                    break;
+                }
+            }
+        }
+        folders
+    }
+
+    /// Returns true if files below the folder `path` can match.
+    pub fn enters(&self, path: &str) -> bool {
+        path.split('/').enumerate().all(|(depth, name)| match self.parts.get(depth) {
+            Some(part) => part.matches_path(name),
+            None => self.is_deep,
+        })
+    }
+}
+
+/// Returns true if a component can match slashes, or belongs to a class, to braces or to an escape that
+/// a slash cut in two.
+fn crosses(component: &str) -> bool {
+    let has_slash = |at: usize| {
+        let close = component[at..].find(']').map_or(component.len(), |close| at + close + 1);
+        let class = Pattern::new(&component[at..close]);
+        class.map_or(true, |class| class.matches_path("/"))
+    };
+    component.contains("**")
+        || component.ends_with('\\')
+        || Pattern::new(component).is_err()
+        || component.match_indices('[').any(|(at, _)| has_slash(at))
+}
+
 /// Returns true if `text` has a character that is special in a glob.
 pub fn is_glob(text: &str) -> bool {
     text.contains(['*', '?', '[', '{'])
@@ -111,6 +161,8 @@ fn push_literal(regex: &mut String, c: char) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -136,6 +188,44 @@ mod tests {
         ];
         for (glob, path, expected) in cases {
             assert_eq!(Pattern::new(glob).unwrap().matches(path), expected, "{glob} on {path}");
+        }
+    }
+
+    #[test]
+    fn only_folders_of_a_glob_are_entered() {
+        let cases = [
+            ("*.md", "docs", false),
+            ("docs/*.md", "docs", true),
+            ("docs/*/x.md", "docs/a", true),
+            ("docs/*/x.md", "docs/a/b", false),
+            ("docs/*/x.md", "src", false),
+            ("docs/**/x.md", "docs/a/b", true),
+            ("{a,b}/x", "b", true),
+            ("{a,b}/x", "c", false),
+            ("{a/b,c}/x", "a/b/c", true),
+            ("{a,**}", "b/c", true),
+        ];
+        for (glob, folder, expected) in cases {
+            assert_eq!(Folders::of(glob).enters(folder), expected, "{glob} {folder}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(1000))]
+
+        #[test]
+        fn folders_of_files_that_match_are_entered(
+            glob in "([ab/*?,!-]|\\*\\*|\\{[ab/],[ab*]\\}|\\[!?[ab/]{1,2}\\]|\\[[!-]-[0a]\\]|\\\\[a/]){1,6}",
+            parts in prop::collection::vec("[ab!-]{1,2}", 1..5),
+        ) {
+            if let Ok(pattern) = Pattern::new(&glob)
+                && pattern.matches_path(&parts.join("/"))
+            {
+                for len in 1..parts.len() {
+                    let folder = parts[..len].join("/");
+                    prop_assert!(Folders::of(&glob).enters(&folder), "{} {:?}", glob, parts);
+                }
+            }
         }
     }
 

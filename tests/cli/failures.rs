@@ -22,9 +22,19 @@ fn inputs_that_are_not_there_are_named() {
          files are skipped)",
     );
     folder.fails(&ingest(&["docs", "--glob", "*.md"]), "docs: no file matches --glob *.md");
+    let hint = "name a folder with files, or pass --allow-empty for a corpus without documents";
     folder.fails(
         &ingest(&["empty"]),
-        "empty: no file inside (hidden files are skipped); --allow-empty writes a corpus without documents",
+        &format!("empty: no file in it or below it (none is hidden); {hint}"),
+    );
+    folder.write("empty/.git/config", "text");
+    folder.write("empty/.env", "text");
+    folder.fails(
+        &ingest(&["empty"]),
+        &format!(
+            "empty: no file in it or below it (2 hidden names left out; name one to read \
+             it); {hint}"
+        ),
     );
     assert_eq!(folder.names(), ["docs", "empty"]);
 }
@@ -169,4 +179,20 @@ fn wait_for(mut condition: impl FnMut() -> bool) {
         assert!(start.elapsed() < Duration::from_secs(30), "waited too long");
         sleep(Duration::from_millis(10));
     }
+}
+
+#[test]
+fn long_inputs_are_cut_in_errors() {
+    let folder = new_folder();
+    folder.write("x.json", format!("[{}[1]]", "[1, 2, 3], ".repeat(100_000)));
+    let ran = folder.run(&["sql", "-c", "SELECT * FROM 'x.json'"]);
+    assert_eq!(ran.status, 1);
+    assert!(ran.stderr.len() < 1000, "{} bytes", ran.stderr.len());
+    assert!(ran.stderr.contains("read_lines('…')"), "{}", ran.stderr);
+    let long = "x".repeat(50_000);
+    let ran =
+        folder.run(&["sql", "-c", &format!("SELECT * FROM word_count('a', fold => '{long}')")]);
+    assert!(ran.status == 1 && ran.stderr.len() < 1500, "{}", ran.stderr);
+    let ran = folder.run(&["sql", "-c", &format!("SELECT * FROM {long}")]);
+    assert!(ran.status == 1 && ran.stderr.len() < 4000, "{}", ran.stderr.len());
 }

@@ -136,8 +136,9 @@ fn links_in_folders_are_counted_and_followed_on_demand() {
     std::fs::remove_file(folder.join("in/b.txt")).unwrap();
     folder.fails(
         &["ingest", "in", "-o", "f.tadoc"],
-        "in: no file inside (hidden files are skipped); 4 symbolic links skipped; --follow-links \
-         reads what they point to; --allow-empty writes a corpus without documents",
+        "in: no file in it or below it (none is hidden); 4 symbolic links skipped; --follow-links \
+         reads what they point to; name a folder with files, or pass --allow-empty for a corpus without \
+         documents",
     );
 }
 
@@ -147,7 +148,8 @@ fn a_folder_without_files_is_a_corpus_on_demand() {
     std::fs::create_dir(folder.join("in")).unwrap();
     folder.fails(
         &["ingest", "in", "-o", "c.tadoc"],
-        "in: no file inside (hidden files are skipped); --allow-empty writes a corpus without documents",
+        "in: no file in it or below it (none is hidden); name a folder with files, or pass \
+         --allow-empty for a corpus without documents",
     );
     for (inputs, corpus) in [("in", "c.tadoc"), ("in/*.txt", "d.tadoc")] {
         folder.ok(&["ingest", inputs, "-o", corpus, "--allow-empty"]);
@@ -328,4 +330,43 @@ fn packed_files_that_are_stored_as_such_are_told() {
     assert!(folder.run(&lines).stderr.starts_with("warning: 1 file packed as 7z "));
     let quiet = folder.run(&["ingest", "in", "-o", "d.tadoc", "--quiet"]);
     assert_eq!((quiet.status, quiet.stderr.as_str()), (0, ""));
+}
+
+#[cfg(unix)]
+#[test]
+fn globs_read_only_the_folders_that_they_name() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = new_folder();
+    for path in ["in/a.txt", "in/one/x.log", "in/one/deep/y.log", "in/locked/x.log"] {
+        folder.write(path, path);
+    }
+    let lock = |mode: u32| {
+        let locked = std::fs::Permissions::from_mode(mode);
+        std::fs::set_permissions(folder.join("in/locked"), locked).unwrap();
+    };
+    lock(0);
+    // The administrator may read it all the same.
+    let is_locked = std::fs::read_dir(folder.join("in/locked")).is_err();
+    for (glob, paths) in [("in/*.txt", "in/a.txt"), ("in/o*/*.log", "in/one/x.log")] {
+        let sql = format!("SELECT path FROM read_text('{glob}')");
+        assert_eq!(folder.rows(&sql), [paths]);
+        folder.ok(&["ingest", glob, "-o", "c.tadoc", "--force"]);
+        assert_eq!(folder.rows("SELECT path FROM documents('c.tadoc')"), [paths]);
+        let safe = ["sql", "--safe", "--allow", "in", "--permit", "read-text", "--format", "csv"];
+        let ran = folder.run(&[&safe[..], &["-q", "-c", &sql]].concat());
+        assert_eq!(ran.stdout, format!("path\n{paths}\n").as_bytes(), "{}", ran.stderr);
+    }
+    for glob in ["in/*/x.log", "in/**/x.log"] {
+        let ran = folder.run(&["sql", "-c", &format!("SELECT path FROM read_text('{glob}')")]);
+        assert!(!is_locked || ran.stderr.contains("locked"), "{}", ran.stderr);
+        let ran = folder.run(&["ingest", glob, "-o", "d.tadoc", "--force"]);
+        assert!(!is_locked || ran.stderr.contains("locked"), "{}", ran.stderr);
+    }
+    lock(0o755);
+    let rows = folder.rows("SELECT path FROM read_text('in/*/x.log') ORDER BY path");
+    assert_eq!(rows, ["in/locked/x.log", "in/one/x.log"]);
+    // A living corpus is no folder of files, also where the glob leaves its versions out.
+    folder.ok(&["ingest", "in/a.txt", "-o", "corpora/notes", "--append"]);
+    let ran = folder.run(&["sql", "-c", "SELECT * FROM word_count('corpora/*/segments/*.tadoc')"]);
+    assert!(ran.stderr.contains("is a living corpus"), "{}", ran.stderr);
 }

@@ -4,9 +4,11 @@ mod closest;
 mod containment;
 mod failure;
 mod secrets;
+mod shown;
 
 pub(crate) use closest::closest;
 pub use containment::{contain_panics, quiet_readers};
 pub use failure::contain_panics_of;
 pub(crate) use failure::{core_error, datafusion_error, from_gsst, gsst_error, task_error};
 pub use secrets::{Secrets, mask_secrets};
+pub(crate) use shown::shown;

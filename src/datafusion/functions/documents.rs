@@ -39,7 +39,7 @@ use crate::scan::signature::{self, ColumnKind, Signature};
 use crate::scan::table::registered_now;
 use crate::scan::{Execution, Scan, selected};
 use crate::source::columns::{read_user_columns, with_file_names};
-use crate::source::location::is_glob;
+use crate::source::glob::is_glob;
 use crate::source::memory::Uses;
 use crate::source::open_file::RowSource;
 use tadoc::query::documents_for_demands;

@@ -37,6 +37,14 @@ pub fn way_out(text: &str) -> Option<String> {
         let all = FILE_TYPES.map(str::to_uppercase).join(", ");
         return Some(format!("{meant}STORED AS takes {all}"));
     }
+    if text.contains("Expected JSON record to be an object") {
+        return Some(
+            "a file of JSON has an object on each line; for an array of objects write CREATE EXTERNAL TABLE t \
+             STORED AS JSON LOCATION '…' OPTIONS ('format.newline_delimited' 'false'), and for other values \
+             read_lines('…'), which takes lines as text"
+                .to_owned(),
+        );
+    }
     if text.contains("Missing required parameter '") {
         return Some(
             "a function of rows takes its arguments in order, and those in front of a named one must be given, \
@@ -92,6 +100,9 @@ mod tests {
         assert!(hint.unwrap().starts_with("did you mean TADOC? STORED AS takes TADOC, GSST,"));
         let hint = way_out("There is no registered file format with ext xyz");
         assert!(hint.unwrap().starts_with("STORED AS takes TADOC"));
+        let hint =
+            way_out("Json error: Expected JSON record to be an object, found Array [Number(1)]");
+        assert!(hint.unwrap().contains("'format.newline_delimited' 'false'"));
         let hint = way_out("Error during planning: Missing required parameter 'open'");
         assert!(hint.unwrap().contains("in order"));
     }

@@ -12,9 +12,9 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::Expr;
 use datafusion::scalar::ScalarValue;
 
-use crate::errors::closest;
 #[cfg(feature = "distributed")]
 use crate::errors::datafusion_error;
+use crate::errors::{closest, shown};
 use crate::scan::signature::{Argument, ArgumentKind, Signature};
 use crate::scan::synonyms;
 use tadoc::text::{Fold, Language, Synonyms};
@@ -224,7 +224,10 @@ fn parse_value(signature: &Signature, argument: &Argument, expr: &Expr) -> Resul
             )));
         }
         Expr::Column(column) => return Err(refuse(format!("column {}", column.name))),
-        other => return Err(refuse(format!("the expression {other}, which is no constant"))),
+        other => {
+            let other = other.to_string();
+            return Err(refuse(format!("the expression {}, which is no constant", shown(&other))));
+        }
     };
     if literal.is_null() {
         return match argument.default {
@@ -232,9 +235,9 @@ fn parse_value(signature: &Signature, argument: &Argument, expr: &Expr) -> Resul
             None => Err(refuse("NULL".into())),
         };
     }
-    let shown = || match literal.try_as_str() {
-        Some(Some(text)) => format!("'{text}'"),
-        _ => literal.to_string(),
+    let as_text = || match literal.try_as_str() {
+        Some(Some(text)) => format!("'{}'", shown(text)),
+        _ => shown(&literal.to_string()).into_owned(),
     };
     let value = match argument.kind {
         ArgumentKind::Text => match literal.try_as_str().flatten() {
@@ -267,7 +270,7 @@ fn parse_value(signature: &Signature, argument: &Argument, expr: &Expr) -> Resul
             _ => None,
         },
     };
-    value.ok_or_else(|| refuse(shown()))
+    value.ok_or_else(|| refuse(as_text()))
 }
 
 /// Returns the message for a text that is no fold, with the closest text that is one.
@@ -277,7 +280,7 @@ fn unknown_fold(fault: tadoc::Error) -> String {
     };
     let close = closest_fold(got.trim_matches('\''));
     let hint = close.map(|close| format!("; did you mean '{close}'?")).unwrap_or_default();
-    format!("{name}: got {got}, expected {allowed}{hint}")
+    format!("{name}: got {}, expected {allowed}{hint}", shown(&got))
 }
 
 /// Returns the fold that `part` is close to. A stem is close by the name of its language.

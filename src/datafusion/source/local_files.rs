@@ -11,7 +11,7 @@
 //! ```
 //!
 //! Names become text by [`path_text`], one to one. Links are followed, as in that store, except
-//! links to a folder above. A listing takes O(entries) time.
+//! links to a folder above. A listing takes O(entries of the folders that it reads) time.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -30,8 +30,13 @@ use object_store::{
     PutResult,
 };
 
+use crate::source::glob::Glob;
 use tadoc::format::{path_bytes, path_text};
 
+/// Folder of the versions of a living corpus.
+pub(crate) const VERSIONS: &str = "versions";
+/// End of the names of files of versions.
+pub(crate) const VERSION_EXTENSION: &str = ".tadoc-version";
 /// Maximum number of bytes read from a file of unknown length.
 const MAX_UNKNOWN_BYTES: u64 = i32::MAX as u64 + 1;
 
@@ -102,13 +107,15 @@ pub(crate) async fn find(path: PathBuf) -> io::Result<Option<FoundFile>> {
     tokio::task::spawn_blocking(find).await?
 }
 
-/// Lists the files below `folder`; none if the folder does not exist.
+/// Lists the files below `folder`; none if the folder does not exist. With a `glob` from `folder` on, it
+/// reads only folders that the glob can match in. Beside those it lists one version of each living
+/// corpus, which shows that there is one.
 ///
 /// # Errors
-/// An error for a folder that cannot be read.
-pub(crate) async fn list(folder: PathBuf) -> io::Result<Vec<FoundFile>> {
+/// An error for a folder that has to be read and cannot.
+pub(crate) async fn list(folder: PathBuf, glob: Option<Glob>) -> io::Result<Vec<FoundFile>> {
     let list = move || {
-        let mut listing = Listing { above: Vec::new(), files: Vec::new() };
+        let mut listing = Listing { glob, above: Vec::new(), files: Vec::new() };
         match folder.is_dir() {
             true => listing.folder(&folder, "").map(|()| listing.files),
             false => Ok(Vec::new()),
@@ -118,6 +125,7 @@ pub(crate) async fn list(folder: PathBuf) -> io::Result<Vec<FoundFile>> {
 }
 
 struct Listing {
+    glob: Option<Glob>,
     /// Real paths of the folders above.
     above: Vec<PathBuf>,
     files: Vec<FoundFile>,
@@ -146,13 +154,30 @@ impl Listing {
             // A broken link, or a file that was removed meanwhile.
             let Ok(metadata) = fs::metadata(&path) else { continue };
             if metadata.is_dir() {
-                self.folder(&path, &format!("{name}/"))?;
+                match self.glob.as_ref().is_none_or(|glob| glob.enters(&name)) {
+                    true => self.folder(&path, &format!("{name}/"))?,
+                    false if entry.file_name() == VERSIONS => self.version(&path, &name),
+                    false => {}
+                }
             } else if metadata.is_file() {
                 self.files.push(local_file(name, path, &metadata));
             }
         }
         self.above.pop();
         Ok(())
+    }
+
+    /// Adds one file of a version in `folder`, if there is one. Nothing else in it is wanted, so it
+    /// may be unreadable.
+    fn version(&mut self, folder: &DiskPath, relative: &str) {
+        let mut entries = folder.read_dir().into_iter().flatten().flatten();
+        let is_version = |entry: &fs::DirEntry| text_of(&entry.path()).ends_with(VERSION_EXTENSION);
+        if let Some(entry) = entries.find(is_version)
+            && let Ok(metadata) = entry.metadata()
+        {
+            let name = format!("{relative}/{}", text_of(DiskPath::new(&entry.file_name())));
+            self.files.push(local_file(name, entry.path(), &metadata));
+        }
     }
 }
 

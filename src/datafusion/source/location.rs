@@ -9,10 +9,12 @@
 //! ```
 //!
 //! Locations are resolved when a table is scanned, never during logical planning. If a file or
-//! folder has a name with glob characters, that file takes precedence over the glob. Local files
-//! may have any name (`local_files`). A store that the session does not know is built from the URL
-//! and the environment of the process (including credentials), and registered. Schemes other than
-//! `file` and `memory` require the features `s3`, `gcs`, `azure` and `http` of this crate.
+//! folder has a name with glob characters, that file takes precedence over the glob. Only folders
+//! that a glob can match in are read. Below the prefix of an object store all files are listed, but
+//! for a glob of one segment. Local files may have any name (`local_files`). A store that the session
+//! does not know is built from the URL and the environment of the process (including credentials), and
+//! registered. Schemes other than `file` and `memory` require the features `s3`, `gcs`, `azure` and `http`
+//! of this crate.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -26,7 +28,6 @@ use datafusion::datasource::object_store::ObjectStoreUrl;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use futures::TryStreamExt;
-use globset::{GlobBuilder, GlobMatcher};
 #[cfg(feature = "http")]
 use object_store::ClientOptions;
 #[cfg(feature = "http")]
@@ -37,7 +38,10 @@ use url::Url;
 
 use crate::errors::mask_secrets;
 use crate::safety::{Refused, check_container, check_read_text, sandbox_of};
-use crate::source::local_files::{self, DiskFile, FoundFile, disk_path, store_path};
+use crate::source::glob::{Glob, split_glob};
+use crate::source::local_files::{
+    self, DiskFile, FoundFile, VERSION_EXTENSION, VERSIONS, disk_path, store_path,
+};
 
 /// Extension of corpus files, including the dot.
 pub(crate) const CORPUS_EXTENSION: &str = ".tadoc";
@@ -104,7 +108,7 @@ pub(crate) async fn resolve_files(
     }
     let location = &*mask_secrets(location);
     let (mut found, is_file) = match &parsed.disk {
-        Some(path) => found_on_disk(path, parsed.glob.is_none()).await.map_err(|error| {
+        Some(path) => found_on_disk(path, parsed.glob.as_ref()).await.map_err(|error| {
             plan_datafusion_err!("{location}: cannot look it up in the file system: {error}")
         })?,
         None => found_in_store(runtime, &parsed, location).await?,
@@ -153,15 +157,18 @@ pub(crate) fn check_location(runtime: &RuntimeEnv, location: &str) -> Result<()>
     }
 }
 
-/// Returns the file at `path` and true, or the files below it and false.
+/// Returns the file at `path` and true, or the files below it and false. Only folders that `glob` can
+/// match in are read.
 async fn found_on_disk(
     path: &std::path::Path,
-    may_be_file: bool,
+    glob: Option<&Glob>,
 ) -> io::Result<(Vec<FoundFile>, bool)> {
-    if may_be_file && let Some(file) = local_files::find(path.to_owned()).await? {
+    if glob.is_none()
+        && let Some(file) = local_files::find(path.to_owned()).await?
+    {
         return Ok((vec![file], true));
     }
-    Ok((local_files::list(path.to_owned()).await?, false))
+    Ok((local_files::list(path.to_owned(), glob.cloned()).await?, false))
 }
 
 /// Returns the file at `parsed` in its store and true, or the files below it and false.
@@ -189,8 +196,13 @@ async fn found_in_store(
             Err(error) => return Err(explain(error)),
         }
     }
-    let prefix = Some(&parsed.path).filter(|path| !path.as_ref().is_empty());
-    let listed = store.list(prefix).try_collect().await;
+    let is_local = parsed.url.scheme() == "file";
+    let listed = match &parsed.glob {
+        Some(glob) if glob.is_flat() || is_local && !glob.is_deep() => {
+            listed_by_folder(store.as_ref(), parsed, glob).await
+        }
+        _ => store.list(folder_of(&parsed.path)).try_collect().await,
+    };
     let found: Vec<ObjectMeta> = listed.map_err(|error| match parsed.is_on_web() {
         true if Refused::of(&error).is_none() => plan_datafusion_err!(
             "{location}: the server has no such file, and lists no folders ({error}); name a file \
@@ -199,6 +211,40 @@ async fn found_in_store(
         _ => explain(error),
     })?;
     Ok((found.into_iter().map(file).collect(), false))
+}
+
+/// Lists the folders below `parsed` that `glob` can match in, one by one.
+async fn listed_by_folder(
+    store: &dyn ObjectStore,
+    parsed: &ParsedLocation,
+    glob: &Glob,
+) -> object_store::Result<Vec<ObjectMeta>> {
+    let mut listed = store.list_with_delimiter(folder_of(&parsed.path)).await?;
+    let mut files = std::mem::take(&mut listed.objects);
+    let mut folders = listed.common_prefixes;
+    while let Some(folder) = folders.pop() {
+        let is_entered = glob.enters(parsed.relative(&folder));
+        let may_be_living = folder.filename() == Some(VERSIONS);
+        if !is_entered && !may_be_living {
+            continue;
+        }
+        match store.list_with_delimiter(Some(&folder)).await {
+            Ok(listed) => {
+                files.extend(listed.objects);
+                folders.extend(listed.common_prefixes);
+            }
+            // The folder was removed meanwhile, or nothing in it can match.
+            Err(object_store::Error::NotFound { .. }) => {}
+            Err(_) if !is_entered => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(files)
+}
+
+/// Returns `path` as a prefix of listings; `None` for the root of a store.
+fn folder_of(path: &Path) -> Option<&Path> {
+    Some(path).filter(|path| !path.as_ref().is_empty())
 }
 
 /// Returns the store behind `url`. Creates and registers it if the session does not know it. The
@@ -301,7 +347,7 @@ pub(crate) struct ParsedLocation {
     /// Path on the local disk, if the location is on it.
     pub(crate) disk: Option<PathBuf>,
     /// Pattern for the rest of a path.
-    pub(crate) glob: Option<GlobMatcher>,
+    pub(crate) glob: Option<Glob>,
     /// Text that the user wrote before the part that a listing adds, including the last slash.
     shown_prefix: String,
 }
@@ -334,7 +380,7 @@ impl ParsedLocation {
         let is_literal = !is_url && disk_path(location).exists();
         let split = if is_literal { None } else { split_glob(location) };
         let (base, glob) = match split {
-            Some((base, pattern)) => (base, Some(parse_glob(pattern)?)),
+            Some((base, pattern)) => (base, Some(Glob::parse(pattern)?)),
             None => (location, None),
         };
         let (url, path, disk) = if is_url { parse_url(base)? } else { parse_local(base)? };
@@ -383,8 +429,9 @@ impl<'a> LivingRoots<'a> {
     /// Finds the roots among the files `names`, whose parts are separated by `/`.
     fn among(names: &'a [String]) -> Self {
         let root = |name: &'a String| {
-            let (folder, _) = name.rsplit_once('/').filter(|_| name.ends_with(".tadoc-version"))?;
-            without_last(folder, "versions")
+            let (folder, _) =
+                name.rsplit_once('/').filter(|_| name.ends_with(VERSION_EXTENSION))?;
+            without_last(folder, VERSIONS)
         };
         Self(names.iter().filter_map(root).collect())
     }
@@ -419,7 +466,7 @@ fn nothing_found(
     };
     if parsed.glob.is_some() {
         return plan_datafusion_err!(
-            "{location}: nothing matches; files below {tried}: {num_below}"
+            "{location}: nothing matches; files in the folders of the glob below {tried}: {num_below}"
         );
     }
     if num_below > 0 {
@@ -428,42 +475,6 @@ fn nothing_found(
         );
     }
     plan_datafusion_err!("{location}: there is no file and no folder {tried}{nor_table}")
-}
-
-/// Returns true if `location` is a pattern that may name several files.
-pub(crate) fn is_glob(location: &str) -> bool {
-    split_glob(location).is_some()
-}
-
-/// Splits at the last slash before the first glob character.
-fn split_glob(location: &str) -> Option<(&str, &str)> {
-    let is_query = location.starts_with("http://") || location.starts_with("https://");
-    let first = location.find(|c| matches!(c, '*' | '[') || (c == '?' && !is_query))?;
-    let cut = location[..first].rfind('/').map_or(0, |slash| slash + 1);
-    Some(location.split_at(cut))
-}
-
-/// Parses a glob: `*` and `?` stay inside a segment, `**` crosses segments, `[abc]` and `[!abc]` are
-/// classes, and the rest is literal, braces too.
-fn parse_glob(pattern: &str) -> Result<GlobMatcher> {
-    let escaped = with_literal_braces(pattern);
-    let mut glob = GlobBuilder::new(&escaped);
-    let glob = glob.literal_separator(true).backslash_escape(false).build();
-    let glob = glob.map_err(|error| plan_datafusion_err!("{pattern}: {}", error.kind()))?;
-    Ok(glob.compile_matcher())
-}
-
-/// Returns `pattern` with a class in place of each brace, which would otherwise group alternatives.
-fn with_literal_braces(pattern: &str) -> String {
-    let (mut escaped, mut is_in_class) = (String::with_capacity(pattern.len()), false);
-    for c in pattern.chars() {
-        match c {
-            '{' | '}' if !is_in_class => escaped.extend(['[', c, ']']),
-            _ => escaped.push(c),
-        }
-        is_in_class = (is_in_class || c == '[') && c != ']';
-    }
-    escaped
 }
 
 fn parse_url(text: &str) -> Result<(Url, Path, Option<PathBuf>)> {
@@ -506,35 +517,6 @@ fn without_dots(path: &std::path::Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn matches(pattern: &str, path: &str) -> bool {
-        parse_glob(pattern).unwrap().is_match(path)
-    }
-
-    #[test]
-    fn globs_stay_inside_a_segment_unless_doubled() {
-        assert!(matches("*.txt", "a.txt") && !matches("*.txt", "b/a.txt"));
-        assert!(matches("**/*.txt", "a.txt") && matches("**/*.txt", "b/c/a.txt"));
-        assert!(matches("a?c", "abc") && !matches("a?c", "a/c"));
-        assert!(matches("[a-c]x", "bx") && !matches("[!a-c]x", "bx") && matches("[!a-c]x", "dx"));
-        assert!(
-            matches("a+(b", "a+(b")
-                && matches("[{a]}*", "a}c")
-                && matches("{a,b}*", "{a,b}c")
-                && matches("a\\b*", "a\\bc")
-        );
-        assert!(matches("a/**", "a/b/c") && matches("a/**/c", "a/c"));
-        let error = parse_glob("x[").unwrap_err().to_string();
-        assert!(error.contains("x[: unclosed character class"), "{error}");
-    }
-
-    #[test]
-    fn patterns_are_cut_from_their_folder() {
-        assert_eq!(split_glob("s3://b/x/*.tadoc"), Some(("s3://b/x/", "*.tadoc")));
-        assert_eq!(split_glob("*.tadoc"), Some(("", "*.tadoc")));
-        assert_eq!(split_glob("https://h/x?y=1"), None);
-        assert_eq!(split_glob("plain"), None);
-    }
 
     #[test]
     fn segments_belong_to_the_versions_beside_them() {

@@ -7,7 +7,7 @@
 //!
 //! [`Source`] is the input of one scan. `resolver` resolves locations outside of statements.
 //!
-//! Reading order: `location` and `local_files` (files behind a location), `footer` and `open_file`
+//! Reading order: `glob`, `location` and `local_files` (files behind a location), `footer` and `open_file`
 //! (files with footers), `sections` and `memory` (parts of a file and the memory they take),
 //! `loaded`, `loading`, `skipping` and `cache` (corpora in memory), `facts` (paths and lengths alone),
 //! `columns` (user columns), `enough` (a
@@ -18,6 +18,7 @@ pub(crate) mod columns;
 mod enough;
 mod facts;
 mod footer;
+pub(crate) mod glob;
 pub(crate) mod loaded;
 mod loading;
 pub(crate) mod local_files;

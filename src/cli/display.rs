@@ -110,6 +110,14 @@ pub fn parse_age(text: &str) -> Result<Duration, String> {
     number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(refuse)
 }
 
+/// Parses a limit of time as [`parse_age`] does. It is not 0.
+pub fn parse_limit(text: &str) -> Result<Duration, String> {
+    match parse_age(text) {
+        Ok(Duration::ZERO) => Err("expected a time above 0, such as 90s, 30m or 12h".to_owned()),
+        parsed => parsed,
+    }
+}
+
 /// Parses a size, such as `4096`, `64MiB` or `1.5 GB`.
 ///
 /// Units are binary (KiB, MiB, GiB, TiB; also K, M, G, T) or decimal (kB, MB, GB, TB), in any case.
@@ -149,6 +157,8 @@ mod tests {
         assert_eq!(time(1_234_567_890_123_456), "2009-02-13 23:31:30");
         let ages = ["0", "90s", "2m", "3h", "1d"].map(|age| parse_age(age).unwrap().as_secs());
         assert_eq!(ages, [0, 90, 120, 10_800, 86_400]);
+        assert!(parse_limit("0").is_err() && parse_limit("0s").is_err());
+        assert_eq!(parse_limit("2m"), Ok(Duration::from_secs(120)));
         for wrong in ["", "7", "d", "1w", "-1s", "99999999999999999999s", "9999999999999999999d"] {
             assert!(parse_age(wrong).is_err(), "{wrong}");
         }

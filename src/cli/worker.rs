@@ -29,7 +29,9 @@ use tokio::net::TcpListener;
 use crate::failure::{Failure, Outcome};
 use crate::output::note;
 use crate::runtime::runtime_of;
-use crate::serve::{Access, Connections, InUse, Metrics, check, tls, token, usual_memory};
+use crate::serve::{
+    Access, Connections, InUse, Metrics, check, parse_address, tls, token, usual_memory,
+};
 use crate::sql::{credentials, limited, sandbox_over};
 use crate::{display, interrupt};
 
@@ -50,8 +52,9 @@ const MAX_REQUESTS: u32 = 1 << 16;
 #[derive(Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct Arguments {
-    /// Address and port to listen at; port 0 takes a free one
-    #[arg(long, default_value = "127.0.0.1:8816", value_name = "ADDRESS:PORT")]
+    /// Address, or name such as localhost, and port to listen at; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:8816", value_name = "ADDRESS:PORT",
+          value_parser = parse_address)]
     listen: SocketAddr,
 
     /// Read only this file or folder, or what is below this URL (may be given several times)

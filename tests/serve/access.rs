@@ -18,6 +18,21 @@ fn post(server: &Server, lines: &str) -> Response {
     server.request(&format!("{head}{lines}"), QUERY)
 }
 
+#[test]
+fn names_are_listened_at_and_wrong_options_are_refused() {
+    let server = Server::start_at("localhost:0", corpora(), &[], &[]);
+    assert_eq!(server.get("/healthz").status, 200);
+    let folder = corpora();
+    for (arguments, text) in [
+        (["--listen", "localhost"], "expected ADDRESS:PORT or NAME:PORT"),
+        (["--timeout", "0"], "expected a time above 0"),
+    ] {
+        let ran = folder.run(&[&["serve", "notes.tadoc"][..], &arguments].concat());
+        assert_eq!(ran.status, 2, "{}", ran.stderr);
+        assert!(ran.stderr.contains(text), "{}", ran.stderr);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_is_asked_for() {
     let folder = corpora();

@@ -50,6 +50,16 @@ fn statements_have_rows_in_json() {
     let usual = server.query("SELECT doc_id FROM lines").json();
     assert_eq!(usual["rows"].as_array().unwrap().len(), 1000);
 
+    let null = server.request(head, r#"{"sql": "SELECT doc_id FROM lines", "max_rows": null}"#);
+    assert_eq!(null.json()["rows"].as_array().unwrap().len(), 1000);
+    for wrong in ["\"many\"", "-1", "1.5", "[]", "true"] {
+        let body = format!(r#"{{"sql": "SELECT 1", "max_rows": {wrong}}}"#);
+        let refused = server.request(head, &body);
+        assert_eq!(refused.status, 400, "{wrong}");
+        let text = format!("max_rows: got {wrong}, expected a whole number, 0 or more");
+        assert_eq!(refused.json()["error"], text);
+    }
+
     let unknown = r#"{"sql": "SELECT $1", "parameters": [1]}"#;
     let deep = "[".repeat(100_000);
     for body in ["", "[]", "{}", r#"{"sql": 1}"#, unknown, "\u{0}", &deep] {

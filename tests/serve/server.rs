@@ -51,7 +51,17 @@ impl Server {
     }
 
     pub fn start_in(folder: Folder, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
-        let serve = ["serve", "--listen", "127.0.0.1:0", "notes.tadoc", "lines.tadoc"];
+        Self::start_at("127.0.0.1:0", folder, arguments, variables)
+    }
+
+    /// Variant of [`Server::start_in`] that listens at `address`.
+    pub fn start_at(
+        address: &str,
+        folder: Folder,
+        arguments: &[&str],
+        variables: &[(&str, &str)],
+    ) -> Self {
+        let serve = ["serve", "--listen", address, "notes.tadoc", "lines.tadoc"];
         let mut command = folder.command(&[&serve, arguments].concat());
         command.env_remove("TADOC_TOKEN").envs(variables.iter().copied());
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();

@@ -9,7 +9,7 @@
 //! 127.0.0.1, and such a request has the name in its head.
 
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -32,6 +32,27 @@ const BASIC: GeneralPurpose = GeneralPurpose::new(
 );
 /// Environment variable of the token.
 pub const TOKEN_VARIABLE: &str = "TADOC_TOKEN";
+
+/// Parses an address and a port, or a name and a port. Of the addresses of a name it takes the first, of
+/// IPv4 if there is one.
+///
+/// # Errors
+/// The text is of another form, or the name has no address. The text of the error says so.
+pub fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    if let Ok(address) = text.parse() {
+        return Ok(address);
+    }
+    let expected = "expected ADDRESS:PORT or NAME:PORT, such as 127.0.0.1:8815 or localhost:8815";
+    let name = match text.rsplit_once(':') {
+        Some((name, port)) if !name.is_empty() && port.parse::<u16>().is_ok() => name,
+        _ => return Err(expected.to_owned()),
+    };
+    let found = text.to_socket_addrs();
+    let mut found = found.map_err(|error| format!("no address of {name}: {error}; {expected}"))?;
+    let first = found.next();
+    let address = first.filter(SocketAddr::is_ipv4).or_else(|| found.find(SocketAddr::is_ipv4));
+    address.or(first).ok_or_else(|| format!("{name} has no address; {expected}"))
+}
 
 /// The token of the server, if it has one.
 #[derive(Clone)]
@@ -133,6 +154,17 @@ mod tests {
     fn headers(authorization: &str) -> HeaderMap {
         let value = HeaderValue::from_str(authorization).unwrap();
         HeaderMap::from_iter([(header::AUTHORIZATION, value)])
+    }
+
+    #[test]
+    fn names_lead_to_addresses() {
+        assert_eq!(parse_address("127.0.0.1:1"), Ok(LOCAL.into()));
+        assert_eq!(parse_address("[::1]:0").map(|address| address.is_ipv6()), Ok(true));
+        assert!(parse_address("localhost:8815").is_ok_and(|address| address.ip().is_loopback()));
+        for wrong in ["localhost", ":8815", "localhost:", "localhost:70000", "8815", ""] {
+            let error = parse_address(wrong).unwrap_err();
+            assert!(error.starts_with("expected ADDRESS:PORT or NAME:PORT"), "{error}");
+        }
     }
 
     #[test]

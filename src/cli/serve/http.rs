@@ -44,6 +44,8 @@ pub const MAX_STATEMENT_BYTES: usize = 1 << 20;
 const MAX_ROWS: usize = 10_000;
 /// Number of rows of an answer in JSON, if the request does not say.
 const USUAL_ROWS: usize = 1000;
+/// Most characters of a value that an error repeats.
+const MAX_SHOWN_CHARS: usize = 120;
 /// Maximum bytes of an answer in JSON.
 const MAX_ANSWER_BYTES: usize = 16 << 20;
 /// Time for the body of a request.
@@ -134,8 +136,7 @@ async fn answer(statements: &Arc<Statements>, request: Request) -> Result<Vec<u8
     }
     let sql = asked.get("sql").and_then(Value::as_str);
     let sql = sql.ok_or_else(|| invalid(r#"expected {"sql": "SELECT …", "max_rows": 100}"#))?;
-    let max_rows = asked.get("max_rows").and_then(Value::as_u64).unwrap_or(USUAL_ROWS as u64);
-    let max_rows = usize::try_from(max_rows).unwrap_or(MAX_ROWS).min(MAX_ROWS);
+    let max_rows = max_rows_of(asked.get("max_rows").unwrap_or(&Value::Null))?;
     let text = Text { id: Uuid::new_v4(), sql: sql.to_owned(), parameters: None };
     let mut rows = statements.run(text, in_use).await?;
     let columns = serde_json::to_vec(&columns(&rows.schema)).unwrap_or_default();
@@ -154,6 +155,19 @@ async fn answer(statements: &Arc<Statements>, request: Request) -> Result<Vec<u8
     }
     written.bytes.extend(format!("],\"truncated\":{is_truncated}}}").into_bytes());
     Ok(written.bytes)
+}
+
+/// Returns the number of rows that a request asks for, up to [`MAX_ROWS`]. Null is [`USUAL_ROWS`].
+fn max_rows_of(asked: &Value) -> Result<usize, Refusal> {
+    match (asked, asked.as_u64()) {
+        (Value::Null, _) => Ok(USUAL_ROWS),
+        (_, Some(number)) => Ok(usize::try_from(number).unwrap_or(MAX_ROWS).min(MAX_ROWS)),
+        _ => {
+            let got: String = asked.to_string().chars().take(MAX_SHOWN_CHARS).collect();
+            let text = format!("max_rows: got {got}, expected a whole number, 0 or more");
+            Err(Refusal::new(Kind::Invalid, text))
+        }
+    }
 }
 
 /// An answer in JSON, up to some row.

@@ -43,7 +43,7 @@ use tokio_rustls::TlsAcceptor;
 pub use self::access::Access;
 use self::access::TOKEN_VARIABLE;
 #[cfg(feature = "distributed")]
-pub use self::access::check;
+pub use self::access::{check, parse_address};
 pub use self::connections::Connections;
 #[cfg(feature = "distributed")]
 pub use self::connections::InUse;
@@ -92,8 +92,9 @@ pub struct Arguments {
     #[arg(long)]
     allow_private: bool,
 
-    /// Address and port to listen at; port 0 takes a free one
-    #[arg(long, default_value = "127.0.0.1:8815", value_name = "ADDRESS:PORT")]
+    /// Address, or name such as localhost, and port to listen at; port 0 takes a free one
+    #[arg(long, default_value = "127.0.0.1:8815", value_name = "ADDRESS:PORT",
+          value_parser = access::parse_address)]
     listen: SocketAddr,
 
     /// File with the token that clients have to send [default: the variable TADOC_TOKEN, if it is
@@ -110,7 +111,7 @@ pub struct Arguments {
     tls_key: Option<PathBuf>,
 
     /// Maximum time of a statement, up to its last row, such as 30s or 10m
-    #[arg(long, default_value = "5m", value_name = "TIME", value_parser = display::parse_age)]
+    #[arg(long, default_value = "5m", value_name = "TIME", value_parser = display::parse_limit)]
     timeout: Duration,
 
     /// Maximum memory of the process, such as 4GiB [default: three quarters of the machine's]

@@ -20,7 +20,7 @@ use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use datafusion::scalar::ScalarValue;
 
 use crate::errors::mask_secrets;
-use crate::functions::find_signature;
+use crate::functions::{find_signature, signatures};
 use crate::planner::routines::described;
 use crate::scan::signature::Signature;
 
@@ -124,7 +124,9 @@ fn positional(
             let name = signature.arguments[position].name;
             return Err(signature.error(format!("argument {name} is given twice")));
         }
-        *slot = Some(constant(signature, position, value, context)?);
+        let value = constant(signature, position, value, context)?;
+        refuse_null(signature, position, &value)?;
+        *slot = Some(value);
     }
     fill(signature, slots)
 }
@@ -158,6 +160,27 @@ fn constant(
         }
         FunctionArgExpr::Expr(expr) => context.sql_to_expr(expr.clone(), &DFSchema::empty()),
         other => Err(refuse(other.to_string())),
+    }
+}
+
+/// Refuses NULL for an argument with a default where functions with the same argument take NULL for no
+/// limit: it would silently mean the default. Elsewhere NULL is the default.
+fn refuse_null(signature: &Signature, position: usize, value: &Expr) -> Result<()> {
+    let argument = &signature.arguments[position];
+    let (name, kind) = (argument.name, argument.kind);
+    let means_none = |other: &Signature| {
+        other.arguments.iter().any(|other| other.name == name && other.default == Some("NULL"))
+    };
+    match (argument.default, value) {
+        (Some(default), Expr::Literal(literal, _))
+            if literal.is_null() && default != "NULL" && signatures().any(means_none) =>
+        {
+            Err(signature.error(format!(
+                "{name}: got NULL, expected {kind}; leave it out for {default}, and name a larger \
+                 number for more"
+            )))
+        }
+        _ => Ok(()),
     }
 }
 

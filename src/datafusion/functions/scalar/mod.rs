@@ -46,8 +46,7 @@ use crate::store::Reading;
 
 use home::BoundCorpus;
 pub(crate) use home::{AtWorker, Home};
-use text::TextFunction;
-pub(crate) use text::listed_functions;
+use text::{ListedFunction, TextFunction};
 use tokenize::Tokenize;
 
 /// Returns all scalar functions, for sessions that `home` knows.
@@ -56,6 +55,11 @@ pub(crate) fn scalar_functions(home: Home) -> Vec<Arc<ScalarUDF>> {
     functions.extend(TextFunction::all());
     functions.push(Arc::new(ScalarUDF::from(Tokenize::default())));
     functions
+}
+
+/// Returns the functions that coerce their arguments by themselves, as `information_schema` lists them.
+pub(crate) fn listed_functions() -> impl Iterator<Item = ListedFunction> {
+    text::listed().chain([tokenize::listed()])
 }
 
 /// Returns the type of the answer and the documentation of each scalar function.

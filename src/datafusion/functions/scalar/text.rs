@@ -140,7 +140,7 @@ pub(crate) struct ListedParameter {
 }
 
 /// Returns all functions over texts, with the types of their arguments.
-pub(crate) fn listed_functions() -> impl Iterator<Item = ListedFunction> {
+pub(super) fn listed() -> impl Iterator<Item = ListedFunction> {
     Kind::ALL.into_iter().map(|kind| {
         let parameter = |&argument: &Argument| ListedParameter {
             name: argument.0,

@@ -10,29 +10,45 @@ use datafusion::arrow::array::{
 };
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
-use datafusion::common::types::logical_string;
-use datafusion::common::{exec_datafusion_err, exec_err};
+use datafusion::common::{exec_datafusion_err, exec_err, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    Coercion, ColumnarValue, DocSection, Documentation, ScalarFunctionArgs, ScalarUDFImpl,
-    Signature, TypeSignature, TypeSignatureClass, Volatility,
+    ColumnarValue, DocSection, Documentation, ScalarFunctionArgs, ScalarUDFImpl, Signature,
+    Volatility,
 };
 use datafusion::scalar::ScalarValue;
 
+use super::text::{ListedFunction, ListedParameter};
+use crate::errors::shown;
 use crate::functions::strings::list_array;
 use crate::scan::signature::ColumnKind;
 use tadoc::text::{TokenizerProfile, for_each_token};
 
 const NAME: &str = "tokenize";
+const SUMMARY: &str = "The words of a text, as an ingest cuts it.";
 const USAGE: &str = "tokenize(text, profile => 'word')";
+/// Names of the arguments.
+const ARGUMENTS: [&str; 2] = ["text", "profile"];
 
 static DOCUMENTATION: LazyLock<Documentation> = LazyLock::new(|| {
     let section = DocSection { include: true, label: "Corpora", description: None };
-    Documentation::builder(section, "The words of a text, as an ingest cuts it.", USAGE)
-        .with_argument("text", "the text")
-        .with_argument("profile", "rule for words: 'word', 'uax29' or 'whitespace'; a constant")
+    Documentation::builder(section, SUMMARY, USAGE)
+        .with_argument(ARGUMENTS[0], "the text")
+        .with_argument(ARGUMENTS[1], "rule for words: 'word', 'uax29' or 'whitespace'; a constant")
         .build()
 });
+
+/// Returns the function as `information_schema` lists it.
+pub(super) fn listed() -> ListedFunction {
+    let parameter = |name, default| ListedParameter { name, data_type: "String", default };
+    ListedFunction {
+        name: NAME,
+        summary: SUMMARY,
+        usage: USAGE.to_owned(),
+        answer: "List(String)",
+        parameters: vec![parameter(ARGUMENTS[0], None), parameter(ARGUMENTS[1], Some("'word'"))],
+    }
+}
 
 /// Returns the documentation of the function.
 pub(super) fn documentation() -> &'static Documentation {
@@ -47,11 +63,10 @@ pub(super) struct Tokenize {
 
 impl Default for Tokenize {
     fn default() -> Self {
-        let text = || Coercion::new_exact(TypeSignatureClass::Native(logical_string()));
-        let of = |num_texts: usize| {
-            TypeSignature::Coercible(std::iter::repeat_with(text).take(num_texts).collect())
-        };
-        Self { signature: Signature::one_of(vec![of(1), of(2)], Volatility::Immutable) }
+        let signature = Signature::user_defined(Volatility::Immutable);
+        // Names are refused only if two are equal. A test calls the function by name.
+        let named = signature.clone().with_parameter_names(ARGUMENTS.to_vec());
+        Self { signature: named.unwrap_or(signature) }
     }
 }
 
@@ -70,6 +85,23 @@ impl ScalarUDFImpl for Tokenize {
 
     fn documentation(&self) -> Option<&Documentation> {
         Some(documentation())
+    }
+
+    fn coerce_types(&self, given: &[DataType]) -> Result<Vec<DataType>> {
+        if given.is_empty() || given.len() > ARGUMENTS.len() {
+            let got = given.len();
+            return plan_err!("{NAME}: got {got} arguments, expected 1 to 2; usage: {USAGE}");
+        }
+        let is_text = |given: &DataType| match given {
+            DataType::Dictionary(_, values) => values.is_string(),
+            other => other.is_string() || other.is_null(),
+        };
+        match given.iter().zip(ARGUMENTS).find(|(given, _)| !is_text(given)) {
+            Some((given, name)) => {
+                plan_err!("{NAME}: {name}: got {given}, expected text; usage: {USAGE}")
+            }
+            None => Ok(vec![DataType::Utf8View; given.len()]),
+        }
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -102,8 +134,9 @@ fn profile(name: &ScalarValue) -> Result<TokenizerProfile> {
         None => Ok(TokenizerProfile::default()),
         Some(name) => name.parse().map_err(|_| {
             exec_datafusion_err!(
-                "{NAME}: profile: got '{name}', expected 'word', 'uax29' or 'whitespace'; usage: \
-                 {USAGE}"
+                "{NAME}: profile: got '{}', expected 'word', 'uax29' or 'whitespace'; usage: \
+                 {USAGE}",
+                shown(name)
             )
         }),
     }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use datafusion_tadoc::mask_secrets;
-use tadoc::format::{FileFooter, SectionMeta, SegmentMeta};
+use tadoc::format::{FileFooter, SectionMeta, SegmentLayout, SegmentMeta};
 use tadoc::grammar::Effort;
 
 use crate::display::{bytes, grouped, percent, plain};
@@ -115,16 +115,24 @@ fn facts(file: &CorpusFile) -> Vec<Fact> {
         Fact::text("unicode_version", &format!("{major}.{minor}.{micro}")),
         Fact::text("builder", &footer.builder),
         Fact::text("effort", footer.effort().map_or("", Effort::as_str)),
-        Fact::text("layout", layout_of(footer)),
+        Fact::text("layout", layout_of(std::slice::from_ref(footer))),
         Fact::text("writer", &footer.writer),
     ]
 }
 
 /// Returns the name of the layout of all segments, `mixed` if they differ.
-fn layout_of(footer: &FileFooter) -> &'static str {
-    let mut layouts = footer.segments.iter().map(SegmentMeta::layout);
-    let first = layouts.next().unwrap_or_default();
-    if layouts.all(|layout| layout == first) { first.as_str() } else { "mixed" }
+fn layout_of(footers: &[FileFooter]) -> &'static str {
+    let segments = footers.iter().flat_map(|footer| &footer.segments);
+    match segments.clone().next() {
+        Some(_) => one_or_mixed(segments.map(|segment| segment.layout().as_str())),
+        None => SegmentLayout::default().as_str(),
+    }
+}
+
+/// Returns the value that all `values` have, `mixed` if they differ. Without values it is empty.
+fn one_or_mixed(mut values: impl Iterator<Item = &'static str>) -> &'static str {
+    let first = values.next().unwrap_or_default();
+    if values.all(|value| value == first) { first } else { "mixed" }
 }
 
 /// Formats facts as text, one line per fact.

@@ -448,6 +448,24 @@ fn efforts_are_chosen_and_changed_and_the_text_stays() {
     let sql = "SELECT value FROM corpus_info('notes') WHERE name = 'effort'";
     assert_eq!(folder.ok(&["sql", "-q", "--format", "csv", "-c", sql]), "value\nsmall\n");
     assert_eq!(folder.cat("notes", "a.txt"), b"to be or not to be");
+    // The facts of a living corpus are those of its files together.
+    let facts = |name: &str| {
+        let info = folder.ok(&["info", name]);
+        let fact = |key: &str| {
+            let line = info.lines().find(|line| line.starts_with(key)).unwrap().to_owned();
+            line.split_whitespace().last().unwrap().to_owned()
+        };
+        [fact("effort "), fact("layout ")]
+    };
+    assert_eq!(facts("notes"), ["small", "small"]);
+    folder.write("more.txt", "to be or not to be");
+    let more = ["ingest", "more.txt", "-o", "notes", "--append", "--layout", "fast", "--quiet"];
+    folder.ok(&more);
+    assert_eq!(facts("notes"), ["mixed", "mixed"]);
+    let sql = "SELECT value FROM corpus_info('notes') WHERE name = 'layout'";
+    assert_eq!(folder.ok(&["sql", "-q", "--format", "csv", "-c", sql]), "value\nmixed\n");
+    let json = folder.ok(&["info", "notes", "--json"]);
+    assert!(json.contains("\"layout\":\"mixed\""), "{json}");
     // Statements write with the effort of the session, and of one statement.
     let rows = "COPY (SELECT path, text FROM documents('small.tadoc')) TO";
     for (set, name, options, effort) in [

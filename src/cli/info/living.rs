@@ -2,9 +2,11 @@
 
 use std::io::{self, Write};
 
+use tadoc::format::FileFooter;
+use tadoc::grammar::Effort;
 use tadoc_store::{OptimizeOptions, Part, Version};
 
-use super::{Arguments, Fact, json_string, lines_of, members_of};
+use super::{Arguments, Fact, json_string, layout_of, lines_of, members_of, one_or_mixed};
 use crate::display::{bytes, plural, time};
 use crate::failure::Outcome;
 use crate::living::Living;
@@ -13,8 +15,12 @@ use crate::living::Living;
 pub fn run(living: &Living, arguments: &Arguments) -> Outcome {
     let version = living.version(arguments.version)?;
     let mut facts = facts(living, &version)?;
-    if let Some(text_bytes) = text_bytes(living, arguments, &version) {
+    if let Some(footers) = footers(living, arguments, &version) {
+        let text_bytes = footers.iter().map(FileFooter::len_bytes).sum();
+        let efforts = footers.iter().map(|footer| footer.effort().map_or("", Effort::as_str));
         facts.push(Fact::size("text_bytes", text_bytes, " in the files, before the edits"));
+        facts.push(Fact::text("effort", one_or_mixed(efforts)));
+        facts.push(Fact::text("layout", layout_of(&footers)));
     }
     let text = match arguments.json {
         true => as_json(&version, &facts),
@@ -45,14 +51,11 @@ fn facts(living: &Living, version: &Version) -> Outcome<Vec<Fact>> {
     ])
 }
 
-/// Returns the number of bytes of text in the files, or `None` if a file cannot be read.
-fn text_bytes(living: &Living, arguments: &Arguments, version: &Version) -> Option<u64> {
-    let mut text_bytes = 0u64;
-    for part in &version.parts {
-        let file = living.resolver.part(&arguments.corpus, part).ok()?;
-        text_bytes += file.map_or(0, |file| file.footer.len_bytes());
-    }
-    Some(text_bytes)
+/// Returns the footers of the files, or `None` if a file cannot be read.
+fn footers(living: &Living, arguments: &Arguments, version: &Version) -> Option<Vec<FileFooter>> {
+    let files = version.parts.iter().map(|part| living.resolver.part(&arguments.corpus, part));
+    let files: Vec<_> = files.collect::<Result<_, _>>().ok()?;
+    Some(files.into_iter().flatten().map(|file| file.footer).collect())
 }
 
 fn as_table(version: &Version, facts: &[Fact]) -> String {

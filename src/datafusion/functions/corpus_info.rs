@@ -156,6 +156,7 @@ fn facts(scan: &Scan, totals: &Totals) -> Vec<(&'static str, String)> {
         ("unicode_version", distinct(&footers, unicode_version)),
         ("builder", distinct(&footers, |f| f.builder.clone())),
         ("effort", distinct(&footers, |f| f.effort().map(|e| e.to_string()).unwrap_or_default())),
+        ("layout", layout(&footers)),
         ("writer", distinct(&footers, |f| f.writer.clone())),
     ];
     if let Some(view) = scan.living() {
@@ -182,6 +183,16 @@ fn stored(footers: &[&FileFooter], kind: SectionKind) -> u64 {
     let of_segments = footers.iter().flat_map(|f| &f.segments).flat_map(|s| &s.sections);
     let all = of_segments.chain(footers.iter().flat_map(|f| &f.columns));
     all.filter(|section| section.kind == kind).map(|section| section.len).sum()
+}
+
+/// Returns the name of the layout of all segments, `mixed` if they differ, or nothing without segments.
+fn layout(footers: &[&FileFooter]) -> String {
+    let mut layouts = footers.iter().flat_map(|f| &f.segments).map(SegmentMeta::layout);
+    match layouts.next() {
+        Some(first) if layouts.all(|layout| layout == first) => first.to_string(),
+        Some(_) => "mixed".to_owned(),
+        None => String::new(),
+    }
 }
 
 /// Returns the values of all files, each once, in order of appearance.

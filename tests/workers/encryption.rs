@@ -15,6 +15,8 @@ fn folder() -> Folder {
     let folder = corpora();
     folder.write("cert.pem", include_str!("../serve/tls/cert.pem"));
     folder.write("key.pem", include_str!("../serve/tls/key.pem"));
+    folder.write("own_authority.pem", include_str!("../serve/tls/own_authority.pem"));
+    folder.write("own_key.pem", include_str!("../serve/tls/own_key.pem"));
     folder.write("token", TOKEN);
     folder.write("text.pem", "no certificate");
     folder
@@ -65,4 +67,21 @@ fn other_certificates_are_refused() {
     let urls = list(&plain).replace("http", "https");
     refused(&urls, &["--workers-ca", "cert.pem"], "worker https://127.0.0.1");
     assert_eq!(folder.run(&["worker", "--tls-cert", "cert.pem"]).status, 2);
+}
+
+#[test]
+fn a_certificate_that_is_its_own_authority_has_a_way_out() {
+    let folder = folder();
+    let own = ["--tls-cert", "own_authority.pem", "--tls-key", "own_key.pem"];
+    let arguments =
+        [&own[..], &["--workers-ca", "own_authority.pem", "--token-file", "token"]].concat();
+    let workers = [Worker::start(&folder, &arguments), Worker::start(&folder, &arguments)];
+    let refused = |workers: &[Worker], text: &str| {
+        let more = ["--workers-ca", "own_authority.pem"];
+        let ran = ask(&folder, &list(workers), STATEMENTS[0], &more);
+        assert_eq!(ran.status, 1);
+        assert!(ran.stderr.contains(text), "{}", ran.stderr);
+    };
+    refused(&workers, "its certificate is its own authority; give it a certificate that");
+    refused(&start(&folder), "no authority that is trusted here signed its certificate");
 }

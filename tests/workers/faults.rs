@@ -89,6 +89,10 @@ fn a_worker_killed_in_the_middle_gives_no_partial_rows() {
     assert_eq!(String::from_utf8_lossy(&output.stdout), "");
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.starts_with("error: ") && stderr.contains(&workers[1].url), "{stderr}");
+    for part in ["the connection broke while it ran task ", " of stage ", "run the statement again"]
+    {
+        assert!(stderr.contains(part), "{part} in {stderr}");
+    }
 }
 
 #[test]

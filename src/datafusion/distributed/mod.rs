@@ -36,7 +36,7 @@
 //!
 //! Reading order: `message` (bytes), `scans` (a scan and its message), `travelled` (a scan that arrived),
 //! `columns` (GSST columns), `codec` (all nodes), `tasks` (which worker gets which runs), `explain`
-//! (stages in plans), `credentials` and `session`; then `tables` and `listings` (tables of logical
+//! (stages in plans), `credentials`, `lost` (errors of connections) and `session`; then `tables` and `listings` (tables of logical
 //! plans) and `home`. `scale.md` says what 10 TB on 100 workers would take.
 
 mod codec;
@@ -46,6 +46,7 @@ mod explain;
 mod files;
 mod home;
 mod listings;
+mod lost;
 mod message;
 mod scans;
 mod session;

@@ -34,9 +34,9 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_distributed::grpc::{BoxCloneSyncChannel, create_worker_client};
 use datafusion_distributed::{
     ChannelResolver, CoordinatorToWorkerMsg, DistributedExt, ExecuteTaskRequest,
-    GetWorkerInfoRequest, GetWorkerInfoResponse, SessionStateBuilderExt, SetPlanRequest, Worker,
-    WorkerChannel, WorkerPlanRewriteEvent, WorkerPlanRewriteEventResponse, WorkerQueryContext,
-    WorkerResolver, WorkerToCoordinatorMsg,
+    GetWorkerInfoRequest, GetWorkerInfoResponse, SessionStateBuilderExt, SetPlanRequest, TaskKey,
+    Worker, WorkerChannel, WorkerPlanRewriteEvent, WorkerPlanRewriteEventResponse,
+    WorkerQueryContext, WorkerResolver, WorkerToCoordinatorMsg,
 };
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
@@ -50,6 +50,7 @@ use url::Url;
 
 use super::credentials::Credentials;
 use super::explain::StagesPlanner;
+use super::lost::{named, unreachable};
 use super::tasks::{desired_tasks, divide, route};
 use super::{TadocCodec, TravelError};
 use crate::TadocSessionStateBuilderExt;
@@ -381,10 +382,7 @@ impl Connections {
     }
 
     async fn connect(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
-        let failed = |error: &dyn std::error::Error| {
-            let reason = with_causes(error);
-            exec_datafusion_err!("worker {url}: {reason}; is `tadoc worker` running there?")
-        };
+        let failed = |error: &dyn std::error::Error| unreachable(url, error);
         let endpoint = Endpoint::from_shared(url.to_string()).map_err(|error| failed(&error))?;
         let endpoint = endpoint
             .connect_timeout(SILENT_FOR)
@@ -412,20 +410,6 @@ impl Connections {
     }
 }
 
-/// Returns the text of `error`, with those of its causes that say more.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    text
-}
-
 #[async_trait]
 impl ChannelResolver for Connections {
     async fn get_worker_client_for_url(&self, url: &Url) -> Result<Box<dyn WorkerChannel>> {
@@ -447,20 +431,9 @@ struct NamedWorker {
     worker: Box<dyn WorkerChannel>,
 }
 
-/// Returns `error` with the URL of the worker that it comes from. Errors of a connection become text:
-/// a pipe that breaks there is none of this process.
-fn named(url: &Url, error: DataFusionError) -> DataFusionError {
-    let is_typed = !matches!(
-        error.find_root(),
-        DataFusionError::External(_)
-            | DataFusionError::IoError(_)
-            | DataFusionError::ArrowError(..)
-            | DataFusionError::ObjectStore(_)
-    );
-    match is_typed {
-        true => error.context(format!("worker {url}")),
-        false => exec_datafusion_err!("worker {url}: {}", error.strip_backtrace()),
-    }
+/// Returns the name of a task in messages.
+fn shown(task: &TaskKey) -> String {
+    format!("task {} of stage {}", task.task_number, task.stage_id)
 }
 
 #[async_trait]
@@ -473,10 +446,10 @@ impl WorkerChannel for NamedWorker {
         metrics: ExecutionPlanMetricsSet,
         context: &Arc<TaskContext>,
     ) -> Result<BoxStream<'static, Result<WorkerToCoordinatorMsg>>> {
-        let url = self.url.clone();
+        let (url, part) = (self.url.clone(), shown(&plan.task_key));
         let answers = self.worker.coordinator_channel(headers, plan, messages, metrics, context);
-        let answers = answers.await.map_err(|error| named(&url, error))?;
-        Ok(answers.map_err(move |error| named(&url, error)).boxed())
+        let answers = answers.await.map_err(|error| named(&url, &part, error))?;
+        Ok(answers.map_err(move |error| named(&url, &part, error)).boxed())
     }
 
     async fn execute_task(
@@ -486,11 +459,12 @@ impl WorkerChannel for NamedWorker {
         metrics: ExecutionPlanMetricsSet,
         context: &Arc<TaskContext>,
     ) -> Result<Vec<BoxStream<'static, Result<RecordBatch>>>> {
+        let part = shown(&request.task_key);
         let partitions = self.worker.execute_task(headers, request, metrics, context).await;
-        let partitions = partitions.map_err(|error| named(&self.url, error))?.into_iter();
+        let partitions = partitions.map_err(|error| named(&self.url, &part, error))?.into_iter();
         let of_worker = |rows: BoxStream<'static, Result<RecordBatch>>| {
-            let url = self.url.clone();
-            rows.map_err(move |error| named(&url, error)).boxed()
+            let (url, part) = (self.url.clone(), part.clone());
+            rows.map_err(move |error| named(&url, &part, error)).boxed()
         };
         Ok(partitions.map(of_worker).collect())
     }
@@ -500,7 +474,7 @@ impl WorkerChannel for NamedWorker {
         request: GetWorkerInfoRequest,
     ) -> Result<GetWorkerInfoResponse> {
         let info = self.worker.get_worker_info(request).await;
-        info.map_err(|error| named(&self.url, error))
+        info.map_err(|error| named(&self.url, "a check of its version", error))
     }
 }
 

@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use datafusion::error::Result;
@@ -21,9 +22,6 @@ use tokio::task::JoinHandle;
 use crate::failure::{Failure, Outcome};
 use crate::location::{is_living_folder, text_of};
 use crate::runtime::runtime;
-
-/// Bytes of a file that are read before anybody asks for them.
-pub const AHEAD_BYTES: usize = 1 << 20;
 
 /// Resolver of locations that waits for results. Clones share threads and stores.
 #[derive(Debug, Clone)]
@@ -133,11 +131,15 @@ impl StoredFile {
 }
 
 impl StoredFile {
-    /// Requests the file and returns a reader of all its bytes. The first [`AHEAD_BYTES`] come while
-    /// nobody waits for them.
-    pub fn reader(&self) -> impl Read + use<> {
+    /// Requests the file and returns a reader of all its bytes. The first `ahead_bytes` come while nobody
+    /// waits for them. `answered` gets the time up to the answer of the store.
+    pub fn reader(
+        &self,
+        ahead_bytes: u64,
+        answered: impl FnOnce(Duration) + Send + 'static,
+    ) -> StoredBytes {
         let runtime = Arc::clone(&self.resolver.runtime);
-        let request = Some(runtime.spawn(start(self.file.clone())));
+        let request = Some(runtime.spawn(start(self.file.clone(), ahead_bytes, answered)));
         StoredBytes { runtime, request, stream: stream::empty().boxed(), chunk: Bytes::new() }
     }
 }
@@ -150,21 +152,28 @@ impl PartialEq for StoredFile {
 
 impl Eq for StoredFile {}
 
-/// Requests the bytes of `file`, reads the first of them, about [`AHEAD_BYTES`], and returns a stream of
-/// all.
-async fn start(file: FileAt) -> Result<BoxStream<'static, Result<Bytes>>> {
+/// Requests the bytes of `file`, reads the first `ahead_bytes` of them, up to the end of the chunk behind
+/// them, and returns a stream of all.
+async fn start(
+    file: FileAt,
+    ahead_bytes: u64,
+    answered: impl FnOnce(Duration),
+) -> Result<BoxStream<'static, Result<Bytes>>> {
+    let asked = Instant::now();
     let mut rest = file.stream().await?;
+    answered(asked.elapsed());
     let (mut ahead, mut len_bytes) = (Vec::new(), 0);
-    while len_bytes < AHEAD_BYTES {
+    // Up to the end of a file of that length, so that its connection is free for another.
+    while len_bytes <= ahead_bytes {
         let Some(chunk) = rest.try_next().await? else { break };
-        len_bytes += chunk.len();
+        len_bytes += chunk.len() as u64;
         ahead.push(Ok(chunk));
     }
     Ok(stream::iter(ahead).chain(rest).boxed())
 }
 
 /// A reader over the bytes of a file that was requested.
-struct StoredBytes {
+pub struct StoredBytes {
     runtime: Arc<Runtime>,
     /// The request, until its stream is taken.
     request: Option<JoinHandle<Result<BoxStream<'static, Result<Bytes>>>>>,
@@ -173,6 +182,11 @@ struct StoredBytes {
 }
 
 impl StoredBytes {
+    /// Returns true if reading does not wait for the request.
+    pub fn has_answer(&self) -> bool {
+        self.request.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
     fn next_chunk(&mut self) -> io::Result<Option<Bytes>> {
         if let Some(request) = self.request.take() {
             self.stream = self.runtime.block_on(request)?.map_err(io::Error::other)?;

@@ -249,3 +249,38 @@ fn pages_of_a_crawl_are_stored_as_text_on_demand() {
         ["text/html; charset=utf-8"]
     );
 }
+
+#[test]
+fn pages_of_other_character_sets_become_utf_8() {
+    let folder = new_folder();
+    let utf16 = |text: &str| -> Vec<u8> {
+        std::iter::once(0xfeff).chain(text.encode_utf16()).flat_map(u16::to_le_bytes).collect()
+    };
+    folder.write("in/mark.html", utf16("<p>日本 é</p>"));
+    folder.write("in/meta.html", b"<meta charset=iso-8859-1><p>caf\xe9</p>");
+    folder.write("in/utf8.html", "\u{feff}<p>café</p>");
+    folder.write("in/plain.txt", utf16("日本 é"));
+    folder.write("in/marked.txt", "\u{feff}café");
+    folder.ok(&["ingest", "in", "--html", "text", "-o", "c.tadoc"]);
+    for (path, text) in [
+        ("mark.html", "日本 é\n".as_bytes()),
+        ("meta.html", "café\n".as_bytes()),
+        ("utf8.html", "café\n".as_bytes()),
+        // Plain text keeps its bytes.
+        ("plain.txt", &utf16("日本 é")),
+        ("marked.txt", "\u{feff}café".as_bytes()),
+    ] {
+        assert_eq!(folder.cat("c.tadoc", path), text, "{path}");
+    }
+    // A mark of UTF-8 is no part of a word.
+    let rows = folder.rows("SELECT path FROM search('c.tadoc', '^café') ORDER BY path");
+    assert_eq!(rows, ["marked.txt", "meta.html", "utf8.html"]);
+
+    let response =
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=windows-1251\r\n\r\n<p>\xe9</p>";
+    let head = record("response", "http://a.example/1", HTTP, &"x".repeat(response.len()));
+    let (head, _) = head.split_once("\r\n\r\nx").unwrap();
+    folder.write("crawl.warc", [head.as_bytes(), b"\r\n\r\n", response, b"\r\n\r\n"].concat());
+    folder.ok(&["ingest", "crawl.warc", "--documents", "warc", "--html", "text", "-o", "w.tadoc"]);
+    assert_eq!(folder.cat("w.tadoc", "http://a.example/1"), "й\n".as_bytes());
+}

@@ -9,8 +9,8 @@
 //!
 //! Source: the WHATWG standard of HTML, for tokens (the crate html5gum) and for the elements that begin a
 //! line. Runs of white space become one blank, but not in `pre` and `textarea`. Scripts, styles and what is
-//! shown only without scripts are left out; images leave their `alt`. Character references become UTF-8.
-//! Bytes that are not UTF-8 stay as they are, so pages in UTF-16 give nothing of use.
+//! shown only without scripts are left out; images leave their `alt`. Character references become UTF-8,
+//! and so does a page that names another character set ([`charset`](super::charset)).
 //!
 //! Time is linear in the bytes. The text between two tags is in memory as a whole, and `--max-row-size`
 //! limits the page.
@@ -22,6 +22,7 @@ use datafusion_tadoc::contain_panics;
 use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
 use html5gum::{IoReader, Span, Tokenizer};
 
+use super::charset::{Given, Utf8Page};
 use super::open::Opened;
 use super::rows::Rows;
 use crate::failure::{Failure, Outcome};
@@ -140,39 +141,45 @@ impl Form {
 pub fn read_file(form: Form, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
     let path: Arc<str> = Arc::from(rows.input.path.as_str());
     let (budget, codec, input) = (opened.budget.clone(), opened.codec, rows.input);
-    append_text(form, &path, &mut *opened.reader, rows, &|error| {
+    let given = Given::ContentType(None);
+    append_text(form, given, &path, &mut *opened.reader, rows, &|error| {
         budget.failed(codec, input, &error)
     })?;
     rows.sink.count_read(opened.take_counts());
     rows.sink.end_document(&path)
 }
 
-/// Appends the text of the page that `reader` gives to the open document.
+/// Appends the text of the page that `reader` gives to the open document. `given` is known of its
+/// character set.
 ///
 /// # Errors
 /// The page is larger than a row may be, and `failed` for the errors of `reader`.
 pub fn append_text(
     form: Form,
+    given: Given<'_>,
     path: &Arc<str>,
     reader: &mut dyn BufRead,
     rows: &mut Rows<'_, '_>,
     failed: &dyn Fn(io::Error) -> Failure,
 ) -> Outcome {
     let max_bytes = rows.options.max_row_bytes;
-    let mut reader = reader.take(max_bytes.saturating_add(1));
     let mut text = Text::new(form);
     let name = format!("{}: HTML", rows.input.shown());
+    let mut is_too_large = false;
     let mut convert = || -> Outcome {
+        let page = Utf8Page::new(&mut *reader, given).map_err(failed)?;
+        let mut page = page.take(max_bytes.saturating_add(1));
         let mut emitter =
             CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| text.take(event));
         emitter.naively_switch_states(form == Form::Html);
-        for part in Tokenizer::new_with_emitter(IoReader::new(&mut reader), emitter) {
+        for part in Tokenizer::new_with_emitter(IoReader::new(&mut page), emitter) {
             rows.sink.append(path, &part.map_err(failed)?)?;
         }
+        is_too_large = page.limit() == 0;
         Ok(())
     };
     contain_panics(&name, &mut convert).map_err(Failure::from)??;
-    if reader.limit() == 0 {
+    if is_too_large {
         return Err(rows.too_large("the HTML of a page"));
     }
     rows.sink.append(path, &text.end())

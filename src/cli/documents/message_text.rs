@@ -17,6 +17,7 @@ use std::sync::Arc;
 use datafusion_tadoc::contain_panics;
 use mail_parser::{MessageParser, PartType};
 
+use super::charset::Given;
 use super::html::{self, Form};
 use super::rows::Rows;
 use crate::failure::{Failure, Outcome};
@@ -41,7 +42,8 @@ pub fn append_text(
             Some(PartType::Text(text)) => rows.sink.append(path, text.as_bytes())?,
             Some(PartType::Html(page)) => {
                 let failed = |error| Failure::with_cause(name.clone(), &error);
-                html::append_text(Form::Html, path, &mut page.as_bytes(), rows, &failed)?;
+                let mut page = page.as_bytes();
+                html::append_text(Form::Html, Given::Utf8, path, &mut page, rows, &failed)?;
             }
             _ => {}
         }

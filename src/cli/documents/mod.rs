@@ -16,6 +16,7 @@ mod ahead;
 mod archives;
 mod arrow_ipc;
 mod avro;
+mod charset;
 mod csv;
 mod headers;
 mod html;

@@ -22,6 +22,7 @@
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::sync::Arc;
 
+use super::charset::Given;
 use super::headers::{Headers, MAX_HEADER_BYTES, read_head};
 use super::html::{self, Form};
 use super::open::Opened;
@@ -61,7 +62,10 @@ pub fn read(mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
             let content_type = http.get("content-type").map(str::to_owned).or(record.content_type);
             let form = Form::of_type(content_type.as_deref(), http.get("content-encoding"));
             match form.filter(|_| rows.options.html_to_text) {
-                Some(form) => html::append_text(form, &path, &mut *body, rows, &failed)?,
+                Some(form) => {
+                    let given = Given::ContentType(content_type.as_deref());
+                    html::append_text(form, given, &path, &mut *body, rows, &failed)?;
+                }
                 None => rows.sink.append_from(&path, &mut *body, &failed)?,
             }
             rows.sink.end_document(&path)?;

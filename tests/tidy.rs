@@ -39,7 +39,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("format", &["error", "ids", "text", "grammar", "segment"]),
     ("build", &["error", "text", "grammar", "segment", "format"]),
     ("read", &["error", "ids", "segment"]),
-    ("query", &["error", "ids", "interrupt", "text", "grammar", "segment", "read"]),
+    ("query", &["error", "ids", "interrupt", "text", "grammar", "segment", "format", "read"]),
     ("analytics", &["error", "ids", "interrupt", "text", "grammar", "segment", "format"]),
     ("edits", &["error", "ids", "text", "grammar", "segment", "format", "read", "query"]),
     ("accelerator", &["error", "grammar", "segment", "analytics"]),

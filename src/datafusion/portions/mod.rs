@@ -138,7 +138,7 @@ pub(crate) fn runs_of(
     }
     let files = source.corpora();
     let needed = files.iter().map(|open| MemoryWhenUsed::for_segments(&open.footer.segments, uses));
-    let needed = needed.fold(MemoryWhenUsed::default(), MemoryWhenUsed::and).bytes(1);
+    let needed = needed.fold(MemoryWhenUsed::default(), MemoryWhenUsed::and).bytes();
     let num_partitions = session.config().target_partitions().max(1);
     let num_shares = num_partitions.saturating_mul(spreading.num_workers) as u64;
     let most_bytes = limit_bytes(session.runtime_env(), options) / (2 * num_partitions as u64);

@@ -3,22 +3,26 @@
 //! ```text
 //! at once 1    tokens 0  grammar 0 | tokens 1  grammar 1 | ...       all threads
 //!                                  | coding 0            | coding 1  two threads
-//! at once 3    tokens 0  grammar 0  coding 0 | tokens 3 ...          a third of the threads each
-//!              tokens 1  grammar 1  coding 1 | tokens 4 ...
-//!              tokens 2  grammar 2  coding 2 | tokens 5 ...
+//! at once 3    tokens 0  grammar 0 | coding 0                        all threads, shared
+//!              tokens 1  grammar 1 | coding 1
+//!              tokens 2  grammar 2 | coding 2
+//!                  tokens 3  grammar 3 | coding 3                    as soon as a grammar is complete
 //! ```
 //!
 //! Segments are returned in the order of their blocks. They do not depend on how many blocks are
-//! built at a time. Each place has its own thread pool, so that no block waits while its thread
-//! works on another block.
+//! built at a time.
+//!
+//! All blocks share the current threads. A third of a block's time is serial steps, during which
+//! the threads work on other blocks, and the last block has all of them. The serial steps run on a
+//! thread of the block that belongs to no pool, so that they never wait for the work of another
+//! block. A place of a block is free when its grammar is complete. Its coding is mostly serial and
+//! needs a fifth of the memory.
 
 use std::collections::VecDeque;
 use std::panic::resume_unwind;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::build::options::{BuilderKind, IngestOptions};
 use crate::error::Result;
@@ -100,8 +104,11 @@ impl Maker {
         Ok(Made { segment, tokenizing, grammar: grammar_took })
     }
 
-    fn encoded(&self, block: Block) -> Result<Made<EncodedSegment>> {
-        let Made { segment, tokenizing, grammar } = self.parts(block)?;
+    /// Builds and encodes `block`. Frees its place when the grammar is complete.
+    fn encoded(&self, block: Block, place: Place) -> Result<Made<EncodedSegment>> {
+        let made = self.parts(block);
+        drop(place);
+        let Made { segment, tokenizing, grammar } = made?;
         Ok(Made {
             segment: EncodedSegment::new(&segment, self.options.layout)?,
             tokenizing,
@@ -110,52 +117,66 @@ impl Maker {
     }
 }
 
-/// Blocks that are under construction, oldest first.
+/// Places of blocks whose tokens or grammar are under construction.
+#[derive(Debug, Default)]
+struct Places {
+    num_taken: Mutex<usize>,
+    is_freed: Condvar,
+}
+
+/// A place that is taken until this value is dropped.
+struct Place(Arc<Places>);
+
+impl Places {
+    /// Waits until fewer than `max_taken` places are taken and takes one.
+    fn take(self: &Arc<Self>, max_taken: usize) -> Place {
+        let num_taken = self.num_taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let waited = self.is_freed.wait_while(num_taken, |num_taken| *num_taken >= max_taken);
+        *waited.unwrap_or_else(PoisonError::into_inner) += 1;
+        Place(Arc::clone(self))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        *self.0.num_taken.lock().unwrap_or_else(PoisonError::into_inner) -= 1;
+        self.0.is_freed.notify_one();
+    }
+}
+
+/// Number of places for each block that may be coded or wait to be written.
+const PLACES_PER_CODED: usize = 2;
+
+/// Blocks that are not written yet, oldest first.
 #[derive(Debug)]
 pub(super) struct BlocksAtOnce {
-    building: VecDeque<JoinHandle<Result<Made<EncodedSegment>>>>,
+    begun: VecDeque<JoinHandle<Result<Made<EncodedSegment>>>>,
     max_blocks: usize,
-    /// Thread pool of each place, `None` if its threads could not be created.
-    pools: Vec<Option<Arc<ThreadPool>>>,
-    num_begun: usize,
+    places: Arc<Places>,
 }
 
 impl BlocksAtOnce {
-    /// Creates a queue for `max_blocks` blocks, at least 2. Each place gets its share of the
-    /// machine's threads.
+    /// Creates a queue in which `max_blocks` blocks, at least 2, are built at a time.
     pub(super) fn new(max_blocks: usize) -> Self {
-        Self { building: VecDeque::new(), max_blocks, pools: Vec::new(), num_begun: 0 }
+        Self { begun: VecDeque::new(), max_blocks, places: Arc::default() }
     }
 
-    /// Returns true if the oldest block must be taken before the next one begins.
-    pub(super) fn is_full(&self) -> bool {
-        self.building.len() >= self.max_blocks
+    /// Returns true if the oldest block should be taken before the next one begins: it can be had
+    /// without waiting, or too many blocks are there.
+    pub(super) fn is_due(&self) -> bool {
+        self.begun.front().is_some_and(JoinHandle::is_finished)
+            || self.begun.len() >= self.max_blocks + self.max_blocks / PLACES_PER_CODED
     }
 
-    /// Starts to build `block`. The queue must not be full.
+    /// Starts to build `block`, after waiting for a free place.
     pub(super) fn begin(&mut self, block: Block, maker: Maker) {
-        let pool = self.next_pool();
-        self.building.push_back(std::thread::spawn(move || match pool {
-            Some(pool) => pool.install(|| maker.encoded(block)),
-            None => maker.encoded(block),
-        }));
+        let place = self.places.take(self.max_blocks);
+        self.begun.push_back(std::thread::spawn(move || maker.encoded(block, place)));
     }
 
-    /// Waits for the oldest block. Returns `None` if no block is under construction.
+    /// Waits for the oldest block. Returns `None` if there is none.
     pub(super) fn take_oldest(&mut self) -> Option<Result<Made<EncodedSegment>>> {
-        let building = self.building.pop_front()?;
-        Some(building.join().unwrap_or_else(|panic| resume_unwind(panic)))
-    }
-
-    /// Returns the pool of the next place in turn. The block of that place has been taken.
-    fn next_pool(&mut self) -> Option<Arc<ThreadPool>> {
-        let place = self.num_begun % self.max_blocks;
-        self.num_begun += 1;
-        if place == self.pools.len() {
-            let num_threads = (rayon::current_num_threads() / self.max_blocks).max(1);
-            let pool = ThreadPoolBuilder::new().num_threads(num_threads).build();
-            self.pools.push(pool.ok().map(Arc::new));
-        }
-        self.pools[place].clone()
+        let oldest = self.begun.pop_front()?;
+        Some(oldest.join().unwrap_or_else(|panic| resume_unwind(panic)))
     }
 }

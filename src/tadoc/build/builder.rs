@@ -13,10 +13,9 @@
 //! `block_bytes`. So the file is the same, byte for byte, for any number of threads, and for
 //! documents in one or several parts.
 //!
-//! One block at a time leaves most of many cores idle. The coding is mostly serial, and so is a
-//! third of the grammar's time on 16 threads. If several blocks are built at a time, each has its
-//! share of the threads from text to sections, and a device runs the rounds of one block while the
-//! others do other steps.
+//! One block at a time leaves most of many cores idle, because the coding and some steps of the
+//! grammar are serial. If several blocks are built at a time, they share the threads, and a device
+//! runs the rounds of one block while the others do other steps.
 //!
 //! The memory needed is at worst about 13 bytes for each byte of the block (one token per byte: 1
 //! for the text, 9 for the grammar builder, the rest for counts). Ordinary text needs 4, plus 2 for
@@ -126,9 +125,8 @@ impl<W: Write> CorpusBuilder<W> {
         self
     }
 
-    /// Sets the number of blocks that are built at a time, 1 by default. Each block gets its share
-    /// of the threads and needs its own memory. The file stays the same. Call this before documents
-    /// are added.
+    /// Sets the number of blocks that are built at a time, 1 by default. They share the threads, and
+    /// each needs its own memory. The file stays the same. Call this before documents are added.
     #[must_use]
     pub fn with_blocks_at_once(mut self, max_blocks: usize) -> Self {
         self.at_once = (max_blocks > 1).then(|| BlocksAtOnce::new(max_blocks));
@@ -291,7 +289,7 @@ impl<W: Write> CorpusBuilder<W> {
 
     /// Starts to build `block` beside other blocks, after waiting for a free place.
     fn begin(&mut self, block: Block) -> Result<()> {
-        while self.at_once.as_ref().is_some_and(BlocksAtOnce::is_full) {
+        while self.at_once.as_ref().is_some_and(BlocksAtOnce::is_due) {
             self.write_oldest()?;
         }
         if let Some(at_once) = &mut self.at_once {

@@ -29,6 +29,8 @@
 //! less time.
 
 use std::ops::Range;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
@@ -276,29 +278,38 @@ struct Candidate {
     id: u32,
 }
 
+impl Candidate {
+    fn entry<'a>(&self, tables: &'a [Vec<Entry>]) -> &'a Entry {
+        &tables[self.table_idx as usize][self.id as usize]
+    }
+}
+
+/// Maps from the ids of each table to dictionary ids. Threads write disjoint entries of them.
+type IdMaps = Vec<Vec<AtomicU32>>;
+
 /// Builds the dictionary of all tables, and for each table the map from its ids to dictionary ids.
-fn merge_tables(text: &[u8], tables: Vec<Vec<Entry>>) -> Result<(Dictionary, Vec<Vec<u32>>)> {
-    let entry_of =
-        |candidate: &Candidate| &tables[candidate.table_idx as usize][candidate.id as usize];
-    let mut id_maps: Vec<Vec<u32>> = tables.iter().map(|table| vec![0; table.len()]).collect();
+fn merge_tables(text: &[u8], tables: Vec<Vec<Entry>>) -> Result<(Dictionary, IdMaps)> {
+    let of_table = |table: &Vec<Entry>| table.iter().map(|_| AtomicU32::new(0)).collect();
+    let id_maps: IdMaps = tables.par_iter().map(of_table).collect();
     let mut arena = Vec::new();
     let mut offsets = vec![0];
     let mut num_words = 0;
     for is_word in [true, false] {
-        let mut candidates = candidates(&tables, is_word);
-        candidates.par_sort_unstable_by(|a, b| {
-            a.prefix.cmp(&b.prefix).then_with(|| entry_of(a).compare(entry_of(b), text))
-        });
-        let mut last: Option<&Entry> = None;
-        for candidate in &candidates {
-            let entry = entry_of(candidate);
-            if last.is_none_or(|last| last.compare(entry, text).is_ne()) {
-                entry.append_to(&mut arena, text);
-                offsets.push(arena.len() as u32);
-                last = Some(entry);
-            }
-            id_maps[candidate.table_idx as usize][candidate.id as usize] = offsets.len() as u32 - 2;
+        let candidates = sorted_candidates(text, &tables, is_word);
+        let parts: Vec<Distinct> = (0..candidates.len().div_ceil(PART_LEN))
+            .into_par_iter()
+            .map(|part| Distinct::new(text, &tables, &candidates, part * PART_LEN))
+            .collect();
+        let mut first_ids = Vec::with_capacity(parts.len());
+        for part in &parts {
+            first_ids.push(offsets.len() as u32 - 1);
+            let start = arena.len() as u32;
+            arena.extend_from_slice(&part.arena);
+            offsets.extend(part.ends.iter().map(|end| start + end));
         }
+        let parts = candidates.par_chunks(PART_LEN).zip(parts).zip(first_ids);
+        parts
+            .for_each(|((candidates, part), first_id)| part.number(candidates, first_id, &id_maps));
         if is_word {
             num_words = offsets.len() as u32 - 1;
         }
@@ -308,7 +319,54 @@ fn merge_tables(text: &[u8], tables: Vec<Vec<Entry>>) -> Result<(Dictionary, Vec
     Ok((Dictionary::from_parts(num_words, offsets, arena.into())?, id_maps))
 }
 
-fn candidates(tables: &[Vec<Entry>], is_word: bool) -> Vec<Candidate> {
+/// Number of sorted candidates that a thread merges at a time.
+const PART_LEN: usize = 1 << 14;
+
+/// Distinct tokens of a part of the sorted candidates, without the last token of the part before.
+struct Distinct {
+    arena: Vec<u8>,
+    /// End of each token in `arena`.
+    ends: Vec<u32>,
+    /// For each candidate of the part, true if it differs from the one before it.
+    is_first: Vec<bool>,
+}
+
+impl Distinct {
+    /// Finds the tokens of the part of `candidates` that begins at `start`.
+    fn new(text: &[u8], tables: &[Vec<Entry>], candidates: &[Candidate], start: usize) -> Self {
+        let part = &candidates[start..candidates.len().min(start + PART_LEN)];
+        let mut last = start.checked_sub(1).map(|before| candidates[before].entry(tables));
+        let mut distinct = Self {
+            arena: Vec::new(),
+            ends: Vec::with_capacity(part.len()),
+            is_first: Vec::with_capacity(part.len()),
+        };
+        for candidate in part {
+            let entry = candidate.entry(tables);
+            let is_first = last.is_none_or(|last| last.compare(entry, text).is_ne());
+            if is_first {
+                entry.append_to(&mut distinct.arena, text);
+                distinct.ends.push(distinct.arena.len() as u32);
+                last = Some(entry);
+            }
+            distinct.is_first.push(is_first);
+        }
+        distinct
+    }
+
+    /// Writes the ids of the `candidates` of this part, whose first new token has `first_id`.
+    fn number(&self, candidates: &[Candidate], first_id: u32, id_maps: &IdMaps) {
+        let mut next_id = first_id;
+        for (candidate, &is_first) in candidates.iter().zip(&self.is_first) {
+            next_id += u32::from(is_first);
+            let id = &id_maps[candidate.table_idx as usize][candidate.id as usize];
+            id.store(next_id - 1, Relaxed);
+        }
+    }
+}
+
+/// Returns the words, or the separators, of all tables in byte order.
+fn sorted_candidates(text: &[u8], tables: &[Vec<Entry>], is_word: bool) -> Vec<Candidate> {
     let of_table = |(table_idx, table): (usize, &Vec<Entry>)| {
         let of_class = |(id, entry): (usize, &Entry)| {
             (entry.is_word() == is_word).then(|| Candidate {
@@ -319,20 +377,25 @@ fn candidates(tables: &[Vec<Entry>], is_word: bool) -> Vec<Candidate> {
         };
         table.iter().enumerate().filter_map(of_class).collect::<Vec<_>>()
     };
-    tables.iter().enumerate().flat_map(of_table).collect()
+    let mut candidates: Vec<Candidate> =
+        tables.par_iter().enumerate().flat_map_iter(of_table).collect();
+    candidates.par_sort_unstable_by(|a, b| {
+        a.prefix.cmp(&b.prefix).then_with(|| a.entry(tables).compare(b.entry(tables), text))
+    });
+    candidates
 }
 
 /// Returns the final ids of all pieces and the number of words among them. Makes document offsets
 /// absolute.
 fn join_pieces(
     mut pieces: Vec<Interned<'_>>,
-    id_maps: &[Vec<u32>],
+    id_maps: &[Vec<AtomicU32>],
     num_words: u32,
 ) -> (Vec<u32>, u64) {
     if let [piece] = pieces.as_mut_slice() {
         let mut tokens = std::mem::take(&mut piece.ids);
         let id_map = &id_maps[piece.table_idx];
-        tokens.iter_mut().for_each(|token| *token = id_map[*token as usize]);
+        tokens.iter_mut().for_each(|token| *token = id_map[*token as usize].load(Relaxed));
         tokens.shrink_to_fit();
         let num_word_tokens = count_words(&tokens, num_words);
         return (tokens, num_word_tokens);
@@ -351,7 +414,7 @@ fn join_pieces(
         piece.doc_offsets.iter_mut().for_each(|offset| *offset += num_before);
         let id_map = &id_maps[piece.table_idx];
         for (token, id) in target.iter_mut().zip(piece.ids) {
-            *token = id_map[id as usize];
+            *token = id_map[id as usize].load(Relaxed);
         }
         count_words(target, num_words)
     };

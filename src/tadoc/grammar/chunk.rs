@@ -53,14 +53,12 @@ impl Chunk {
         self.elements.len()
     }
 
-    /// Returns the symbols, including barriers.
-    pub(super) fn symbols(&self) -> impl Iterator<Item = u32> {
-        self.elements.iter().map(|element| element.symbol)
-    }
-
-    /// Returns the id of the pair at each symbol.
-    pub(super) fn pair_ids(&self) -> impl Iterator<Item = PairId> {
-        self.elements.iter().map(|element| element.pair_id)
+    /// Writes the symbols, including barriers, and the id of the pair at each of them. Both targets
+    /// have the chunk's length.
+    pub(super) fn copy_to(&self, symbols: &mut [u32], pair_ids: &mut [PairId]) {
+        for ((element, symbol), pair_id) in self.elements.iter().zip(symbols).zip(pair_ids) {
+            (*symbol, *pair_id) = (element.symbol, element.pair_id);
+        }
     }
 
     /// Returns the positions of all pairs.

@@ -212,18 +212,19 @@ pub(super) fn emit(
         final_ids[(num_terminals + rule) as usize] = num_terminals + 1 + i as u32;
     }
     let writer = Writer { rules, final_ids };
-    let documents = join(rules.root.par_chunks(PIECE_LEN).map(|p| writer.documents(p)).collect());
-    let bodies = join(kept.par_chunks(PIECE_LEN).map(|piece| writer.bodies(piece)).collect());
-    let root_len = documents.symbols.len() as u32;
-    let grammar = Grammar {
-        num_terminals,
-        rule_offsets: [0, root_len]
-            .into_iter()
-            .chain(bodies.ends.iter().map(|end| root_len + end))
-            .collect(),
-        symbols: [documents.symbols, bodies.symbols].concat(),
-        doc_offsets: std::iter::once(0).chain(documents.ends).collect(),
-    };
+    let documents: Vec<Written> =
+        rules.root.par_chunks(PIECE_LEN).map(|piece| writer.documents(piece)).collect();
+    let bodies: Vec<Written> = kept.par_chunks(PIECE_LEN).map(|p| writer.bodies(p)).collect();
+    let num_symbols =
+        |pieces: &[Written]| -> u32 { pieces.iter().map(|piece| piece.symbols.len() as u32).sum() };
+    let root_len = num_symbols(&documents);
+    let mut symbols = vec![0; (root_len + num_symbols(&bodies)) as usize];
+    let mut rule_offsets = Vec::with_capacity(kept.len() + 2);
+    rule_offsets.extend([0, root_len]);
+    rule_offsets.extend(ends(&bodies, root_len));
+    let doc_offsets = std::iter::once(0).chain(ends(&documents, 0)).collect();
+    join(documents.into_iter().chain(bodies), &mut symbols);
+    let grammar = Grammar { num_terminals, rule_offsets, symbols, doc_offsets };
     debug_assert!(grammar.validate().is_ok());
     Ok(grammar)
 }
@@ -241,17 +242,24 @@ struct Written {
     ends: Vec<u32>,
 }
 
-fn join(pieces: Vec<Written>) -> Written {
-    let mut joined = Written {
-        symbols: Vec::with_capacity(pieces.iter().map(|piece| piece.symbols.len()).sum()),
-        ends: Vec::with_capacity(pieces.iter().map(|piece| piece.ends.len()).sum()),
-    };
-    for piece in pieces {
-        let start = joined.symbols.len() as u32;
-        joined.ends.extend(piece.ends.iter().map(|end| start + end));
-        joined.symbols.extend(piece.symbols);
-    }
-    joined
+/// Returns the ends of all pieces, which begin at `start`.
+fn ends(pieces: &[Written], mut start: u32) -> impl Iterator<Item = u32> {
+    pieces.iter().flat_map(move |piece| {
+        let piece_start = start;
+        start += piece.symbols.len() as u32;
+        piece.ends.iter().map(move |end| piece_start + end)
+    })
+}
+
+/// Writes the symbols of all pieces, one piece after the other, to `symbols`, which has their length.
+fn join(pieces: impl Iterator<Item = Written>, mut symbols: &mut [u32]) {
+    let copies = pieces.map(|piece| {
+        let (to, rest) = std::mem::take(&mut symbols).split_at_mut(piece.symbols.len());
+        symbols = rest;
+        (to, piece)
+    });
+    let copies: Vec<(&mut [u32], Written)> = copies.collect();
+    copies.into_par_iter().for_each(|(to, piece)| to.copy_from_slice(&piece.symbols));
 }
 
 struct Writer<'a> {

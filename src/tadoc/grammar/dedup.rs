@@ -18,6 +18,8 @@
 //! token. Segments with equal hashes are compared before they are shared.
 
 use std::ops::Range;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
 
 use rayon::prelude::*;
 use rustc_hash::FxHashMap;
@@ -43,6 +45,13 @@ const RANGE_LEN: usize = 1 << 16;
 /// Greatest share of distinct tokens in the sample at which sharing pays (versioned text 0.24-0.35,
 /// logs 0.84-0.96, prose 0.97-0.99).
 const MAX_UNIQUE_SHARE: f64 = 0.6;
+
+/// Greatest number of threads that look for equal segments. Each of them reads all hashes.
+const MAX_OWNERS: usize = 8;
+
+/// Number of documents, and of bodies of shared segments, that a thread writes at a time.
+const MIN_DOCS: usize = 64;
+const BODIES_AT_A_TIME: usize = 1 << 14;
 
 /// Greatest number of tokens in one segment of a corpus. Ids and positions are 32-bit.
 const MAX_TOKENS: usize = 1 << 31;
@@ -199,41 +208,52 @@ fn share(tokens: &[u32], doc_offsets: &[usize], num_terminals: u32) -> Shared {
             bodies.push(first);
         }
     }
-    let mut symbols = Vec::new();
-    let mut next = 0;
-    for doc in doc_offsets.windows(2) {
-        while next < segments.len() && segments[next].end <= doc[1] {
-            match symbol_of_first[firsts[next] as usize] {
-                Some(symbol) => symbols.push(symbol),
-                None => symbols.extend_from_slice(&tokens[segments[next].clone()]),
+    let symbol_of = |segment: usize| symbol_of_first[firsts[segment] as usize];
+    let documents =
+        doc_offsets.par_windows(2).with_min_len(MIN_DOCS).fold(Vec::new, |mut to, doc| {
+            let first = segments.partition_point(|segment| segment.start < doc[0]);
+            let of_doc = segments[first..].iter().take_while(|segment| segment.start < doc[1]);
+            for (segment, tokens_of) in (first..).zip(of_doc) {
+                match symbol_of(segment) {
+                    Some(symbol) => to.push(symbol),
+                    None => to.extend_from_slice(&tokens[tokens_of.clone()]),
+                }
             }
-            next += 1;
+            to.push(BARRIER);
+            to
+        });
+    let of_bodies = bodies.par_chunks(BODIES_AT_A_TIME).map(|bodies| {
+        let mut to = Vec::new();
+        for &body in bodies {
+            to.extend_from_slice(&tokens[segments[body as usize].clone()]);
+            to.push(BARRIER);
         }
-        symbols.push(BARRIER);
-    }
-    for &body in &bodies {
-        symbols.extend_from_slice(&tokens[segments[body as usize].clone()]);
-        symbols.push(BARRIER);
-    }
-    Shared { symbols, num_segments: bodies.len() as u32 }
+        to
+    });
+    let parts: Vec<Vec<u32>> = documents.chain(of_bodies).collect();
+    Shared { symbols: parts.concat(), num_segments: bodies.len() as u32 }
 }
 
 /// Returns for each segment the index of the first equal one. The index is its own if it is the
 /// first, has one token, or has a hash collision.
 fn first_of_each(tokens: &[u32], segments: &[Range<usize>]) -> Vec<u32> {
     let hashes: Vec<u64> = segments.par_iter().map(|s| segment_hash(&tokens[s.clone()])).collect();
-    let mut first_with_hash: FxHashMap<u64, u32> = FxHashMap::default();
-    segments
-        .iter()
-        .zip(hashes)
-        .enumerate()
-        .map(|(i, (segment, hash))| {
-            if segment.len() < 2 {
-                return i as u32;
+    let firsts: Vec<AtomicU32> = segments.par_iter().map(|_| AtomicU32::new(0)).collect();
+    let num_owners = rayon::current_num_threads().min(MAX_OWNERS);
+    (0..num_owners).into_par_iter().with_max_len(1).for_each(|owner| {
+        let mut first_with_hash: FxHashMap<u64, u32> = FxHashMap::default();
+        for (i, (segment, &hash)) in (0..).zip(segments.iter().zip(&hashes)) {
+            if (hash >> 32) as usize % num_owners == owner {
+                let is_alone = segment.len() < 2;
+                let first = if is_alone { i } else { *first_with_hash.entry(hash).or_insert(i) };
+                firsts[i as usize].store(first, Relaxed);
             }
-            let first = *first_with_hash.entry(hash).or_insert(i as u32);
-            let is_equal = tokens[segments[first as usize].clone()] == tokens[segment.clone()];
-            if is_equal { first } else { i as u32 }
-        })
-        .collect()
+        }
+    });
+    let checked = segments.par_iter().zip(firsts).enumerate().map(|(i, (segment, first))| {
+        let first = first.into_inner();
+        let is_equal = tokens[segments[first as usize].clone()] == tokens[segment.clone()];
+        if is_equal { first } else { i as u32 }
+    });
+    checked.collect()
 }

@@ -47,8 +47,12 @@ pub(super) fn learn(symbols: &[u32], first_rule: u32) -> Vec<Pair> {
 
 /// Returns one of `step` stretches of the text, each followed by a barrier.
 fn sample(symbols: &[u32], step: usize) -> Vec<u32> {
-    let stretches = symbols.chunks(STRETCH_LEN * step).map(|part| part.iter().take(STRETCH_LEN));
-    stretches.flat_map(|stretch| stretch.copied().chain([BARRIER])).collect()
+    let mut sample = Vec::with_capacity(symbols.len() / step + 2 * STRETCH_LEN);
+    for part in symbols.chunks(STRETCH_LEN * step) {
+        sample.extend_from_slice(&part[..part.len().min(STRETCH_LEN)]);
+        sample.push(BARRIER);
+    }
+    sample
 }
 
 #[cfg(test)]

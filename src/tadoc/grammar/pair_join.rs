@@ -85,10 +85,8 @@ pub(super) struct Numbered {
     pub(super) chunks: Vec<Grouped>,
     /// First id of each shard.
     pub(super) first_ids: Vec<PairId>,
-    /// Pairs that have ids, in the order of their ids.
-    pub(super) pairs: Vec<Pair>,
-    /// Number of occurrences of each of these pairs.
-    pub(super) counts: Vec<u32>,
+    /// Pairs that have ids and their numbers of occurrences, in the order of their ids, by shard.
+    pub(super) repeated: Vec<Vec<(Pair, u32)>>,
 }
 
 /// Numbers the pairs of all chunks, `num_pairs` together. The first id is `first_id`.
@@ -107,8 +105,7 @@ pub(super) fn number_pairs<P: Iterator<Item = Pair> + Clone + Send>(
         .iter()
         .scan(first_id, |next, shard| Some(std::mem::replace(next, *next + shard.len() as PairId)))
         .collect();
-    let (pairs, counts) = repeated.into_iter().flatten().unzip();
-    Numbered { chunks, first_ids, pairs, counts }
+    Numbered { chunks, first_ids, repeated }
 }
 
 /// Returns the groups of each shard, in the order of chunks.
@@ -266,6 +263,7 @@ mod tests {
         }
         let pairs = chunks.par_iter().map(|pairs| pairs.iter().copied());
         let numbered = number_pairs(pairs, chunks.iter().map(Vec::len).sum(), 7);
+        let repeated = numbered.repeated.concat();
         for (pairs, grouped) in chunks.iter().zip(&numbered.chunks) {
             let answers: Vec<Answer> = grouped.answers(&numbered.first_ids).collect();
             assert_eq!(pairs.len(), answers.len());
@@ -275,12 +273,12 @@ mod tests {
                     assert_eq!(answer.id(), SEEN_ONCE);
                 } else {
                     let i = answer.id() as usize - 7;
-                    assert_eq!((numbered.pairs[i], numbered.counts[i]), (*pair, expected[pair]));
+                    assert_eq!(repeated[i], (*pair, expected[pair]));
                 }
             }
         }
         let num_repeated = expected.values().filter(|&&count| count > 1).count();
-        assert_eq!(numbered.pairs.len(), num_repeated);
+        assert_eq!(repeated.len(), num_repeated);
     }
 
     #[test]

@@ -21,6 +21,7 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::pair_join::{PairId, SEEN_ONCE};
+use super::tally::ids_per_owner;
 
 /// Least number of elements of a repeat.
 const LEAST_LEN: usize = 3;
@@ -166,12 +167,12 @@ fn rewrite(symbols: &mut Vec<u32>, marks: &[u32], repeats: &Repeats, first_rule:
     symbols.truncate(write);
 }
 
-/// Returns the first place of each id. Each thread owns a range of the ids and reads all places.
+/// Returns the first place of each id. Each owner has a range of the ids and reads all places.
 fn first_places(pair_ids: &[PairId]) -> Vec<u32> {
     // SEEN_ONCE becomes 0.
     let num_ids = pair_ids.par_iter().map(|id| id.wrapping_add(1)).max().unwrap_or(0) as usize;
     let mut first_places = vec![NOWHERE; num_ids];
-    let ids_per_owner = num_ids.div_ceil(rayon::current_num_threads()).max(1);
+    let ids_per_owner = ids_per_owner(num_ids);
     first_places.par_chunks_mut(ids_per_owner).enumerate().for_each(|(owner, first_places)| {
         let first_id = owner * ids_per_owner;
         for (place, &id) in (0..).zip(pair_ids) {

@@ -95,12 +95,15 @@ impl Sequence {
                 chunk.set_pair_ids(positions, grouped.answers(first_ids));
             },
         );
-        self.add_pairs(numbered.pairs, numbered.counts);
+        self.add_pairs(&numbered.repeated);
     }
 
-    fn add_pairs(&mut self, pairs: Vec<Pair>, counts: Vec<u32>) {
-        self.pairs.extend(pairs);
-        self.counts.extend(counts);
+    /// Appends pairs and their counts.
+    fn add_pairs(&mut self, repeated: &[Vec<(Pair, u32)>]) {
+        for shard in repeated {
+            self.pairs.extend(shard.iter().map(|&(pair, _)| pair));
+            self.counts.extend(shard.iter().map(|&(_, count)| count));
+        }
         self.uses.resize(self.pairs.len(), 0);
         self.rule_of_pair.resize(self.pairs.len(), 0);
     }
@@ -171,13 +174,21 @@ impl Sequence {
     /// Returns the symbols, the id of the pair at each of them, and the bodies of the rules, oldest
     /// first.
     pub(super) fn into_parts(self) -> (Vec<u32>, Vec<PairId>, Vec<Pair>) {
-        let len = self.len();
+        let (mut symbols, mut pair_ids) = (vec![0; self.len()], vec![0; self.len()]);
         let Self { chunks, rules, .. } = self;
-        let (mut symbols, mut pair_ids) = (Vec::with_capacity(len), Vec::with_capacity(len));
-        for chunk in chunks {
-            symbols.extend(chunk.symbols());
-            pair_ids.extend(chunk.pair_ids());
-        }
+        let mut rest = (symbols.as_mut_slice(), pair_ids.as_mut_slice());
+        let targets = chunks.into_iter().map(|chunk| {
+            let (symbols, pair_ids) = std::mem::take(&mut rest);
+            let (symbols, other_symbols) = symbols.split_at_mut(chunk.len());
+            let (pair_ids, other_ids) = pair_ids.split_at_mut(chunk.len());
+            rest = (other_symbols, other_ids);
+            (chunk, symbols, pair_ids)
+        });
+        let targets: Vec<(Chunk, &mut [u32], &mut [PairId])> = targets.collect();
+        // Each chunk is freed when it is copied.
+        targets.into_par_iter().for_each(|(chunk, symbols, pair_ids)| {
+            chunk.copy_to(symbols, pair_ids);
+        });
         (symbols, pair_ids, rules)
     }
 }
@@ -199,18 +210,17 @@ fn positions_in_pass(
     chunks.par_iter().zip(places).map(filter).collect()
 }
 
-/// Cuts the sequence into chunks, last chunk first, and frees memory on the way. So the peak is one
-/// copy.
+/// Cuts the sequence into chunks, the last ones first, and frees memory on the way. So the peak is
+/// one copy.
 fn into_chunks(mut symbols: Vec<u32>) -> Vec<Chunk> {
     const CHUNKS_PER_SHRINK: usize = 64;
     let num_chunks = symbols.len().div_ceil(CHUNK_LEN);
     let mut chunks = Vec::with_capacity(num_chunks);
-    for chunk_idx in (0..num_chunks).rev() {
-        chunks.push(Chunk::new(&symbols[chunk_idx * CHUNK_LEN..]));
-        symbols.truncate(chunk_idx * CHUNK_LEN);
-        if chunk_idx % CHUNKS_PER_SHRINK == 0 {
-            symbols.shrink_to_fit();
-        }
+    for start in (0..num_chunks).step_by(CHUNKS_PER_SHRINK).rev() {
+        let last = symbols[start * CHUNK_LEN..].par_chunks(CHUNK_LEN).rev().map(Chunk::new);
+        chunks.par_extend(last);
+        symbols.truncate(start * CHUNK_LEN);
+        symbols.shrink_to_fit();
     }
     chunks.reverse();
     chunks

@@ -166,16 +166,7 @@ impl EncodedSegment {
             .ok_or_else(|| mismatch("grammar", u64::MAX, u64::MAX))?;
         check_equal("num_tokens", parts.num_tokens, tokens)?;
         check_equal("num_word_tokens", parts.num_word_tokens, words)?;
-        let (words_sections, grammar_section) = rayon::join(
-            || {
-                let counts = grammar.weights();
-                let lengths = document_lengths(grammar, dictionary);
-                (
-                    codecs::dictionary::encode(dictionary, layout),
-                    codecs::word_counts::encode(dictionary, &counts),
-                    codecs::document_lengths::encode(&lengths),
-                )
-            },
+        let (grammar_section, (dictionary_section, (counts_section, others))) = rayon::join(
             || match layout {
                 SegmentLayout::Small => (
                     codecs::grammar::CODEC,
@@ -185,11 +176,28 @@ impl EncodedSegment {
                     (codecs::packed_grammar::CODEC, codecs::packed_grammar::encode(grammar))
                 }
             },
+            || {
+                rayon::join(
+                    || codecs::dictionary::encode(dictionary, layout),
+                    || {
+                        rayon::join(
+                            || codecs::word_counts::encode(dictionary, &grammar.weights()),
+                            || {
+                                let lengths = document_lengths(grammar, dictionary);
+                                (
+                                    codecs::document_lengths::encode(&lengths),
+                                    codecs::documents::encode(paths, layout),
+                                )
+                            },
+                        )
+                    },
+                )
+            },
         );
-        let (dictionary_section, counts_section, lengths_section) = words_sections;
+        let (lengths_section, documents_section) = others;
         let (dictionary_codec, dictionary_section) = dictionary_section?;
         let (grammar_codec, grammar_section) = grammar_section;
-        let (documents_codec, documents) = codecs::documents::encode(paths, layout)?;
+        let (documents_codec, documents) = documents_section?;
         let meta = SegmentMeta {
             num_docs,
             continues: parts.continues,

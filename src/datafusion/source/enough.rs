@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! segments   ▇▇▇▇▇▇▇▇▇▇▇▇           decoded, of all corpora at once; half of the limit
-//! rows       ▇▇▇▇▇▇ ▇▇▇▇▇▇ ▇▇▇▇▇▇   as held by operators that cannot spill
+//! rows       ▇▇▇▇▇▇ ▇▇▇▇▇▇ ▇▇▇▇▇▇   as held by operators that cannot spill, and by partitions of sorts
 //! ```
 
 use std::collections::HashMap;
@@ -11,12 +11,16 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::sorts::sort::SortExec;
 
 use crate::scan::exec::TadocExec;
 use crate::source::memory::MemoryWhenUsed;
 
 /// Number of copies of the rows in operators that cannot spill: input, sorted, output.
 const COPIES_OF_ROWS: u64 = 3;
+/// Number of partitions of a sort for each further copy. Batches of several partitions share the buffers of
+/// their texts, and each partition counts them: 16 of them took seven times the rows.
+const PARTITIONS_FOR_A_COPY: u64 = 2;
 /// Memory of a session besides segments and rows, in bytes.
 const BESIDE_BYTES: u64 = 64 << 20;
 
@@ -34,12 +38,16 @@ const BESIDE_BYTES: u64 = 64 << 20;
 /// ```
 pub fn enough_memory(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
     let mut segments: HashMap<String, MemoryWhenUsed> = HashMap::new();
-    let (mut rows_bytes, mut num_scans) = (0u64, 0);
+    let (mut rows_bytes, mut num_scans, mut num_partitions) = (0u64, 0, 0);
     let look = plan.apply(|node| {
         if let Some(scan) = node.downcast_ref::<TadocExec>() {
             num_scans += 1;
             rows_bytes = rows_bytes.saturating_add(scan.all_bytes());
             segments.extend(scan.memory_when_used());
+        }
+        if node.downcast_ref::<SortExec>().is_some() {
+            let of_sort = node.properties().partitioning.partition_count() as u64;
+            num_partitions = of_sort.max(num_partitions);
         }
         Ok(TreeNodeRecursion::Continue)
     });
@@ -48,6 +56,7 @@ pub fn enough_memory(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
     }
     let held = segments.into_values().fold(MemoryWhenUsed::default(), MemoryWhenUsed::and);
     let of_segments = held.bytes().saturating_mul(2);
-    let of_rows = rows_bytes.saturating_mul(COPIES_OF_ROWS);
+    let num_copies = COPIES_OF_ROWS + num_partitions / PARTITIONS_FOR_A_COPY;
+    let of_rows = rows_bytes.saturating_mul(num_copies);
     Some(of_segments.saturating_add(of_rows).saturating_add(BESIDE_BYTES))
 }

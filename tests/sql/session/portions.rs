@@ -14,10 +14,9 @@ use tempfile::TempDir;
 use super::{batches, session_with, table};
 use crate::fixtures;
 
-/// Returns the bytes for decoding: 3 MiB for each segment that is decoded at once, one on each
-/// core. Documents of these corpora connect no more than six segments.
+/// Returns the bytes for decoding: 3 MiB for each segment that is decoded at once, of which plans count two.
 fn decoding_bytes() -> usize {
-    (3 << 20) * std::thread::available_parallelism().unwrap().get().min(6)
+    (3 << 20) * std::thread::available_parallelism().unwrap().get().min(2)
 }
 
 /// Returns a limit for some of the segments. All together hold 2 MiB or more.

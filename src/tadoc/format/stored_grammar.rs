@@ -20,7 +20,7 @@ pub struct StoredGrammar<'a>(Parts<'a>);
 #[derive(Debug)]
 enum Parts<'a> {
     Whole(Grammar),
-    RulesFirst(RulesFirst<'a>),
+    RulesFirst(Box<RulesFirst<'a>>),
 }
 
 impl<'a> StoredGrammar<'a> {
@@ -31,7 +31,7 @@ impl<'a> StoredGrammar<'a> {
 
     /// Takes a grammar whose [`rules`](Self::rules) are valid.
     pub(super) fn rules_first(grammar: RulesFirst<'a>) -> Self {
-        Self(Parts::RulesFirst(grammar))
+        Self(Parts::RulesFirst(Box::new(grammar)))
     }
 
     /// Returns the rules. The root may lack elements of documents.

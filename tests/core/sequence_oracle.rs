@@ -8,7 +8,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use tadoc::analytics::{
     Cooccurrences, DocSelection, DocumentSequences, RankedInvertedIndex, SequenceCounts, Sequences,
-    Traversal, Vocabulary, cooccurrence, ranked_inverted_index, sequence_count,
+    Share, Traversal, Vocabulary, cooccurrence, ranked_inverted_index, sequence_count,
 };
 use tadoc::text::{TokenizerProfile, for_each_token};
 use tadoc::{Corpus, Error};
@@ -237,7 +237,8 @@ fn what_does_not_fit_at_once_is_counted_in_ranges() {
             assert!(same, "{n}, {way}");
             let mut num_parts = 0;
             let count = |_: SequenceCounts| ();
-            SequenceCounts::in_parts(words.clone(), n, way, max_bytes, count, |(), _| {
+            let all = Share::default();
+            SequenceCounts::in_parts(words.clone(), (n, all), way, max_bytes, count, |(), _| {
                 num_parts += 1;
                 Ok(num_parts < 3)
             })

@@ -25,6 +25,51 @@ async fn every_function_has_the_rows_of_one_machine() {
     }
 }
 
+/// Functions whose rows each machine computes a share of, and others that are made of their rows.
+const SHARED: [&str; 7] = [
+    "word_count(@)",
+    "word_sort(@, fold => true)",
+    "inverted_index(@)",
+    "sequence_count(@, 2)",
+    "cooccurrence(@, 4, min_count => 3)",
+    "tfidf(@)",
+    "ranked_inverted_index(@)",
+];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn machines_with_room_for_the_corpus_share_its_words() {
+    let scene = Scene::new().await;
+    let (alone, cluster) = (session(2), Cluster::start(2).await);
+    let (ample, small) = (cluster.session(2), cluster.session(2));
+    let explained = async |ctx: &_, call: &str| {
+        let sql = format!("EXPLAIN SELECT * FROM {}", scene.call(call));
+        rows(ctx, &sql).await.unwrap().join("\n")
+    };
+    for call in &SHARED[..5] {
+        let plan = explained(&ample, call).await;
+        assert!(plan.contains("share=1 of 2") && plan.contains("Stage 1"), "{plan}");
+        assert!(!plan.contains("AggregateExec") && !plan.contains("Shuffle"), "{plan}");
+    }
+    // With less memory the same rows are added up from runs of segments.
+    let mut has_runs = false;
+    for limit in ["4MiB", "2MiB", "1MiB", "512KiB", "256KiB", "128KiB"] {
+        rows(&small, &format!("SET tadoc.max_memory_bytes = '{limit}'")).await.unwrap();
+        has_runs = !explained(&small, SHARED[3]).await.contains("share=");
+        if has_runs {
+            break;
+        }
+    }
+    assert!(has_runs);
+    for call in SHARED {
+        let sql = format!("SELECT * FROM {}", scene.call(call));
+        let expected = sorted(rows(&alone, &sql).await.unwrap());
+        for ctx in [&ample, &small] {
+            let got = rows(ctx, &sql).await.unwrap_or_else(|error| panic!("{sql}\n{error}"));
+            assert_eq!(sorted(got), expected, "{sql}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn statements_have_the_rows_of_one_machine() {
     let scene = Scene::new().await;
@@ -43,6 +88,12 @@ async fn statements_have_the_rows_of_one_machine() {
         "SELECT word, count FROM word_count(@) UNION ALL SELECT word, count FROM word_count(#)",
         "SELECT word FROM word_count(@) WHERE word IN (SELECT word FROM word_count(#))",
         "SELECT count(*) FROM tokens(@)",
+        "SELECT sequence FROM sequence_count(@, 2) WHERE count > 3 ORDER BY count DESC, sequence LIMIT 5",
+        "SELECT count(*), sum(count) FROM sequence_count(@, 3, fold => true)",
+        "SELECT word, doc_ids FROM inverted_index(@) WHERE doc_count > 2 AND word > 'm' ORDER BY word",
+        "SELECT word2, count FROM cooccurrence(@, 4, min_count => 3) WHERE count < 9",
+        "SELECT count(*), sum(length(word)) FROM inverted_index(@, fold => true)",
+        "SELECT word, count, score FROM keyness(@, #) ORDER BY score DESC, word LIMIT 9",
         "SELECT count(*) FROM (SELECT * FROM search(@, 'the') LIMIT 5)",
         "SELECT count(*) FROM (SELECT * FROM word_count(@) LIMIT 7)",
         "SELECT path, rank() OVER (ORDER BY words DESC) FROM documents(@)",

@@ -16,7 +16,7 @@ use super::refused;
 /// Bytes at the beginning of each message.
 const MAGIC: &[u8; 7] = b"TADOCDF";
 /// Version of the messages. Any change of a message below counts it up.
-const VERSION: u8 = 3;
+const VERSION: u8 = 4;
 /// Length of magic, version and checksum.
 const HEAD_BYTES: usize = MAGIC.len() + 1 + 4;
 
@@ -224,6 +224,11 @@ pub(super) struct ScanMessage {
     pub(super) is_num_rows_exact: bool,
     #[prost(message, optional, tag = "18")]
     pub(super) texts: Option<TextsMessage>,
+    /// Place of the share of the rows among all shares.
+    #[prost(uint32, tag = "19")]
+    pub(super) share: u32,
+    #[prost(uint32, tag = "20")]
+    pub(super) num_shares: u32,
 }
 
 /// A name and its value.

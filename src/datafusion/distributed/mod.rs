@@ -13,7 +13,8 @@
 //!
 //! A session with workers cuts scans into runs of segments, which each worker reads and answers in
 //! place. DataFusion's own operators add up, join and sort the rows. Functions that need all segments at
-//! once run as one task.
+//! once run as one task. Some functions divide their rows by words instead, if each machine has room for the
+//! whole corpus (`portions`).
 //!
 //! ```
 //! use datafusion::execution::SessionStateBuilder;

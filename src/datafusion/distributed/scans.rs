@@ -33,6 +33,7 @@ use crate::scan::filter::{Stage, project_schema};
 use crate::scan::function::TableFunction;
 use crate::scan::{Compared, TadocExec, Texts};
 use crate::source::Source;
+use tadoc::analytics::Share;
 use tadoc::query::TextPattern;
 use tadoc::text::Synonyms;
 use tadoc_store::Version;
@@ -108,6 +109,8 @@ impl Encoder<'_> {
             ordering: ordering.collect(),
             num_rows: exec.num_rows().get_value().map(|&rows| rows as u64),
             is_num_rows_exact: matches!(exec.num_rows(), Precision::Exact(_)),
+            share: scan.share.place(),
+            num_shares: scan.share.num_shares(),
         })
     }
 }
@@ -163,6 +166,10 @@ impl Decoder<'_> {
             let got = message.num_partitions;
             return refused(format!("expected 1 to {MAX_PARTITIONS} partitions, got {got}"));
         }
+        let (place, num_shares) = (message.share, message.num_shares);
+        let Some(share) = Share::new(place, num_shares) else {
+            return refused(format!("expected a share below {num_shares}, got {place}"));
+        };
         let num_rows = match (message.num_rows, message.is_num_rows_exact) {
             (Some(rows), true) => Precision::Exact(rows as usize),
             (Some(rows), false) => Precision::Inexact(rows as usize),
@@ -187,6 +194,7 @@ impl Decoder<'_> {
             limit: message.limit.map(|limit| limit as usize),
             options: options_of(&message.options)?,
             num_partitions: message.num_partitions as usize,
+            share,
         };
         TravelledExec::try_new(travelled, output, &ordering.collect::<Vec<_>>(), num_rows)
     }

@@ -65,7 +65,7 @@ use crate::source::location::object_store;
 use crate::store::WriteSegmentsExec;
 
 /// Version that the machines of a statement must share.
-pub const WORKER_VERSION: &str = concat!("tadoc ", env!("CARGO_PKG_VERSION"), ", messages 3");
+pub const WORKER_VERSION: &str = concat!("tadoc ", env!("CARGO_PKG_VERSION"), ", messages 4");
 
 /// Header with the version of the sender.
 const VERSION_HEADER: &str = "x-tadoc-version";

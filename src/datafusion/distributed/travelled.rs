@@ -39,6 +39,7 @@ use crate::scan::{Scan, TadocExec, decide};
 use crate::source::memory::Uses;
 use crate::source::{CorpusCache, Source};
 use crate::store::{FoundCorpus, open_view};
+use tadoc::analytics::Share;
 use tadoc::query::TextPattern;
 use tadoc_store::Version;
 
@@ -60,6 +61,7 @@ pub(super) struct Travelled {
     pub(super) limit: Option<usize>,
     pub(super) options: TadocOptions,
     pub(super) num_partitions: usize,
+    pub(super) share: Share,
 }
 
 /// A column of the order of a partition.
@@ -144,11 +146,15 @@ impl Travelled {
             options: self.options.clone(),
             devices: DeviceSession::from_config(config),
             num_partitions: self.num_partitions,
+            share: self.share,
             synonyms: None,
             uses: Uses::default(),
             placement: Placement::default(),
             are_words_kept: Vec::new(),
         };
+        if !scan.share.is_all() && !self.function.has_shares(&scan) {
+            return refused(format!("a share of the rows of {}", self.function.signature().name));
+        }
         let loaded = cache.loaded(&scan.source);
         decide(self.function.as_ref(), &mut scan, loaded.as_deref())?;
         if !self.dynamic_stages.is_empty() || self.limit.is_some() {

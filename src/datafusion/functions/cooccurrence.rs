@@ -147,6 +147,10 @@ impl TableFunction for Cooccurrence {
         vec![scan.device(), ("traversal", traversal)]
     }
 
+    fn has_shares(&self, _scan: &Scan) -> bool {
+        self.word.is_none()
+    }
+
     fn merge(&self, _scan: &Scan) -> Merge {
         Merge::Combined
     }
@@ -237,7 +241,8 @@ impl Cooccurrence {
                 _ => int64(rows.iter().map(|&row| found.counts()[row])),
             })
         };
-        let pairing = Pairing { window: self.window, min_count: self.min_count };
+        let (window, min_count) = (self.window, self.min_count);
+        let pairing = Pairing { window, min_count, share: scan.share };
         let count = || placement::cooccurrences(&run, &vocabulary, pairing);
         if let Some(table) = run.shared.prepared(count)?.as_ref() {
             note_rows(&run, loaded, self.device_task(&scan), table.num_segment_rows());

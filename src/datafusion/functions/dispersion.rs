@@ -173,8 +173,11 @@ impl CalledCorpus<'_> {
         let total = || col("words");
         // The first place of a part is the least one with place * parts / words at or above it.
         let first = |part: Expr| (part * total() + parts.clone() - lit(1i64)) / parts.clone();
-        hits.join(ends.build()?, JoinType::Inner, on, None)?
-            .cross_join(self.sizes()?.project([total()])?.build()?)?
+        let places = hits.join(ends.build()?, JoinType::Inner, on, None)?.build()?;
+        // The one row comes first: a cross join makes a batch for each row before.
+        self.sizes()?
+            .project([total()])?
+            .cross_join(places)?
             .project([(place * parts.clone() / total()).alias("part"), total()])?
             .aggregate([col("part"), total()], [count(lit(1)).alias("part_count")])?
             .project([

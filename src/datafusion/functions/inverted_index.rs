@@ -5,9 +5,10 @@
 //! keep the words of documents. Filters on `word` and `doc_count` run over the dictionary, so that
 //! lists are made only for the words that pass.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use datafusion::arrow::array::ArrayRef;
+use datafusion::arrow::array::{Array, ArrayRef};
 use datafusion::common::stats::Precision;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
@@ -103,6 +104,10 @@ impl TableFunction for InvertedIndex {
         vec![scan.device(), ("traversal", traversal)]
     }
 
+    fn has_shares(&self, _scan: &Scan) -> bool {
+        true
+    }
+
     fn merge(&self, _scan: &Scan) -> Merge {
         Merge::Combined
     }
@@ -131,12 +136,15 @@ impl TableFunction for InvertedIndex {
 fn send_rows(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result<()> {
     let reservation = run.reservation("InvertedIndex");
     let build = || build(&run, loaded, fold, &reservation);
-    let index = needs_lists(&run.scan).then(build).transpose()?;
-    reservation.try_resize(index.as_ref().map_or(0, analytics::InvertedIndex::memory_bytes))?;
     let words = &loaded.words(fold)?;
+    let (index, all) = match needs_lists(&run.scan).then(build).transpose()? {
+        Some((index, rows)) => (Some(index), rows),
+        None => (None, run.scan.share.part(words.len())),
+    };
+    reservation.try_resize(index.as_ref().map_or(0, analytics::InvertedIndex::memory_bytes))?;
     let num_docs = |row| index.as_ref().map_or(0, |index| index.num_docs(row) as u64);
     let doc_counts = |rows: &Rows| int64(rows.iter().map(num_docs));
-    for_each_selected(&mut run, words, doc_counts, |run, words, rows| {
+    for_each_selected(&mut run, words, all, doc_counts, |run, words, rows| {
         let Some(index) = &index else {
             return run.send(words.len(), |_| Ok(Arc::clone(words)));
         };
@@ -164,24 +172,26 @@ fn needs_lists(scan: &Scan) -> bool {
     scan.uses(DOC_COUNT) || scan.uses(DOC_IDS)
 }
 
+/// Builds the index and returns the rows of the scan's share with it.
 fn build(
     run: &Execution,
     loaded: &LoadedCorpus,
     fold: &Fold,
     reservation: &MemoryReservation,
-) -> Result<analytics::InvertedIndex> {
+) -> Result<(analytics::InvertedIndex, Range<usize>)> {
     let vocabulary = loaded.vocabulary(fold)?;
     if let Some(index) = placement::inverted_index(run, &vocabulary)? {
-        return Ok(index);
+        let rows = 0..index.len();
+        return Ok((index, rows));
     }
     let segments = loaded.corpus.segments().iter();
     reservation.try_grow(segments.map(|segment| usual_bytes(&segment.dag)).sum())?;
     let traversal = run.scan.options.traversal;
     let is_kept = |segment: &Segment| traversal == Traversal::Auto && segment.keeps_doc_words();
     record_sweep(run, loaded.corpus.segments().iter().filter(|segment| !is_kept(segment)));
-    let reader = run.output.canceller();
+    let (reader, share) = (run.output.canceller(), run.scan.share);
     let is_cancelled = || reader.is_closed();
-    analytics::InvertedIndex::with_vocabulary_until(vocabulary, traversal, &is_cancelled)
+    analytics::InvertedIndex::of_share(vocabulary, traversal, share, &is_cancelled)
         .map_err(datafusion_error)
 }
 

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! word_count(corpus) ──┐                    sum of counts ─┐
-//!                      ├─ full join on word ───────────────┴─▶ score, log_ratio ─▶ sort
+//!                      ├─ full join on word ───────────────┴─▶ score, log_ratio
 //! word_count(reference)┘                    sum of counts ─┘
 //! ```
 //!
@@ -102,10 +102,14 @@ fn plan(
         counts.aggregate(none, [size])?.build()
     };
     let reference = counted("reference", "there")?.build()?;
-    let joined = counted("corpus", "here")?
+    let words = counted("corpus", "here")?
         .join(reference, JoinType::Full, (vec!["here_word"], vec!["there_word"]), None)?
-        .cross_join(size("corpus", "here")?)?
-        .cross_join(size("reference", "there")?)?;
+        .build()?;
+    // The one row comes first: a cross join makes a batch of the rows behind for each row before. Workers
+    // send rows without statistics, by which DataFusion would change the sides.
+    let joined = LogicalPlanBuilder::from(size("corpus", "here")?)
+        .cross_join(size("reference", "there")?)?
+        .cross_join(words)?;
     let count = |name: &str| coalesce(vec![col(name), lit(0i64)]);
     let min_count = i64::try_from(arguments.integer("min_count").unwrap_or(1)).unwrap_or(i64::MAX);
     let numbers = || vec![count("here"), count("there"), col("here_size"), col("there_size")];

@@ -155,6 +155,10 @@ impl TableFunction for SequenceCount {
         vec![scan.device(), ("traversal", how)]
     }
 
+    fn has_shares(&self, _scan: &Scan) -> bool {
+        !self.by_doc
+    }
+
     fn merge(&self, _scan: &Scan) -> Merge {
         if self.by_doc { Merge::Behind } else { Merge::Combined }
     }
@@ -242,8 +246,11 @@ impl SequenceCount {
                 Ok(true)
             }
         };
-        let n = self.num_words;
-        finished(Ok(()), SequenceCounts::in_parts(vocabulary, n, traversal, limits, make, send))?;
+        let walked = (self.num_words, scan.share);
+        finished(
+            Ok(()),
+            SequenceCounts::in_parts(vocabulary, walked, traversal, limits, make, send),
+        )?;
         note_rows(&run, loaded, self.device_task(&scan), num_rows.into_inner());
         Ok(())
     }

@@ -127,8 +127,8 @@ pub(super) fn send_in_order(
     for_each_in_order(num_rows.div_ceil(part_len), compute, send).map_err(datafusion_error)
 }
 
-/// Records the number of rows of `task` for later placements, unless the limit is reached or the
-/// reader has left.
+/// Records the number of rows of `task` for later placements, unless the limit is reached, the reader has
+/// left, or these are not all rows.
 pub(super) fn note_rows(
     run: &Execution,
     loaded: &LoadedCorpus,
@@ -137,6 +137,7 @@ pub(super) fn note_rows(
 ) {
     if let Ok(task) = task
         && !run.output.is_done()
+        && run.scan.share.is_all()
     {
         loaded.tasks.note_rows(task, num_rows);
     }

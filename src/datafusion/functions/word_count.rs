@@ -113,6 +113,10 @@ impl TableFunction for WordCount {
         if are_stored(scan) { Uses::Words } else { Uses::Text }
     }
 
+    fn has_shares(&self, _scan: &Scan) -> bool {
+        true
+    }
+
     fn merge(&self, _scan: &Scan) -> Merge {
         Merge::Combined
     }
@@ -152,7 +156,8 @@ fn send_counts(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result
         Rows::Selected(rows) => int64(rows.iter().map(|&row| counts[row])),
     };
     let words = &loaded.words(fold)?;
-    for_each_selected(&mut run, words, counts, |run, words, rows| {
+    let all = run.scan.share.part(words.len());
+    for_each_selected(&mut run, words, all, counts, |run, words, rows| {
         run.send(words.len(), |column| match column {
             WORD => Ok(Arc::clone(words)),
             _ => counts(&rows),

@@ -1,8 +1,9 @@
 //! Shared code of functions with a row for each word: the rows that pass the filters.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, StringViewArray, UInt64Array};
+use datafusion::arrow::array::{ArrayRef, StringViewArray, UInt64Array};
 use datafusion::arrow::compute::take;
 use datafusion::common::stats::Precision;
 use datafusion::error::Result;
@@ -22,7 +23,7 @@ pub(super) fn num_words(scan: &Scan) -> Precision<usize> {
 
 /// Rows of a vocabulary: a range, or the rows that passed a filter.
 pub(super) enum Rows {
-    Range(std::ops::Range<usize>),
+    Range(Range<usize>),
     Selected(Vec<usize>),
 }
 
@@ -36,17 +37,18 @@ impl Rows {
     }
 }
 
-/// Calls `send` with the words that pass the filter and with their rows, chunk by chunk, until it
-/// returns false. `numbers` makes the second column that a filter may use.
+/// Calls `send` with those words of the rows `all` that pass the filter and with their rows, chunk by chunk,
+/// until it returns false. `numbers` makes the second column that a filter may use.
 pub(super) fn for_each_selected(
     run: &mut Execution,
     words: &StringViewArray,
+    all: Range<usize>,
     numbers: impl Fn(&Rows) -> Result<ArrayRef>,
     mut send: impl FnMut(&mut Execution, &ArrayRef, Rows) -> Result<bool>,
 ) -> Result<()> {
     let scan = Arc::clone(&run.scan);
-    for start in (0..words.len()).step_by(CHUNK_LEN) {
-        let len = CHUNK_LEN.min(words.len() - start);
+    for start in all.clone().step_by(CHUNK_LEN) {
+        let len = CHUNK_LEN.min(all.end - start);
         let chunk: ArrayRef = Arc::new(words.slice(start, len));
         let rows = Rows::Range(start..start + len);
         let mask = scan.mask(len, |column| match column {

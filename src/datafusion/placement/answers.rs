@@ -90,11 +90,11 @@ pub(crate) fn sequence_counts(
     unless(run, refused, || answer(run, vocabulary, join_row_bytes(vocabulary), count, joined))
 }
 
-/// Returns the counts of the pairs of words of `vocabulary`.
+/// Returns the counts of the pairs of words of `vocabulary`, which are not divided into shares.
 pub(crate) fn cooccurrences(
     run: &Execution,
     vocabulary: &Arc<Vocabulary>,
-    Pairing { window, min_count }: Pairing,
+    Pairing { window, min_count, .. }: Pairing,
 ) -> Result<Option<SequenceTable>> {
     let refused = || Cooccurrences::segments_refused(vocabulary);
     let count =

@@ -23,7 +23,10 @@
 //! `near_duplicates` load the portions themselves.
 //!
 //! With several machines, portions are *runs* of segments that are read side by side ([`runs`]), however
-//! much memory there is.
+//! much memory there is. If each machine has room for the whole corpus, the rows of some functions are
+//! divided instead ([`Share`]): all machines read all segments, and each counts the words of its share.
+//! Nothing is added up then, and no row travels twice. Sending tens of millions of rows of runs from one
+//! machine to the other took longer than counting them on one (`benches/results/2026-11-25-h100.md`).
 //!
 //! While portions are read, memory for them is set aside in a bounded pool ([`pool`]), so that
 //! operators over their rows spill in time. The time is that of the whole corpus, plus loading the
@@ -66,6 +69,7 @@ use crate::scan::filter::{Stage, project_schema, unqualify};
 use crate::scan::function::{Merge, OfPortion, TableFunction};
 use crate::source::memory::{MemoryWhenUsed, Uses};
 use crate::source::{OpenFile, Source};
+use tadoc::analytics::Share;
 use tadoc::format::SegmentMeta;
 
 /// Name of the column that is added up.
@@ -84,6 +88,9 @@ pub(crate) struct Portions {
     files: Vec<Files>,
     /// Partitions in which they are read side by side; 0 if they are read one after another.
     num_side_by_side: usize,
+    /// Shares of the rows of functions that [have some](TableFunction::has_shares); 0 if machines have no
+    /// room for the corpus.
+    num_shares: u32,
     /// Bytes that any two consecutive portions need together (the one that is read and the one
     /// before), or that the largest portion needs alone if this is more.
     memory_bytes: u64,
@@ -120,12 +127,13 @@ pub(crate) fn portions_of(
     // The previous portion may still be in memory while one is loaded.
     let (files, largest_bytes) = cut(files, limit_bytes / 2, uses);
     let memory_bytes = largest_bytes.max(limit_bytes);
-    Some(Portions { files, num_side_by_side: 0, memory_bytes })
+    Some(Portions { files, num_side_by_side: 0, num_shares: 0, memory_bytes })
 }
 
 /// Returns the files of `source` in runs of segments for several machines: some for each partition
 /// of each machine, of about the same size, and none larger than its share of the session's memory.
-/// Returns `None` if there is only one run, or if the texts of the source are not those of its files.
+/// Returns `None` if there is only one run, or if the texts of the source are not those of its files. If
+/// the session has room for all of them, so have its machines, and each can count a share of the rows.
 pub(crate) fn runs_of(
     source: &Source,
     session: &dyn Session,
@@ -138,17 +146,20 @@ pub(crate) fn runs_of(
     }
     let files = source.corpora();
     let needed = files.iter().map(|open| MemoryWhenUsed::for_segments(&open.footer.segments, uses));
-    let needed = needed.fold(MemoryWhenUsed::default(), MemoryWhenUsed::and).bytes();
+    let needed = needed.fold(MemoryWhenUsed::default(), MemoryWhenUsed::and);
+    let limit_bytes = limit_bytes(session.runtime_env(), options);
+    let have_room = spreading.num_workers > 1 && needed.bytes() <= limit_bytes;
+    let num_shares = if have_room { u32::try_from(spreading.num_workers).unwrap_or(0) } else { 0 };
     let num_partitions = session.config().target_partitions().max(1);
-    let num_shares = num_partitions.saturating_mul(spreading.num_workers) as u64;
-    let most_bytes = limit_bytes(session.runtime_env(), options) / (2 * num_partitions as u64);
-    let run_bytes = needed.div_ceil(num_shares.max(1)).min(most_bytes);
+    let num_runs = num_partitions.saturating_mul(spreading.num_workers).max(1) as u64;
+    let most_bytes = limit_bytes / (2 * num_partitions as u64);
+    let run_bytes = needed.bytes_of_part(num_runs).min(most_bytes);
     let (files, largest_bytes) = cut(files, run_bytes, uses);
     if files.len() <= 1 {
         return None;
     }
     let num_side_by_side = num_partitions.min(files.len()).max(2);
-    Some(Portions { files, num_side_by_side, memory_bytes: largest_bytes })
+    Some(Portions { files, num_side_by_side, num_shares, memory_bytes: largest_bytes })
 }
 
 /// Returns the bytes that segments may take in memory.
@@ -244,12 +255,36 @@ impl Planner<'_> {
         plan: PlanOf<'_>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match self.function.merge(&self.scan) {
+            Merge::Combined if self.has_shares(portions) => self.behind(portions, plan),
             Merge::Combined => self.combined(portions, plan).await,
             Merge::Behind | Merge::Never => self.behind(portions, plan),
         }
     }
 
+    fn has_shares(&self, portions: &Portions) -> bool {
+        portions.num_shares > 0 && self.function.has_shares(&self.scan)
+    }
+
+    /// Plans the rows by shares, each of the whole corpus.
+    fn shares(&self, portions: &Portions, plan: PlanOf<'_>) -> Result<Arc<dyn ExecutionPlan>> {
+        let num_shares = portions.num_shares;
+        let shares = (0..num_shares).filter_map(|place| Share::new(place, num_shares));
+        let runs = shares.map(|share| {
+            let scan = Scan { share, ..self.scan.clone() };
+            let scan = plan(Arc::clone(&self.function), scan, &self.filters)?;
+            Ok(Run { scan, first_doc_id: 0 })
+        });
+        let runs = runs.collect::<Result<_>>()?;
+        let schema = project_schema(&self.scan.schema, &self.scan.projection)?;
+        // An order that an exchange by hash does not keep is not promised.
+        let ordering: &[&str] = &[];
+        Ok(Arc::new(RunsExec::new(runs, portions.num_side_by_side, schema, ordering)))
+    }
+
     fn behind(&self, portions: &Portions, plan: PlanOf<'_>) -> Result<Arc<dyn ExecutionPlan>> {
+        if self.has_shares(portions) {
+            return self.shares(portions, plan);
+        }
         let mut inputs = Vec::with_capacity(portions.files.len());
         for files in &portions.files {
             let function = match self.function.of_portion(files.doc_ids()) {

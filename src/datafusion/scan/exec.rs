@@ -82,9 +82,11 @@ impl TadocExec {
             Boundedness::Bounded,
         )
         .with_scheduling_type(SchedulingType::Cooperative);
-        let num_rows = match (function.num_rows(&scan), scan.is_filtered()) {
-            (rows, false) => limited(rows, scan.limit),
-            (rows, true) => limited(rows, scan.limit).to_inexact(),
+        let num_rows = limited(function.num_rows(&scan), scan.limit);
+        let num_rows = match (scan.share.is_all(), scan.is_filtered()) {
+            (true, false) => num_rows,
+            (true, true) => num_rows.to_inexact(),
+            (false, _) => num_rows.to_inexact().map(|rows| scan.share.part(rows).len()),
         };
         Ok(Self {
             function,
@@ -183,6 +185,10 @@ impl TadocExec {
                 facts.push(("files", files.len().to_string()));
                 facts.push(("segments", segments.to_string()));
             }
+        }
+        if !scan.share.is_all() {
+            let (place, num_shares) = (scan.share.place() + 1, scan.share.num_shares());
+            facts.push(("share", format!("{place} of {num_shares}")));
         }
         let names: Vec<&str> = self.schema.fields().iter().map(|f| f.name().as_str()).collect();
         facts.push(("projection", format!("[{}]", names.join(", "))));

@@ -215,6 +215,12 @@ pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
         false
     }
 
+    /// Returns true if machines that each have the whole corpus can compute different rows: the function
+    /// heeds [`Scan::share`], and shares ascend as rows do.
+    fn has_shares(&self, _scan: &Scan) -> bool {
+        false
+    }
+
     /// Returns the way in which rows of portions are combined, if memory has no room for the
     /// corpus.
     fn merge(&self, _scan: &Scan) -> Merge {

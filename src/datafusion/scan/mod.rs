@@ -59,6 +59,7 @@ use crate::source::memory::Uses;
 use crate::source::open_file::RowSource;
 use crate::source::{CorpusCache, FactTable, LoadContext, LoadedCorpus, OpenFile, Sought, Source};
 use crate::store::LivingView;
+use tadoc::analytics::Share;
 use tadoc::query::TextPattern;
 use tadoc::segment::Segment;
 use tadoc::text::Synonyms;
@@ -88,6 +89,8 @@ pub(crate) struct Scan {
     /// Devices of the session.
     pub(crate) devices: Arc<DeviceSession>,
     pub(crate) num_partitions: usize,
+    /// Share of the rows that is returned, of a function that [has shares](function::TableFunction::has_shares).
+    pub(crate) share: Share,
     /// Synonyms of the function's fold, if it has any.
     #[cfg_attr(not(feature = "distributed"), expect(dead_code, reason = "they travel to workers"))]
     pub(crate) synonyms: Option<Arc<Synonyms>>,

@@ -23,6 +23,7 @@ use crate::scan::table::TadocTable;
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
 use crate::store::insert_into;
+use tadoc::analytics::Share;
 
 impl TadocTable {
     /// Returns the portions in which `scan` is answered if memory has no room for the whole corpus,
@@ -144,6 +145,7 @@ impl TableProvider for TadocTable {
             options: target.options,
             devices: DeviceSession::from_config(session.config()),
             num_partitions: 1,
+            share: Share::default(),
             synonyms: table.synonyms.clone(),
             uses: Uses::default(),
             placement: Placement::default(),
@@ -208,7 +210,9 @@ pub(crate) fn decide(
     scan.uses = uses(function, scan, scan.text_stage.is_some());
     if function.reads() == Reads::Corpora {
         let task = function.device_task(scan);
-        scan.placement = place(scan, task, loaded);
+        let placed =
+            if scan.share.is_all() { task } else { Err("cores count a share of the rows") };
+        scan.placement = place(scan, placed, loaded);
         scan.are_words_kept = are_words_kept(scan, task, loaded);
     }
     Ok(())

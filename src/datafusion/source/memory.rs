@@ -130,6 +130,12 @@ impl MemoryWhenUsed {
         }
     }
 
+    /// Returns the bytes that suffice for each of `num_parts` parts, if they are alike.
+    pub(crate) fn bytes_of_part(self, num_parts: u64) -> u64 {
+        let held_bytes = self.held_bytes.div_ceil(num_parts.max(1));
+        Self { held_bytes, ..self }.bytes()
+    }
+
     /// Returns the bytes that suffice.
     pub(crate) fn bytes(self) -> u64 {
         let at_once = self.num_segments.min(least_at_once() as u64);

@@ -7,6 +7,7 @@
 //! Pairs are met like windows of `window` words: in the rule where they cross a border between two
 //! elements, with the weight of the rule, or at every word of the text. O(windows * window).
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::pairs::buckets::FirstWords;
@@ -20,12 +21,12 @@ use super::sequences::key::Keyed;
 use super::sequences::limit::Limit;
 use super::sequences::merged::{Joining, check_parts, cut_document};
 use super::sequences::packing::Packing;
-use super::sequences::passes::for_each_pass;
+use super::sequences::passes::{for_each_pass, keys_of};
 use super::sequences::row_maker::RowMaker;
 use super::sequences::rows::{Counted, Sequences};
 use super::sequences::walk::Walk;
 use super::sequences::weights::NumberedWeights;
-use super::{SegmentSequences, TaskLimits, Traversal, TraversalTask, Vocabulary};
+use super::{SegmentSequences, Share, TaskLimits, Traversal, TraversalTask, Vocabulary};
 use crate::error::{Error, Result};
 use crate::segment::Corpus;
 
@@ -56,6 +57,8 @@ pub struct Pairing {
     pub window: usize,
     /// Minimum count of a row.
     pub min_count: u64,
+    /// Share of the rows that is counted.
+    pub share: Share,
 }
 
 /// Pairs of words and their counts as rows.
@@ -79,7 +82,8 @@ impl Cooccurrences {
         limits: impl Into<TaskLimits<'a>>,
     ) -> Result<Self> {
         let mut parts = Vec::new();
-        let (pairing, words) = (Pairing { window, min_count }, vocabulary.clone());
+        let pairing = Pairing { window, min_count, share: Share::default() };
+        let words = vocabulary.clone();
         let rows = |part: Self| (part.pairs, part.counts);
         Self::in_parts(words, pairing, traversal, limits, rows, |part, _| {
             parts.push(part);
@@ -98,7 +102,7 @@ impl Cooccurrences {
     /// The errors of [`cooccurrence`] and of `take`.
     pub fn in_parts<'a, T: Send>(
         vocabulary: Arc<Vocabulary>,
-        Pairing { window, min_count }: Pairing,
+        Pairing { window, min_count, share }: Pairing,
         traversal: Traversal,
         limits: impl Into<TaskLimits<'a>>,
         make: impl Fn(Self) -> T + Send + Sync,
@@ -112,6 +116,12 @@ impl Cooccurrences {
         let canceller = limits.canceller();
         canceller.check()?;
         let packing = Packing::new(2, vocabulary.len());
+        let smaller = share.of_pairs(&vocabulary);
+        if smaller.is_empty() {
+            return Ok(());
+        }
+        let smaller = (!share.is_all()).then_some(smaller);
+        let counting = Counting { reach: window - 1, smaller, limits };
         let scan_limit = Limit::for_scan(limits, packing);
         let task = TraversalTask::Cooccurrence;
         let way = chosen(traversal, task, &vocabulary, window, &scan_limit);
@@ -121,9 +131,9 @@ impl Cooccurrences {
         let (words, weights) = (&vocabulary, &weights);
         let maker = RowMaker { vocabulary: words, packing, weights, min_count, canceller };
         let make = |pairs, counts| make(Self { pairs, counts });
-        match packing.all_bits() + weights.bits() {
-            0..=64 => counted::<u64, T>(&maker, walk, reach, limits, make, &mut take),
-            _ => counted::<u128, T>(&maker, walk, reach, limits, make, &mut take),
+        match packing.all_bits() + (&weights).bits() {
+            0..=64 => counted::<u64, T>(&maker, walk, counting, make, &mut take),
+            _ => counted::<u128, T>(&maker, walk, counting, make, &mut take),
         }
     }
 
@@ -180,12 +190,20 @@ impl Cooccurrences {
     }
 }
 
-/// Meets all pairs at a distance of at most `reach` and adds them up.
+/// Pairs that are counted.
+struct Counting<'a> {
+    /// Maximum distance between the words of a pair.
+    reach: usize,
+    /// Smaller words of the pairs, if not all are counted.
+    smaller: Option<Range<usize>>,
+    limits: TaskLimits<'a>,
+}
+
+/// Meets the pairs and adds them up.
 fn counted<K: Key + Keyed<Key = K>, T: Send>(
     maker: &RowMaker<'_>,
     walk: Walk,
-    reach: usize,
-    limits: TaskLimits<'_>,
+    Counting { reach, smaller, limits }: Counting<'_>,
     make: impl Fn(Sequences, Vec<u64>) -> T + Send + Sync,
     take: &mut impl FnMut(T, usize) -> Result<bool>,
 ) -> Result<()> {
@@ -195,7 +213,8 @@ fn counted<K: Key + Keyed<Key = K>, T: Send>(
     let meeting = Meeting { packing, reach, weights, firsts, max_met: limit.max_met(), canceller };
     let new = |keep| Pairs::<K>::new(meeting, keep);
     let bits = packing.all_bits();
-    for_each_pass(walk, maker.vocabulary, limit, bits, new, |tasks, _, held_bytes| {
+    let keys = (bits, smaller.and_then(|words| keys_of(words, packing.word_bits(), bits)));
+    for_each_pass(walk, maker.vocabulary, limit, keys, new, |tasks, _, held_bytes| {
         let tasks: Vec<Vec<Vec<K>>> = tasks.into_iter().map(|pairs| pairs.buckets).collect();
         let keys = |bucket: usize| tasks.iter().map(move |buckets| buckets[bucket].as_slice());
         let lens = (0..firsts.num_buckets()).map(|bucket| keys(bucket).map(<[K]>::len).sum());

@@ -5,6 +5,7 @@
 //! ([`DocWords`](crate::segment::DocWords)). Rows join the lists of the segments by word when they
 //! are read. A document that is cut over segments is listed once.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -15,7 +16,7 @@ use crate::segment::{Corpus, Segment};
 
 use super::postings::Postings;
 use super::segment_terms::check_number;
-use super::{SegmentDocuments, Traversal, Vocabulary, choose_traversal};
+use super::{SegmentDocuments, Share, Traversal, Vocabulary, choose_traversal};
 
 /// Builds the inverted index of `corpus`. Rows are in byte order of the words.
 ///
@@ -41,20 +42,26 @@ impl InvertedIndex {
     /// [`Error::Capacity`](crate::Error::Capacity) if the lists of a segment have more than 2^29
     /// documents in total.
     pub fn with_vocabulary(vocabulary: Arc<Vocabulary>, traversal: Traversal) -> Result<Self> {
-        Self::with_vocabulary_until(vocabulary, traversal, &|| false)
+        Self::of_share(vocabulary, traversal, Share::default(), &|| false).map(|(index, _)| index)
     }
 
-    /// Variant of [`with_vocabulary`](Self::with_vocabulary) whose caller may leave. `is_cancelled` is
-    /// asked now and then, by any thread.
+    /// Variant of [`with_vocabulary`](Self::with_vocabulary) for the rows of `share`, which it returns. The
+    /// lists of other rows may be missing. The caller may leave: `is_cancelled` is asked now and then, by any
+    /// thread.
     ///
     /// # Errors
     /// Those of [`with_vocabulary`](Self::with_vocabulary), and
     /// [`Error::Cancelled`](crate::Error::Cancelled).
-    pub fn with_vocabulary_until(
+    pub fn of_share(
         vocabulary: Arc<Vocabulary>,
         traversal: Traversal,
+        share: Share,
         is_cancelled: &(dyn Fn() -> bool + Sync),
-    ) -> Result<Self> {
+    ) -> Result<(Self, Range<usize>)> {
+        let rows = match share.is_all() {
+            true => 0..vocabulary.len(),
+            false => share.of_lists(&vocabulary),
+        };
         let canceller = Canceller::new(is_cancelled);
         let build = |(segment, first_ids): (&Arc<Segment>, Vec<u32>)| {
             canceller.check()?;
@@ -63,7 +70,8 @@ impl InvertedIndex {
             }
             if let Some(doc_words) = segment.doc_words_or_derive_if_worth() {
                 let num_words = segment.dag.num_words() as usize;
-                let documents = SegmentDocuments::from_doc_words(doc_words, num_words);
+                let ids = ids_of(&vocabulary, &rows, segment).unwrap_or(0..num_words);
+                let documents = SegmentDocuments::from_doc_words(doc_words, num_words, ids);
                 return documents.into_postings(&first_ids).map(Arc::new);
             }
             segment.note_docs_read(segment.dag.grammar().num_docs() as u64);
@@ -72,7 +80,7 @@ impl InvertedIndex {
         };
         let segments = vocabulary.corpus().segments().iter().zip(vocabulary.first_ids());
         let postings = segments.map(build).collect::<Result<_>>()?;
-        Ok(Self { vocabulary, postings })
+        Ok((Self { vocabulary, postings }, rows))
     }
 
     /// Creates the index of a corpus from those of each of its segments.
@@ -198,6 +206,24 @@ impl InvertedIndex {
             (first_doc_id, self.postings[segment_idx].docs(word))
         })
     }
+}
+
+/// Returns the words of `segment` that have one of `rows`. Returns `None` for folded words, whose ids are
+/// all over the dictionary, and for all rows.
+fn ids_of(vocabulary: &Vocabulary, rows: &Range<usize>, segment: &Segment) -> Option<Range<usize>> {
+    if vocabulary.folded_words().is_some() || *rows == (0..vocabulary.len()) {
+        return None;
+    }
+    let num_words = segment.dag.num_words() as usize;
+    let id = |row: usize| match row < vocabulary.len() {
+        true => {
+            let from_here = vocabulary.word(row).as_bytes();
+            segment.dictionary.words_with_prefix(from_here).start as usize
+        }
+        false => num_words,
+    };
+    let end = id(rows.end).min(num_words);
+    Some(id(rows.start).min(end)..end)
 }
 
 /// Returns true if `docs` begins with the document that the earlier segments ended with.

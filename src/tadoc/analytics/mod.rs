@@ -86,6 +86,7 @@
 //! - `log_templates`
 //! - `repeated_spans` (places of text that is repeated), `overlap` (n-grams of other texts) and
 //!   `near_duplicates`, with `rolling_hash` and `corpus_parts` (corpora larger than memory)
+//! - `shares` (parts of the rows of a task, for machines that each have the whole corpus)
 //! - `association` (scores of pairs and of words of two corpora, from their counts)
 //! - `dispersion` (how evenly occurrences are spread)
 //! - `statistics`
@@ -120,6 +121,7 @@ mod repeated_spans;
 mod rolling_hash;
 mod segment_terms;
 mod sequences;
+mod shares;
 mod statistics;
 mod task_limits;
 mod term_bags;
@@ -158,6 +160,7 @@ pub use sequences::{
     DocumentSequenceCounts, DocumentSequences, RankedInvertedIndex, SegmentRanked,
     SegmentSequences, SequenceCounts, Sequences, ranked_inverted_index, sequence_count,
 };
+pub use shares::Share;
 pub use statistics::{CorpusStatistics, corpus_statistics};
 pub use task_limits::TaskLimits;
 pub use term_chunk::TermVectorChunk;

@@ -41,6 +41,8 @@ pub(in crate::analytics) struct Pairs<'a, K> {
     /// Last words of the text; only the last `reach` of them matter.
     context: Vec<u32>,
     keep: Keep<K>,
+    /// Least word whose pairs may be kept.
+    least: u32,
     num_met: usize,
     /// Number of pairs to the next look at the cancellation.
     num_unchecked: usize,
@@ -52,8 +54,13 @@ impl<'a, K: Key> Pairs<'a, K> {
         let num_buckets = meeting.firsts.num_buckets();
         let room = if keep.is_all() { TASK_PAIRS / num_buckets.max(1) } else { 0 };
         let buckets = (0..num_buckets).map(|_| Vec::with_capacity(room)).collect();
+        let least = match &keep {
+            Keep::Within(first, _) => meeting.packing.word(*first, 0),
+            Keep::All | Keep::Counted(_) => 0,
+        };
         let (num_met, num_unchecked) = (0, CHECK_PAIRS);
-        Self { meeting, weight: 0, context: Vec::new(), keep, num_met, num_unchecked, buckets }
+        let context = Vec::new();
+        Self { meeting, weight: 0, context, keep, least, num_met, num_unchecked, buckets }
     }
 
     /// Pairs `word` with the words of the context. There are `skipped` words between the context
@@ -61,7 +68,7 @@ impl<'a, K: Key> Pairs<'a, K> {
     #[inline]
     fn meet(&mut self, word: u32, skipped: usize) {
         let Meeting { packing, reach, weights, firsts, max_met, canceller } = self.meeting;
-        if self.num_met > max_met {
+        if word < self.least || self.num_met > max_met {
             return;
         }
         let reach = reach.saturating_sub(skipped).min(self.context.len());

@@ -113,8 +113,11 @@ fn documents_of_words_are_the_same_in_ranges() {
         (segment.doc_words_or_derive_if_worth().unwrap(), segment.dag.num_words());
     let (starts, words) = doc_words.lists();
     assert!(words.len() >= 2 * PAIRS_PER_LOOK * starts.len());
-    let in_ranges = SegmentDocuments::from_doc_words(doc_words, num_words as usize);
-    assert_eq!(in_ranges, SegmentDocuments::of_few_pairs(doc_words, num_words as usize));
+    let num_words = num_words as usize;
+    for ids in [0..num_words, 3..num_words / 2, num_words / 3..num_words, 5..5, 7..8] {
+        let in_ranges = SegmentDocuments::from_doc_words(doc_words, num_words, ids.clone());
+        assert_eq!(in_ranges, SegmentDocuments::of_few_pairs(doc_words, num_words, ids));
+    }
 }
 
 #[test]

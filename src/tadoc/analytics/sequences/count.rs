@@ -6,10 +6,11 @@
 //! the text has words. Single words use their weights, O(G). If memory has no room for all windows,
 //! they are met in several walks ([`passes`](super::passes)).
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::analytics::TraversalTask::SequenceCount;
-use crate::analytics::{TaskLimits, Traversal, Vocabulary, WordCounts};
+use crate::analytics::{Share, TaskLimits, Traversal, Vocabulary, WordCounts};
 use crate::error::{Error, Result};
 use crate::segment::Corpus;
 
@@ -18,7 +19,7 @@ use super::key::Key;
 use super::key::Keyed;
 use super::limit::Limit;
 use super::packing::Packing;
-use super::passes::for_each_pass;
+use super::passes::{KeyRange, for_each_pass, keys_of};
 use super::row_maker::{PART_WORDS, RowMaker};
 use super::rows::Sequences;
 use super::walk::Walk;
@@ -68,7 +69,8 @@ impl SequenceCounts {
         let mut parts = Vec::new();
         let rows = |part: Self| (part.sequences, part.counts);
         let words = vocabulary.clone();
-        Self::in_parts(words, n, traversal, limits, rows, |part, _| {
+        let all = Share::default();
+        Self::in_parts(words, (n, all), traversal, limits, rows, |part, _| {
             parts.push(part);
             Ok(true)
         })?;
@@ -77,7 +79,7 @@ impl SequenceCounts {
         Ok(Self { sequences, counts })
     }
 
-    /// Counts the sequences and passes the rows on in parts, in order. `make` is called in
+    /// Counts the sequences of `n` words of a share and passes the rows on in parts, in order. `make` is called in
     /// parallel. `take` is called with each result of `make` and the bytes held for counting, until
     /// it returns false. Memory holds only a few parts at a time, however many rows there are.
     ///
@@ -85,7 +87,7 @@ impl SequenceCounts {
     /// The errors of [`sequence_count`] and of `take`.
     pub fn in_parts<'a, T: Send>(
         vocabulary: Arc<Vocabulary>,
-        n: usize,
+        (n, share): (usize, Share),
         traversal: Traversal,
         limits: impl Into<TaskLimits<'a>>,
         make: impl Fn(Self) -> T + Send + Sync,
@@ -97,9 +99,14 @@ impl SequenceCounts {
         canceller.check()?;
         let make = |sequences, counts| make(Self { sequences, counts });
         if n == 1 {
-            return words_in_parts(&vocabulary, make, take);
+            return words_in_parts(&vocabulary, share, make, take);
         }
         let packing = Packing::new(n, vocabulary.len());
+        let firsts = share.of_sequences(&vocabulary);
+        if firsts.is_empty() {
+            return Ok(());
+        }
+        let firsts = (!share.is_all()).then_some(firsts);
         let scan_limit = Limit::for_scan(limits, packing);
         let way = chosen(traversal, SequenceCount, &vocabulary, n, &scan_limit);
         let walk = Walk::new(&vocabulary, n - 1, way, limits.max_memory_bytes / 2, canceller)?;
@@ -108,15 +115,17 @@ impl SequenceCounts {
         let (words, weights, min_count) = (&vocabulary, &weights, 1);
         let maker = RowMaker { vocabulary: words, packing, weights, min_count, canceller };
         match key_bits {
-            0..=64 => packed::<u64, T>(&maker, walk, limits, make, &mut take),
-            65..=128 => packed::<u128, T>(&maker, walk, limits, make, &mut take),
+            0..=64 => packed::<u64, T>(&maker, walk, firsts, limits, make, &mut take),
+            65..=128 => packed::<u128, T>(&maker, walk, firsts, limits, make, &mut take),
             _ => {
                 let limit = Limit::new(limits, packing);
                 let new = |keep| TextWindows::new(packing, keep);
                 let bits = packing.key_bits();
-                for_each_pass(walk, &vocabulary, &limit, bits, new, |tasks, range, held_bytes| {
+                let keys =
+                    (bits, firsts.and_then(|words| keys_of(words, packing.word_bits(), bits)));
+                for_each_pass(walk, &vocabulary, &limit, keys, new, |tasks, range, held_bytes| {
                     let take = |part, bytes| take(part, held_bytes + bytes);
-                    maker.texts_to_rows(&tasks, range, make, take)
+                    maker.texts_to_rows(&tasks, range, &make, take)
                 })
             }
         }
@@ -165,6 +174,7 @@ pub(in crate::analytics) fn check_num_words(n: usize) -> Result<()> {
 fn packed<K: Key + Keyed<Key = K>, T: Send>(
     maker: &RowMaker<'_>,
     walk: Walk,
+    firsts: Option<Range<usize>>,
     limits: TaskLimits<'_>,
     make: impl Fn(Sequences, Vec<u64>) -> T + Send + Sync,
     take: &mut impl FnMut(T, usize) -> Result<bool>,
@@ -172,21 +182,32 @@ fn packed<K: Key + Keyed<Key = K>, T: Send>(
     let packing = maker.packing;
     let new = |keep| PackedWindows::<K, _>::new(packing, maker.weights, keep, TASK_WINDOWS);
     let (limit, bits) = (Limit::for_keys::<K>(limits), packing.all_bits());
-    for_each_pass(walk, maker.vocabulary, &limit, bits, new, |tasks, range, held_bytes| {
-        let keys = tasks.into_iter().map(|windows| windows.keys).collect();
-        maker.keys_to_rows(keys, range, &make, |part, bytes| take(part, held_bytes + bytes))
-    })
+    let within: Option<KeyRange<K>> =
+        firsts.and_then(|words| keys_of(words, packing.word_bits(), bits));
+    for_each_pass(
+        walk,
+        maker.vocabulary,
+        &limit,
+        (bits, within),
+        new,
+        |tasks, range, held_bytes| {
+            let keys = tasks.into_iter().map(|windows| windows.keys).collect();
+            maker.keys_to_rows(keys, range, &make, |part, bytes| take(part, held_bytes + bytes))
+        },
+    )
 }
 
 /// Counts words as sequences of one word.
 fn words_in_parts<T>(
     vocabulary: &Arc<Vocabulary>,
+    share: Share,
     make: impl Fn(Sequences, Vec<u64>) -> T,
     mut take: impl FnMut(T, usize) -> Result<bool>,
 ) -> Result<()> {
     let words = WordCounts::with_vocabulary(vocabulary.clone())?;
-    for start in (0..vocabulary.len()).step_by(PART_WORDS) {
-        let rows = start..vocabulary.len().min(start + PART_WORDS);
+    let share = share.part(vocabulary.len());
+    for start in share.clone().step_by(PART_WORDS) {
+        let rows = start..share.end.min(start + PART_WORDS);
         let counts = words.counts()[rows.clone()].to_vec();
         let part = make(Sequences::from_words(vocabulary.clone(), rows), counts);
         if !take(part, size_of_val(words.counts()))? {

@@ -194,19 +194,20 @@ pub(super) struct Before<K> {
     pub len: usize,
 }
 
-/// Appends all windows of `R` + 1 words that end in `elements` to `keys`, each with `value` in the
-/// lowest bits. `before` has the words before the elements, and afterwards those before the next
+/// Appends all windows of `R` + 1 words that end in `elements` and are kept to `keys`, each with `value` in
+/// the lowest bits. `before` has the words before the elements, and afterwards those before the next
 /// elements.
 pub(super) fn append_windows<K: Key, const R: usize>(
     (table, elements): (&Table<R>, &[u32]),
     packing: Packing,
     value: (u32, u32),
+    is_kept: impl Fn(K) -> bool,
     before: &mut Before<K>,
     keys: &mut Vec<K>,
 ) {
     match table.first {
-        0 => append((|e| table.ends[e as usize], elements), packing, value, before, keys),
-        _ => append((|e| table.of_any(e), elements), packing, value, before, keys),
+        0 => append((|e| table.ends[e as usize], elements), packing, value, is_kept, before, keys),
+        _ => append((|e| table.of_any(e), elements), packing, value, is_kept, before, keys),
     }
 }
 
@@ -215,6 +216,7 @@ fn append<K: Key, const R: usize>(
     (ends, elements): (impl Fn(u32) -> Ends<R>, &[u32]),
     packing: Packing,
     (value, value_bits): (u32, u32),
+    is_kept: impl Fn(K) -> bool,
     before: &mut Before<K>,
     keys: &mut Vec<K>,
 ) {
@@ -232,7 +234,7 @@ fn append<K: Key, const R: usize>(
                 let is_word = word != NONE;
                 let rolled = rolled(next, word);
                 keys[num_keys] = rolled.with_value(value, value_bits);
-                num_keys += usize::from(is_word & (next_len >= R));
+                num_keys += usize::from(is_word & (next_len >= R) & is_kept(rolled));
                 next = if is_word { rolled } else { next };
                 next_len += usize::from(is_word);
             }

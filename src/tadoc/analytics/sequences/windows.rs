@@ -58,12 +58,17 @@ impl<K: Key, W: NumberedWeights> Sink for PackedWindows<K, W> {
     }
 
     fn push_short<const R: usize>(&mut self, table: &Table<R>, elements: &[u32]) {
-        if !self.keep.is_all() {
-            return table.push_each(elements, self);
-        }
         let mut before = Before { key: self.key, len: self.len };
         let value = (self.weight, self.weights.bits());
-        append_windows((table, elements), self.packing, value, &mut before, &mut self.keys);
+        let (step, packing, keys) = ((table, elements), self.packing, &mut self.keys);
+        match self.keep {
+            Keep::All => append_windows(step, packing, value, |_| true, &mut before, keys),
+            Keep::Within(first, last) => {
+                let is_kept = |key: K| (key >= first) & (key <= last);
+                append_windows(step, packing, value, is_kept, &mut before, keys);
+            }
+            Keep::Counted(_) => return table.push_each(elements, self),
+        }
         (self.key, self.len) = (before.key, before.len);
     }
 

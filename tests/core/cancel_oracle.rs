@@ -90,7 +90,10 @@ fn paired(pairs: &Cooccurrences) -> Vec<(Vec<u32>, u64)> {
     sequences(pairs.pairs(), pairs.counts())
 }
 
-fn ranked(index: &RankedInvertedIndex) -> Vec<(Vec<u32>, Vec<(u64, u64)>)> {
+/// A sequence, and the number of its occurrences in each document.
+type Ranked = (Vec<u32>, Vec<(u64, u64)>);
+
+fn ranked(index: &RankedInvertedIndex) -> Vec<Ranked> {
     let entries = |row| {
         let range = index.entries_of(row);
         index.doc_ids()[range.clone()].iter().copied().zip(index.counts()[range].iter().copied())

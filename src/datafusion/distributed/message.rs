@@ -468,7 +468,7 @@ mod tests {
         let mut bytes = sealed("c.tadoc");
         bytes[MAGIC.len()] = 9;
         let refusal = open(&bytes).unwrap_err().to_string();
-        assert!(refusal.contains("version 3") && refusal.contains("got 9"), "{refusal}");
+        assert!(refusal.contains("version 4") && refusal.contains("got 9"), "{refusal}");
         let refusal = open(b"something else").unwrap_err().to_string();
         assert!(refusal.contains("got other bytes"), "{refusal}");
     }

@@ -245,7 +245,7 @@ mod tests {
             for share in shares() {
                 let way = Traversal::Auto;
                 let (index, rows) =
-                    InvertedIndex::of_share(vocabulary.clone(), way, share).unwrap();
+                    InvertedIndex::of_share(vocabulary.clone(), way, share, &|| false).unwrap();
                 prop_assert_eq!(rows.start, next);
                 next = rows.end;
                 for row in rows {

@@ -119,13 +119,13 @@ impl SequenceCounts {
             65..=128 => packed::<u128, T>(&maker, walk, firsts, limits, make, &mut take),
             _ => {
                 let limit = Limit::new(limits, packing);
-                let new = |keep| TextWindows::new(packing, keep);
+                let (new, make) = (|keep| TextWindows::new(packing, keep), &make);
                 let bits = packing.key_bits();
                 let keys =
                     (bits, firsts.and_then(|words| keys_of(words, packing.word_bits(), bits)));
                 for_each_pass(walk, &vocabulary, &limit, keys, new, |tasks, range, held_bytes| {
                     let take = |part, bytes| take(part, held_bytes + bytes);
-                    maker.texts_to_rows(&tasks, range, &make, take)
+                    maker.texts_to_rows(&tasks, range, make, take)
                 })
             }
         }

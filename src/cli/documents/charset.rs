@@ -6,8 +6,8 @@
 //!
 //! Sources: the WHATWG standards of HTML (which bytes say what) and of encodings (names and tables, by the
 //! crate encoding_rs). A declaration stands in the first [`HEAD_BYTES`] bytes. A page that says nothing, or
-//! that it is in UTF-8, keeps its bytes, also those that are not UTF-8. In other pages U+FFFD stands for bytes that
-//! mean nothing. Time is linear in the bytes, and memory is constant.
+//! that it is in UTF-8, keeps its bytes, also those that are not UTF-8. In other pages U+FFFD stands for
+//! bytes that mean nothing. Time is linear in the bytes, and memory is constant.
 
 use std::io::{self, BufRead, Read};
 

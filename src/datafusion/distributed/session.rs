@@ -432,7 +432,7 @@ struct NamedWorker {
 }
 
 /// Returns the name of a task in messages.
-fn shown(task: &TaskKey) -> String {
+fn name_of(task: &TaskKey) -> String {
     format!("task {} of stage {}", task.task_number, task.stage_id)
 }
 
@@ -446,7 +446,7 @@ impl WorkerChannel for NamedWorker {
         metrics: ExecutionPlanMetricsSet,
         context: &Arc<TaskContext>,
     ) -> Result<BoxStream<'static, Result<WorkerToCoordinatorMsg>>> {
-        let (url, part) = (self.url.clone(), shown(&plan.task_key));
+        let (url, part) = (self.url.clone(), name_of(&plan.task_key));
         let answers = self.worker.coordinator_channel(headers, plan, messages, metrics, context);
         let answers = answers.await.map_err(|error| named(&url, &part, error))?;
         Ok(answers.map_err(move |error| named(&url, &part, error)).boxed())
@@ -459,7 +459,7 @@ impl WorkerChannel for NamedWorker {
         metrics: ExecutionPlanMetricsSet,
         context: &Arc<TaskContext>,
     ) -> Result<Vec<BoxStream<'static, Result<RecordBatch>>>> {
-        let part = shown(&request.task_key);
+        let part = name_of(&request.task_key);
         let partitions = self.worker.execute_task(headers, request, metrics, context).await;
         let partitions = partitions.map_err(|error| named(&self.url, &part, error))?.into_iter();
         let of_worker = |rows: BoxStream<'static, Result<RecordBatch>>| {

@@ -255,9 +255,8 @@ impl Planner<'_> {
         plan: PlanOf<'_>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match self.function.merge(&self.scan) {
-            Merge::Combined if self.has_shares(portions) => self.behind(portions, plan),
-            Merge::Combined => self.combined(portions, plan).await,
-            Merge::Behind | Merge::Never => self.behind(portions, plan),
+            Merge::Combined if !self.has_shares(portions) => self.combined(portions, plan).await,
+            Merge::Combined | Merge::Behind | Merge::Never => self.behind(portions, plan),
         }
     }
 

@@ -89,7 +89,8 @@ pub(crate) struct Scan {
     /// Devices of the session.
     pub(crate) devices: Arc<DeviceSession>,
     pub(crate) num_partitions: usize,
-    /// Share of the rows that is returned, of a function that [has shares](function::TableFunction::has_shares).
+    /// Share of the rows that is returned, of a function that
+    /// [has shares](function::TableFunction::has_shares).
     pub(crate) share: Share,
     /// Synonyms of the function's fold, if it has any.
     #[cfg_attr(not(feature = "distributed"), expect(dead_code, reason = "they travel to workers"))]

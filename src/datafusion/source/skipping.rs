@@ -164,15 +164,16 @@ impl CorpusCache {
             return self.load(context, source).await;
         }
         let (keys, sought) = (Sections::All.keys(source), Arc::new(sought));
+        let at_once = segments_at_once(context, source);
         // Boxed: the compiler cannot prove that futures of borrowed files are `Send`.
         let mut first_doc_id = 0;
-        let at_once = segments_at_once(context, source);
         let loads = source.corpora().iter().map(|open| {
             let first = first_doc_id;
             first_doc_id += open.footer.num_docs();
-            self.load_part(context, source, open, first, &keys, &sought).boxed()
+            let stored = StoredFile::new(context, open, at_once)?;
+            Ok(self.load_part(context, source, stored, first, &keys, &sought).boxed())
         });
-        let loads: Vec<_> = loads.collect();
+        let loads = loads.collect::<Result<Vec<_>>>()?;
         let loads = stream::iter(loads).buffered(files_at_once(source.corpora().iter(), at_once));
         let explain = |error| too_little(context, source, error);
         let files: Vec<Arc<LoadedFile>> = loads.try_collect().await.map_err(explain)?;
@@ -184,18 +185,18 @@ impl CorpusCache {
         Ok(Arc::new(LoadedCorpus::new(context, source.profile(), files)))
     }
 
-    /// Returns the file `open` of `source` with at least the segments that are needed. If several
+    /// Returns the file `stored` of `source` with at least the segments that are needed. If several
     /// statements open segments of it at the same time, they do so one after the other.
     async fn load_part(
         &self,
         context: &LoadContext,
         source: &Source,
-        open: &OpenFile,
+        stored: StoredFile<'_>,
         first_doc_id: u64,
         keep: &[String],
         sought: &Arc<Sought>,
     ) -> Result<Arc<LoadedFile>> {
-        let key = open.key();
+        let key = stored.open.key();
         let opening = Arc::clone(&self.lock().slot(&key).opening);
         let _turn = opening.lock().await;
         let known = self.lock().slot(&key).file().cloned();
@@ -204,7 +205,6 @@ impl CorpusCache {
         {
             return Ok(Arc::clone(file));
         }
-        let stored = StoredFile::new(context, source, open)?;
         let file = self.open_part(context, stored, first_doc_id, known, keep, sought).await;
         let file = file.map_err(|error| match source.living() {
             Some(view) => explain_missing(&view.location, error),
@@ -400,9 +400,8 @@ struct StoredFile<'a> {
 }
 
 impl<'a> StoredFile<'a> {
-    fn new(context: &'a LoadContext, source: &Source, open: &'a OpenFile) -> Result<Self> {
+    fn new(context: &'a LoadContext, open: &'a OpenFile, at_once: usize) -> Result<Self> {
         let store = store_of(&context.runtime, &open.file)?;
-        let at_once = segments_at_once(context, source);
         Ok(Self { context, store, open, at_once, all: None })
     }
 

@@ -30,7 +30,7 @@ pub fn document_counts(vectors: &TermVectors) -> Result<Vec<u64>> {
 /// thread.
 ///
 /// # Errors
-/// Those of [`document_counts`], and [`Error::Cancelled`](crate::Error::Cancelled).
+/// The errors of [`document_counts`], and [`Error::Cancelled`](crate::Error::Cancelled).
 pub fn document_counts_until(
     vectors: &TermVectors,
     is_cancelled: &(dyn Fn() -> bool + Sync),

@@ -50,7 +50,7 @@ impl InvertedIndex {
     /// thread.
     ///
     /// # Errors
-    /// Those of [`with_vocabulary`](Self::with_vocabulary), and
+    /// The errors of [`with_vocabulary`](Self::with_vocabulary), and
     /// [`Error::Cancelled`](crate::Error::Cancelled).
     pub fn of_share(
         vocabulary: Arc<Vocabulary>,

@@ -180,7 +180,7 @@ impl TermVectors {
     /// by any thread.
     ///
     /// # Errors
-    /// Those of [`collect`](Self::collect), and [`Error::Cancelled`](crate::Error::Cancelled).
+    /// The errors of [`collect`](Self::collect), and [`Error::Cancelled`](crate::Error::Cancelled).
     pub fn collect_until(
         &self,
         docs: &DocSelection,

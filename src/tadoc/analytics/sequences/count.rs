@@ -79,8 +79,8 @@ impl SequenceCounts {
         Ok(Self { sequences, counts })
     }
 
-    /// Counts the sequences of `n` words of a share and passes the rows on in parts, in order. `make` is called in
-    /// parallel. `take` is called with each result of `make` and the bytes held for counting, until
+    /// Counts the sequences of `n` words of a share and passes the rows on in parts, in order. `make` is
+    /// called in parallel. `take` is called with each result of `make` and the bytes held for counting, until
     /// it returns false. Memory holds only a few parts at a time, however many rows there are.
     ///
     /// # Errors

@@ -332,27 +332,39 @@ impl Shown<'_> {
         }
     }
 
-    fn quoted(&self, items: &[usize], gap: &str) -> String {
-        let words = items.iter().flat_map(|&item| &self.items[item]).map(WordPattern::to_string);
-        format!("\"{}\"", words.collect::<Vec<_>>().join(gap).replace('"', "\"\""))
+    /// Writes words that follow each other. A prefix that needs it has its star behind the quote.
+    fn phrase(&self, item: usize) -> String {
+        let (words, star) = self.words(item);
+        format!("{}{star}", quoted(&words.join(" ")))
     }
 
     /// Writes an item with the text around its words.
     fn placed(&self, item: usize, place: &Place) -> String {
         let sign = if place.is_first { "^" } else { "" };
         if place.gaps.is_empty() {
-            return sign.to_owned() + &self.quoted(&[item], " ");
+            return sign.to_owned() + &self.phrase(item);
         }
-        let words = self.items[item].iter().map(WordPattern::to_string);
+        let (words, star) = self.words(item);
         let mut gaps = place.gaps.iter().map(|gap| escaped(gap));
         let first = gaps.next().unwrap_or_default();
-        let rest = words.zip(gaps).map(|(word, gap)| word + &gap);
-        format!("{sign}\"{}\"", (first + &rest.collect::<String>()).replace('"', "\"\""))
+        let rest = words.into_iter().zip(gaps).map(|(word, gap)| word + &gap);
+        format!("{sign}{}{star}", quoted(&(first + &rest.collect::<String>())))
+    }
+
+    /// Returns the words of an item, and the star that stands behind its closing quote.
+    fn words(&self, item: usize) -> (Vec<String>, &'static str) {
+        let mut words: Vec<String> = self.items[item].iter().map(WordPattern::to_string).collect();
+        let prefix = self.items[item].last().and_then(WordPattern::beginning);
+        let star = if prefix.is_some() { "*" } else { "" };
+        if let (Some(last), Some(prefix)) = (words.last_mut(), prefix) {
+            *last = prefix;
+        }
+        (words, star)
     }
 
     fn leaf(&self, leaf: &Leaf) -> String {
         match leaf {
-            Leaf::Phrase(item) => self.quoted(&[*item], " "),
+            Leaf::Phrase(item) => self.phrase(*item),
             Leaf::Placed { item, place } => self.placed(*item, place),
             Leaf::Near { items, places, max_between } => {
                 let parts = items.iter().zip(places);
@@ -360,10 +372,16 @@ impl Shown<'_> {
                 format!("NEAR({}, {max_between})", parts.join(" "))
             }
             Leaf::Gapped { items, max_between } => {
-                format!("{}~{max_between}", self.quoted(items, " "))
+                let words = items.iter().flat_map(|&item| &self.items[item]);
+                let words: Vec<String> = words.map(WordPattern::to_string).collect();
+                format!("{}~{max_between}", quoted(&words.join(" ")))
             }
         }
     }
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('"', "\"\""))
 }
 
 impl fmt::Display for Shown<'_> {

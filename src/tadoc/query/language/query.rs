@@ -277,6 +277,10 @@ mod tests {
         assert!(path.items()[0][0].matches("/usr/bin\\") && path.items()[1][0].matches("2*3"));
         let joined = Query::parse(TokenizerProfile::Uax29, "日* don't.a*").unwrap();
         assert_eq!(joined.to_string(), "\"日 *\" \"don't.a*\"");
+        let prefix = Query::parse(TokenizerProfile::Uax29, "\"a 日\"* NEAR(\"カ\"* b)").unwrap();
+        assert_eq!(prefix.to_string(), "\"a 日\"* NEAR(\"カ\"* \"b\", 10)");
+        assert!(prefix.items()[1][0].matches("カタカナ"));
+        assert_eq!(Query::parse(TokenizerProfile::Uax29, &prefix.to_string()).unwrap(), prefix);
     }
 
     #[test]

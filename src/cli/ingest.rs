@@ -25,7 +25,7 @@ use self::append::append;
 use self::follow::{Follow, follow};
 pub use self::job::Job;
 use crate::documents::{
-    ArchiveOptions, Dialect, Division, Documents, ExpansionLimits, ReadOptions, Timestamps,
+    ArchiveOptions, Charset, Dialect, Division, Documents, ExpansionLimits, ReadOptions, Timestamps,
 };
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, Filter, Found};
@@ -216,9 +216,25 @@ pub struct Arguments {
     #[arg(long, default_value = "keep", value_name = "HOW", value_enum)]
     html: Html,
 
+    /// The character set of files, lines, JSON and CSV, which are stored in UTF-8: auto (UTF-16 by its byte order
+    /// mark), or a name such as windows-1252 or shift_jis [default: keep, the bytes as they are]
+    ///
+    /// U+FFFD stands for bytes that mean nothing. Names are those of the WHATWG's standard of encodings. Pages
+    /// with --html text say themselves which one they have.
+    #[arg(long, value_name = "NAME", verbatim_doc_comment)]
+    charset: Option<Charset>,
+
     /// Keep only text and path of rows
     #[arg(long)]
     no_columns: bool,
+
+    /// Leave out what is damaged, with a warning, instead of ending with an error
+    ///
+    /// A compressed file that is cut or damaged is stored up to there, and so is an archive. Files that
+    /// cannot be opened or exceed a limit are left out, and with jsonl lines that are no JSON objects. An
+    /// error of the disk or of a store ends the ingest nevertheless. For --documents files, lines and jsonl.
+    #[arg(long)]
+    keep_going: bool,
 
     /// Maximum size of a row of JSON lines, CSV, Parquet or Arrow, and of a page with --html text,
     /// which are held in memory; files and lines may have any length
@@ -367,6 +383,8 @@ impl Arguments {
                 allow_missing: self.allow_missing,
                 keep_columns: !self.no_columns,
                 html_to_text: self.html == Html::Text,
+                charset: self.charset,
+                keep_going: self.keep_going,
             },
             archives: ArchiveOptions {
                 is_opened: !self.no_decompress,
@@ -419,10 +437,22 @@ impl Arguments {
         if self.html == Html::Text && !has_pages {
             return Err(Failure::usage("--html text goes with --documents files, warc and mbox"));
         }
+        let is_csv = matches!(self.documents, Documents::Csv(_) | Documents::Tsv(_));
+        let goes_on =
+            matches!(self.documents, Documents::Files | Documents::Lines | Documents::Jsonl(_));
+        if self.charset.is_some() && !(goes_on || is_csv) {
+            return Err(Failure::usage(
+                "--charset goes with --documents files, lines, jsonl, csv and tsv",
+            ));
+        }
+        if self.keep_going && !goes_on {
+            return Err(Failure::usage(
+                "--keep-going goes with --documents files, lines and jsonl",
+            ));
+        }
         if self.record_start.is_some() && self.documents != Documents::Lines {
             return Err(Failure::usage("--record-start goes with --documents lines"));
         }
-        let is_csv = matches!(self.documents, Documents::Csv(_) | Documents::Tsv(_));
         if !is_csv && (self.delimiter.is_some() || self.no_header || self.comment.is_some()) {
             let options = "--delimiter, --no-header and --comment";
             return Err(Failure::usage(format!(

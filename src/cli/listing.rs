@@ -25,6 +25,8 @@ pub struct Listed<'a> {
     pub doc_id: u64,
     pub path: &'a str,
     pub len_bytes: u64,
+    /// Index of its file.
+    pub file_idx: usize,
 }
 
 /// Files, or one version of a living corpus.
@@ -67,12 +69,12 @@ impl Listing {
         match self {
             Self::Files(files) => {
                 let mut first_doc_id = 0;
-                for (_, facts) in files {
+                for (file_idx, (_, facts)) in files.iter().enumerate() {
                     for doc in 0..facts.num_docs() {
                         let (path, length) =
                             (facts.path(doc).unwrap_or_default(), facts.length(doc));
                         let len_bytes = length.unwrap_or_default().len_bytes;
-                        visit(Listed { doc_id: first_doc_id + doc, path, len_bytes })?;
+                        visit(Listed { doc_id: first_doc_id + doc, path, len_bytes, file_idx })?;
                     }
                     first_doc_id += facts.num_docs();
                 }
@@ -80,7 +82,8 @@ impl Listing {
             Self::Living(corpus) => {
                 for doc_id in (0..corpus.num_docs()).filter(|&doc_id| !corpus.is_dropped(doc_id)) {
                     if let Some(path) = corpus.path(doc_id) {
-                        visit(Listed { doc_id, path, len_bytes: corpus.len_bytes(doc_id)? })?;
+                        let (len_bytes, file_idx) = (corpus.len_bytes(doc_id)?, 0);
+                        visit(Listed { doc_id, path, len_bytes, file_idx })?;
                     }
                 }
             }

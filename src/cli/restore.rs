@@ -14,6 +14,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
+use std::mem::replace;
 use std::ops::ControlFlow;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -45,7 +46,8 @@ const PIECE_BYTES: u64 = 16 << 20;
 /// Write the documents of a corpus as files
 ///
 /// Each document becomes the file of its path below a folder, with its exact bytes. Documents of one
-/// path (lines or rows of one file) become one file, each followed by a line end.
+/// path (lines or rows of one file) become one file, each followed by a line end. A path with one document
+/// in each of several corpora is refused.
 #[derive(Args)]
 #[command(
     disable_version_flag = true,
@@ -127,8 +129,10 @@ struct Plan {
 impl Plan {
     fn new(listing: &Listing, globs: &Globs) -> Outcome<Self> {
         let mut plan = Self::default();
-        // Two paths such as a/b and ./a/b mean one file.
-        let mut path_of_target: HashMap<PathBuf, Box<str>> = HashMap::new();
+        // Two paths such as a/b and ./a/b mean one file. Each path has the last corpus file that holds it.
+        let mut path_of_target: HashMap<PathBuf, (Box<str>, usize)> = HashMap::new();
+        // Paths of several documents, with true if two of them are in one file, as lines are.
+        let mut of_lines_by_path: HashMap<Box<str>, bool> = HashMap::new();
         listing.for_each(&mut |document| {
             let path = document.path;
             if !globs.choose(path) {
@@ -136,20 +140,29 @@ impl Plan {
             }
             plan.num_docs += 1;
             plan.doc_ids.push(document.doc_id);
-            if plan.targets.contains_key(path) {
-                plan.shared.insert(path.into());
+            let known = plan.targets.get(path).and_then(|target| path_of_target.get_mut(target));
+            if let Some((_, last_file)) = known {
+                let of_lines = replace(last_file, document.file_idx) == document.file_idx;
+                *of_lines_by_path.entry(path.into()).or_default() |= of_lines;
                 return Ok(());
             }
             let target = target(path).map_err(|reason| unsafe_path(path, &reason))?;
-            if let Some(other) = path_of_target.insert(target.clone(), path.into()) {
+            let holder = (path.into(), document.file_idx);
+            if let Some((other, _)) = path_of_target.insert(target.clone(), holder) {
                 return Err(unsafe_path(path, &format!("is the same file as `{}`", plain(&other))));
             }
             plan.targets.insert(path.into(), target);
             Ok(())
         })?;
+        let mut of_files = of_lines_by_path.iter().filter(|(_, of_lines)| !**of_lines);
+        if let Some((path, _)) = of_files.next() {
+            let reason = "is in several of these corpora; name one of them";
+            return Err(unsafe_path(path, reason));
+        }
+        plan.shared = of_lines_by_path.into_keys().collect();
         for (path, target) in &plan.targets {
             let above = target.ancestors().skip(1).find_map(|above| path_of_target.get(above));
-            if let Some(above) = above {
+            if let Some((above, _)) = above {
                 let reason = format!("lies below `{}`, which is a document, too", plain(above));
                 return Err(unsafe_path(path, &reason));
             }

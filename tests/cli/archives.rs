@@ -6,7 +6,7 @@ use std::io::{Cursor, Write};
 use crate::harness::{Folder, gzip, new_folder, zstd};
 
 /// Packs files as tar.
-fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
+pub fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut builder = tar::Builder::new(Vec::new());
     for (path, bytes) in files {
         let mut header = tar::Header::new_gnu();
@@ -22,7 +22,7 @@ fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
 }
 
 /// Packs files as zip.
-fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
+pub fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
     for (path, bytes) in files {
         writer.start_file(*path, zip::write::SimpleFileOptions::default()).unwrap();

@@ -2,7 +2,7 @@
 //!
 //! - Inputs: `ingest` (every kind of input, byte for byte), `archives`, `odd_inputs` (names, links, devices),
 //!   `long` (inputs of any length, in bounded memory), `rows` (documents with columns), `avro`,
-//!   `timestamps`, `web_and_mail` (WARC and mbox), `damaged` (Parquet).
+//!   `timestamps`, `web_and_mail` (WARC and mbox), `damaged` (Parquet), `keep_going` (damage that is left out).
 //! - Locations: `remote` (corpora behind HTTP and S3), `azure`, `locations` (each command at each kind of
 //!   location).
 //! - Living corpora: `living` (corpora that change), `living_s3` (faults of S3), `killed` and
@@ -27,6 +27,7 @@ mod full_disk;
 mod grep;
 mod harness;
 mod ingest;
+mod keep_going;
 mod killed;
 mod leftovers;
 mod living;

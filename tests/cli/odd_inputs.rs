@@ -315,9 +315,9 @@ fn packed_files_that_are_stored_as_such_are_told() {
     let warnings: Vec<&str> =
         ran.stderr.lines().take_while(|line| line.starts_with("warning: ")).collect();
     let expected = [
-        "warning: 2 files packed as 7z stored as the packed bytes, which nobody can search (in/a.7z); \
+        "warning: 2 files packed as 7z stored as the bytes, which nobody can search (in/a.7z); \
          unpack first (7z x FILE), or pass --no-decompress if the bytes are meant",
-        "warning: 1 file packed as compress (.Z) stored as the packed bytes, which nobody can search \
+        "warning: 1 file packed as compress (.Z) stored as the bytes, which nobody can search \
          (in/c.Z.gz); unpack first (gzip -dc FILE | tadoc ingest -), or pass --no-decompress if the bytes \
          are meant",
     ];
@@ -330,6 +330,67 @@ fn packed_files_that_are_stored_as_such_are_told() {
     assert!(folder.run(&lines).stderr.starts_with("warning: 1 file packed as 7z "));
     let quiet = folder.run(&["ingest", "in", "-o", "d.tadoc", "--quiet"]);
     assert_eq!((quiet.status, quiet.stderr.as_str()), (0, ""));
+}
+
+#[test]
+fn texts_in_other_character_sets_are_stored_in_utf_8_if_asked() {
+    let folder = new_folder();
+    let utf16: Vec<u8> =
+        "\u{feff}één\r\ntwee\r\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+    folder.write("in/a.txt", &utf16);
+    folder.write("in/b.txt.gz", gzip(&utf16));
+    folder.write("in/c.txt", "trois");
+    folder.write("latin.csv", b"t,n\ncaf\xe9,1\n");
+    folder.write("latin.jsonl", b"{\"t\":\"caf\xe9\"}\n");
+
+    let ran = folder.run(&["ingest", "in", "-o", "c.tadoc"]);
+    let warning = "warning: 2 files in UTF-16 stored as the bytes, which nobody can search (in/a.txt); pass \
+                   --charset auto to store the text, or --charset keep if the bytes are meant";
+    assert_eq!(ran.stderr.lines().next(), Some(warning));
+    assert_eq!(folder.cat("c.tadoc", "a.txt"), utf16);
+    let kept = folder.run(&["ingest", "in", "--force", "-o", "c.tadoc", "--charset", "keep"]);
+    assert!(!kept.stderr.contains("warning"), "{}", kept.stderr);
+
+    let ran = folder.run(&["ingest", "in", "--force", "-o", "c.tadoc", "--charset", "auto"]);
+    assert!(!ran.stderr.contains("warning"), "{}", ran.stderr);
+    for (path, text) in
+        [("a.txt", "één\r\ntwee\r\n"), ("b.txt.gz", "één\r\ntwee\r\n"), ("c.txt", "trois")]
+    {
+        assert_eq!(folder.cat("c.tadoc", path), text.as_bytes(), "{path}");
+    }
+    folder.ok(&[
+        "ingest",
+        "in/a.txt",
+        "--quiet",
+        "--force",
+        "-o",
+        "c.tadoc",
+        "--charset",
+        "auto",
+        "--documents",
+        "lines",
+    ]);
+    assert_eq!(
+        folder.rows("SELECT length(text) FROM documents('c.tadoc') ORDER BY doc_id"),
+        ["4", "5"]
+    );
+    for (input, documents) in [("latin.csv", "csv:t"), ("latin.jsonl", "jsonl:t")] {
+        folder.ok(&[
+            "ingest",
+            input,
+            "--quiet",
+            "--force",
+            "-o",
+            "c.tadoc",
+            "--charset",
+            "latin1",
+            "--documents",
+            documents,
+        ]);
+        assert_eq!(folder.rows("SELECT text FROM documents('c.tadoc')"), ["café"], "{input}");
+    }
+    let unknown = folder.run(&["ingest", "in", "--force", "-o", "c.tadoc", "--charset", "klingon"]);
+    assert!(unknown.status == 2 && unknown.stderr.contains("windows-1252"), "{}", unknown.stderr);
 }
 
 #[cfg(unix)]

@@ -138,6 +138,26 @@ fn documents_of_one_path_become_one_file() {
 }
 
 #[test]
+fn documents_of_several_corpora_are_not_joined() {
+    let folder = new_folder();
+    for name in ["a", "b"] {
+        folder.write("note.txt", format!("{name}\nof two\n"));
+        let ingest = ["ingest", "note.txt", "-o"];
+        folder.ok(&[&ingest[..], &[&format!("files-{name}.tadoc")]].concat());
+        let lines = format!("lines-{name}.tadoc");
+        folder.ok(&[&ingest[..], &[&lines, "--documents", "lines"]].concat());
+    }
+    fails(
+        &folder,
+        &["restore", "files-*.tadoc", "-o", "out"],
+        "document `note.txt` is in several of these corpora; name one of them; nothing was written",
+    );
+    folder.ok(&["restore", "-q", "lines-*.tadoc", "-o", "out"]);
+    let joined = fs::read_to_string(folder.join("out/note.txt")).unwrap();
+    assert_eq!(joined, "a\nof two\nb\nof two\n");
+}
+
+#[test]
 fn versions_of_living_corpora() {
     let folder = small();
     folder.ok(&["ingest", "in", "-o", "living", "--append"]);

@@ -18,6 +18,7 @@ use tadoc::format::path_text;
 use zip::ZipArchive;
 use zip::result::ZipError;
 
+use super::faults::Faults;
 use super::open::{Budget, Opened, limited, open_member};
 use crate::display;
 use crate::failure::{Failure, Outcome};
@@ -64,6 +65,7 @@ pub type Visit<'v> = dyn FnMut(Opened<'_>, &Input, &[u8]) -> Outcome + 'v;
 /// Opener of archives.
 pub struct Archives<'a> {
     options: &'a ArchiveOptions,
+    faults: Faults,
     /// Number of links and special files that were left out.
     pub num_skipped: u64,
 }
@@ -93,8 +95,8 @@ impl Kind {
 }
 
 impl<'a> Archives<'a> {
-    pub fn new(options: &'a ArchiveOptions) -> Self {
-        Self { options, num_skipped: 0 }
+    pub fn new(options: &'a ArchiveOptions, faults: &Faults) -> Self {
+        Self { options, faults: faults.clone(), num_skipped: 0 }
     }
 
     /// Calls `visit` with `opened`, or with each member if it is an archive.
@@ -113,6 +115,9 @@ impl<'a> Archives<'a> {
         visit: &mut Visit<'_>,
     ) -> Outcome {
         let head = opened.head().map_err(|error| opened.failed(input, &error))?;
+        if head.is_empty() && self.faults.is_latest(input) {
+            return Ok(());
+        }
         let Some(kind) = Kind::of(&head).filter(|_| self.options.is_opened) else {
             return visit(opened, input, &head);
         };
@@ -155,8 +160,9 @@ impl<'a> Archives<'a> {
             let name = path_text(&entry.path_bytes()).into_owned();
             let len_bytes = entry.size();
             if let Some(member) = self.member(input, &name, len_bytes, &budget)? {
-                let opened = open_member(&member, Box::new(entry), true, &budget)?;
-                self.visit_below(opened, &member, depth + 1, visit)?;
+                let outcome = open_member(&member, Box::new(entry), true, &budget)
+                    .and_then(|opened| self.visit_below(opened, &member, depth + 1, visit));
+                self.faults.pass(&member, outcome)?;
             }
         }
         Ok(())
@@ -183,7 +189,13 @@ impl<'a> Archives<'a> {
         // All members together may expand as far as one file of this length.
         let counters = budget.counters(file_bytes);
         for idx in 0..archive.len() {
-            let packed = archive.by_index(idx).map_err(failed)?;
+            let packed = match archive.by_index(idx) {
+                Ok(packed) => packed,
+                Err(error) => {
+                    self.faults.pass(input, Err(failed(error)))?;
+                    continue;
+                }
+            };
             if packed.is_dir() {
                 continue;
             }
@@ -195,8 +207,9 @@ impl<'a> Archives<'a> {
             let packed_bytes = packed.compressed_size().min(file_bytes);
             if let Some(member) = self.member(input, &name, len_bytes, &budget)? {
                 let bytes = limited(Box::new(packed), &counters, &budget);
-                let opened = open_member(&member, bytes, true, &budget)?;
-                self.visit_below(opened, &member, depth + 1, visit)?;
+                let outcome = open_member(&member, bytes, true, &budget)
+                    .and_then(|opened| self.visit_below(opened, &member, depth + 1, visit));
+                self.faults.pass(&member, outcome)?;
             }
             budget.add_disk_bytes(packed_bytes);
         }

@@ -1,7 +1,8 @@
-//! Pages of any character set as UTF-8.
+//! Pages and texts of any character set as UTF-8.
 //!
 //! ```text
-//! byte order mark ─▶ Content-Type ─▶ <?xml encoding="…"?> ─▶ <meta charset=…>     the first of these counts
+//! page    byte order mark ─▶ Content-Type ─▶ <?xml encoding="…"?> ─▶ <meta charset=…>   the first of these counts
+//! text    --charset auto: byte order mark      --charset NAME: that one
 //! ```
 //!
 //! Sources: the WHATWG standards of HTML (which bytes say what) and of encodings (names and tables, by the
@@ -10,6 +11,7 @@
 //! bytes that mean nothing. Time is linear in the bytes, and memory is constant.
 
 use std::io::{self, BufRead, Read};
+use std::str::FromStr;
 
 use encoding_rs::{CoderResult, Decoder, Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
@@ -29,11 +31,41 @@ pub enum Given<'a> {
     Utf8,
     /// The page was sent with this type, if any.
     ContentType(Option<&'a str>),
+    /// A text of this character set.
+    Charset(Charset),
 }
 
-/// A reader of a page as UTF-8.
-pub struct Utf8Page<'r> {
-    inner: &'r mut dyn BufRead,
+/// Character set of texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Charset {
+    /// Any: the bytes stay.
+    Keep,
+    /// UTF-16 or UTF-8 by the byte order mark, and UTF-8 without one.
+    Mark,
+    /// This one.
+    Named(&'static Encoding),
+}
+
+impl FromStr for Charset {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let encoding = match text {
+            "keep" => return Ok(Self::Keep),
+            "auto" => return Ok(Self::Mark),
+            name => Encoding::for_label_no_replacement(name.as_bytes()),
+        };
+        encoding.map(Self::Named).ok_or_else(|| {
+            "expected keep, auto, or a name of the WHATWG's standard of encodings, such as windows-1252, \
+             shift_jis or utf-16le"
+                .to_owned()
+        })
+    }
+}
+
+/// A reader of a page or text as UTF-8.
+pub struct Utf8Page<R> {
+    inner: R,
     /// Bytes that were read to find a declaration, and the number of those that were taken.
     head: Vec<u8>,
     head_taken: usize,
@@ -44,15 +76,15 @@ pub struct Utf8Page<'r> {
     is_at_end: bool,
 }
 
-impl<'r> Utf8Page<'r> {
+impl<R: BufRead> Utf8Page<R> {
     /// Reads the beginning of the page.
     ///
     /// # Errors
     /// The errors of `inner`.
-    pub fn new(inner: &'r mut dyn BufRead, given: Given<'_>) -> io::Result<Self> {
+    pub fn new(mut inner: R, given: Given<'_>) -> io::Result<Self> {
         let mut head = Vec::new();
         if given != Given::Utf8 {
-            (&mut *inner).take(HEAD_BYTES as u64).read_to_end(&mut head)?;
+            (&mut inner).take(HEAD_BYTES as u64).read_to_end(&mut head)?;
         }
         let encoding = encoding_of(&head, given);
         let head_taken = if encoding == UTF_8 && head.starts_with(MARK) { MARK.len() } else { 0 };
@@ -90,7 +122,7 @@ impl<'r> Utf8Page<'r> {
     }
 }
 
-impl Read for Utf8Page<'_> {
+impl<R: BufRead> Read for Utf8Page<R> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         if self.decoder.is_none() {
             let mut head = self.head.get(self.head_taken..).unwrap_or_default();
@@ -112,7 +144,12 @@ impl Read for Utf8Page<'_> {
 
 /// Returns the encoding of a page that begins with `head`.
 fn encoding_of(head: &[u8], given: Given<'_>) -> &'static Encoding {
-    let Given::ContentType(content_type) = given else { return UTF_8 };
+    let content_type = match given {
+        Given::Utf8 | Given::Charset(Charset::Keep) => return UTF_8,
+        Given::Charset(Charset::Named(encoding)) => return encoding,
+        Given::Charset(Charset::Mark) => return Encoding::for_bom(head).map_or(UTF_8, |(e, _)| e),
+        Given::ContentType(content_type) => content_type,
+    };
     if let Some((encoding, _)) = Encoding::for_bom(head) {
         return encoding;
     }
@@ -261,6 +298,18 @@ mod tests {
                 assert_eq!(String::from_utf8_lossy(&text), expected, "{page:?} {len}");
             }
         }
+        for (label, text, expected) in [
+            ("auto", utf16("a日", [0xff, 0xfe], u16::to_le_bytes), "a日"),
+            ("auto", [MARK, "é".as_bytes()].concat(), "é"),
+            ("auto", b"<meta charset=latin1>".to_vec(), "<meta charset=latin1>"),
+            ("utf-16be", utf16("a日", [0xfe, 0xff], u16::to_be_bytes), "a日"),
+            ("cp1252", b"caf\xe9 \x80".to_vec(), "café €"),
+            ("Shift_JIS", b"\x93\xfa".to_vec(), "日"),
+        ] {
+            let text = read(&text, Given::Charset(label.parse().unwrap()), 7);
+            assert_eq!(String::from_utf8_lossy(&text), expected, "{label}");
+        }
+        assert!("klingon".parse::<Charset>().is_err() && "iso-2022-kr".parse::<Charset>().is_err());
         // Bytes of pages that say nothing stay.
         assert_eq!(read(b"caf\xe9", silent, 4096), b"caf\xe9");
     }

@@ -17,10 +17,12 @@ use datafusion::arrow::json::ReaderBuilder;
 use datafusion::arrow::json::reader::infer_json_schema;
 
 use super::BATCH_BYTES;
+use super::faults::Faults;
 use super::json_array::ArrayLines;
 use super::open::Opened;
 use super::rows::{self, Rows};
 use crate::failure::{Failure, Outcome};
+use crate::inputs::Input;
 
 /// Reads the rows of one input. `field` is the name of the text field.
 pub fn read(field: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
@@ -44,6 +46,9 @@ pub fn read(field: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Out
         if is_end || chunk.lines.len() >= BATCH_BYTES {
             rows.sink.count_read(opened.take_counts());
             chunk.strip_byte_order_mark();
+            if opened.budget.faults.are_left_out() {
+                chunk.leave_out_faults(rows.input, &opened.budget.faults);
+            }
             take_chunk(field, &chunk, rows)?;
             chunk.first_line += chunk.num_line_ends();
             // A new vector instead of `clear`: the memory of one large row must not be kept to the
@@ -82,6 +87,28 @@ impl Chunk {
         let numbered = self.lines.split(|&byte| byte == b'\n').enumerate();
         let numbered = numbered.map(|(idx, line)| (self.first_line + idx, line));
         numbered.filter(|(_, line)| !line.trim_ascii().is_empty())
+    }
+
+    /// Empties lines that are no JSON objects.
+    fn leave_out_faults(&mut self, input: &Input, faults: &Faults) {
+        if infer_json_schema(Cursor::new(&self.lines), None).is_ok() {
+            return;
+        }
+        let mut kept = Vec::new();
+        let mut num_left_out = 0;
+        for (idx, line) in self.lines.split_inclusive(|&byte| byte == b'\n').enumerate() {
+            match infer_json_schema(Cursor::new(line), None) {
+                Ok(_) => kept.extend_from_slice(line),
+                Err(error) => {
+                    let number = self.first_line + idx;
+                    faults.note(input, no_object(&input.shown(), self.unit, number, &error));
+                    num_left_out += 1;
+                    kept.extend(line.strip_suffix(b"\n").map(|_| b'\n'));
+                }
+            }
+        }
+        faults.add_lines(num_left_out);
+        self.lines = kept;
     }
 
     fn num_line_ends(&self) -> usize {
@@ -151,11 +178,7 @@ fn decode(schema: Arc<Schema>, lines: &[u8], num_rows: usize) -> Result<RecordBa
 fn bad_line(file: &str, chunk: &Chunk, error: &ArrowError) -> Failure {
     for (number, line) in chunk.lines() {
         if let Err(error) = infer_json_schema(Cursor::new(line), None) {
-            return Failure::new(format!(
-                "{file}: {} {number}: no JSON object: {}",
-                chunk.unit,
-                plain(&error)
-            ));
+            return no_object(file, chunk.unit, number, &error);
         }
     }
     let number = first_conflict(chunk);
@@ -165,6 +188,10 @@ fn bad_line(file: &str, chunk: &Chunk, error: &ArrowError) -> Failure {
         chunk.unit,
         plain(error)
     ))
+}
+
+fn no_object(file: &str, unit: &str, number: usize, error: &ArrowError) -> Failure {
+    Failure::new(format!("{file}: {unit} {number}: no JSON object: {}", plain(error)))
 }
 
 /// Returns the number of the first line that cannot be typed together with the lines before it.

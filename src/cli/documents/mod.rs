@@ -18,6 +18,7 @@ mod arrow_ipc;
 mod avro;
 mod charset;
 mod csv;
+mod faults;
 mod headers;
 mod html;
 mod json_array;
@@ -25,13 +26,13 @@ mod jsonl;
 mod mbox;
 mod message_text;
 mod open;
-mod packed;
 mod parquet;
 mod record_columns;
 mod records;
 mod rows;
 mod text;
 mod timestamps;
+mod unsearchable;
 mod warc;
 mod zeek;
 
@@ -45,13 +46,15 @@ use regex::bytes::Regex;
 use self::ahead::Ahead;
 pub use self::archives::ArchiveOptions;
 use self::archives::Archives;
+pub use self::charset::Charset;
 pub use self::csv::Dialect;
+use self::faults::Faults;
 pub use self::open::{Counts, ExpansionLimits};
 use self::open::{Opened, open};
-use self::packed::Packed;
 use self::rows::Rows;
 use self::timestamps::Clock;
 pub use self::timestamps::Timestamps;
+use self::unsearchable::Unsearchable;
 use crate::columns::{Columns, StoredColumns};
 use crate::display::plural;
 use crate::failure::{Failure, Outcome};
@@ -171,6 +174,10 @@ pub struct ReadOptions {
     pub keep_columns: bool,
     /// If true, HTML becomes text, and so do messages.
     pub html_to_text: bool,
+    /// Character set of the text. `None` keeps the bytes, and warns if they are UTF-16.
+    pub charset: Option<Charset>,
+    /// If true, damaged inputs are left out from their damage on.
+    pub keep_going: bool,
 }
 
 impl Default for ReadOptions {
@@ -182,6 +189,8 @@ impl Default for ReadOptions {
             allow_missing: false,
             keep_columns: true,
             html_to_text: false,
+            charset: None,
+            keep_going: false,
         }
     }
 }
@@ -243,6 +252,8 @@ pub struct Read {
     pub columns: Option<StoredColumns>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
+    /// Faults of inputs that were left out from there on.
+    pub faults: Vec<String>,
 }
 
 /// Reads all `inputs` in order, and the members of archives among them.
@@ -257,32 +268,39 @@ pub fn read(
     archives: &ArchiveOptions,
     sink: &mut dyn Sink,
 ) -> Outcome<Read> {
-    let mut sink = Gather::new(sink);
+    let faults = Faults::new(options.keep_going);
+    let mut sink = Gather::new(sink, &faults);
     let mut columns = match division.documents {
         Documents::Csv(_) | Documents::Tsv(_) => Columns::from_texts(),
         _ => Columns::default(),
     };
     let mut clock = division.timestamps.as_ref().map(Clock::new);
-    let mut archives = Archives::new(archives);
+    let mut archives = Archives::new(archives, &faults);
     for (input, reader) in Ahead::new(inputs) {
         if let Some(clock) = &mut clock {
             clock.enter(input);
         }
-        let opened = open(input, reader, options.decompress, options.expansion)?;
-        archives.visit(opened, input, &mut |opened, input, head| {
-            let (columns, clock, sink) = (&mut columns, clock.as_mut(), &mut sink);
-            let rows = &mut Rows { input, options, columns, clock, sink };
-            read_one(division, opened, head, rows)
-        })?;
+        let mut visit = |opened: Opened<'_>, input: &Input, head: &[u8]| {
+            let (columns, clock) = (&mut columns, clock.as_mut());
+            let rows = &mut Rows { input, options, columns, clock, sink: &mut sink };
+            let outcome = read_one(division, opened, head, rows);
+            if outcome.is_err() && faults.are_left_out() {
+                sink.end_open_document()?;
+            }
+            outcome
+        };
+        let outcome = open(input, reader, options.decompress, options.expansion, &faults)
+            .and_then(|opened| archives.visit(opened, input, &mut visit));
+        faults.pass(input, outcome)?;
     }
     sink.flush()?;
-    let mut warnings = sink.packed.warnings();
+    let mut warnings = sink.unsearchable.warnings();
     if archives.num_skipped > 0 {
         let skipped = plural(archives.num_skipped, "link or special file");
         warnings.push(format!("{skipped} of archives left out"));
     }
     warnings.extend(clock.and_then(|clock| clock.warning()));
-    Ok(Read { columns: columns.into_parquet()?, warnings })
+    Ok(Read { columns: columns.into_parquet()?, warnings, faults: faults.warnings() })
 }
 
 /// Reads one input, which begins with `head`.
@@ -293,6 +311,13 @@ fn read_one(
     rows: &mut Rows<'_, '_>,
 ) -> Outcome {
     let (input, options) = (rows.input, rows.options);
+    let page = html::Form::of_path(&input.path).filter(|_| options.html_to_text);
+    let opened = match options.charset {
+        Some(charset) if page.is_none() && charset != Charset::Keep => {
+            opened.in_utf8(charset, input)?
+        }
+        _ => opened,
+    };
     match &division.documents {
         Documents::Jsonl(field) => jsonl::read(field, opened, rows),
         Documents::Csv(column) | Documents::Tsv(column) if zeek::is_log(head) => {
@@ -309,17 +334,16 @@ fn read_one(
         Documents::Warc => warc::read(opened, rows),
         Documents::Mbox => mbox::read(opened, rows),
         Documents::Lines => {
-            rows.sink.count_packed(input, options, head);
+            rows.sink.count_unsearchable(input, options, head);
             match &division.record_start {
                 None if rows.clock.is_none() => text::read_lines(opened, input, rows.sink),
                 start => records::read(opened, start.as_ref(), rows),
             }
         }
-        Documents::Files => match html::Form::of_path(&input.path).filter(|_| options.html_to_text)
-        {
+        Documents::Files => match page {
             Some(form) => html::read_file(form, opened, rows),
             None => {
-                rows.sink.count_packed(input, options, head);
+                rows.sink.count_unsearchable(input, options, head);
                 text::read_file(opened, input, rows.sink)
             }
         },
@@ -329,13 +353,17 @@ fn read_one(
 /// Joins small documents into batches, and divides long ones.
 pub struct Gather<'a> {
     batch: Batch,
-    packed: Packed,
+    unsearchable: Unsearchable,
+    faults: Faults,
+    /// Path of the document that has bytes and no end yet.
+    open: Option<Arc<str>>,
     sink: &'a mut dyn Sink,
 }
 
 impl<'a> Gather<'a> {
-    fn new(sink: &'a mut dyn Sink) -> Self {
-        Self { batch: Batch::default(), packed: Packed::default(), sink }
+    fn new(sink: &'a mut dyn Sink, faults: &Faults) -> Self {
+        let (batch, unsearchable) = Default::default();
+        Self { batch, unsearchable, faults: faults.clone(), open: None, sink }
     }
 
     /// Adds one document.
@@ -346,6 +374,9 @@ impl<'a> Gather<'a> {
 
     /// Appends text to the open document.
     fn append(&mut self, path: &Arc<str>, mut text: &[u8]) -> Outcome {
+        if self.open.is_none() && !text.is_empty() {
+            self.open = Some(Arc::clone(path));
+        }
         while !text.is_empty() {
             let room = BATCH_BYTES - self.batch.text.len();
             let (now, later) = text.split_at(room.min(text.len()));
@@ -376,8 +407,17 @@ impl<'a> Gather<'a> {
         Ok(())
     }
 
+    /// Ends the document that a fault has left open.
+    fn end_open_document(&mut self) -> Outcome {
+        match self.open.take() {
+            Some(path) => self.end_document(&path),
+            None => Ok(()),
+        }
+    }
+
     /// Ends the open document.
     fn end_document(&mut self, path: &Arc<str>) -> Outcome {
+        self.open = None;
         self.batch.end_document(path);
         // Empty documents count too, so that a batch does not collect a million of them.
         match self.batch.text.len() + 64 * self.batch.documents.len() < BATCH_BYTES {
@@ -391,10 +431,10 @@ impl<'a> Gather<'a> {
         self.batch.read += read;
     }
 
-    /// Notes that `input` is packed if `head` says so, unless its packed bytes are wanted.
-    fn count_packed(&mut self, input: &Input, options: ReadOptions, head: &[u8]) {
-        if options.decompress {
-            self.packed.count(input, head);
+    /// Notes that `input` cannot be searched if `head` says so, unless its bytes are wanted.
+    fn count_unsearchable(&mut self, input: &Input, options: ReadOptions, head: &[u8]) {
+        if options.decompress && options.charset.is_none() {
+            self.unsearchable.count(input, head);
         }
     }
 
@@ -402,7 +442,7 @@ impl<'a> Gather<'a> {
         let batch = std::mem::take(&mut self.batch);
         match batch.documents.is_empty() && batch.read == Counts::default() {
             true => Ok(()),
-            false => self.sink.take(batch),
+            false => self.sink.take(batch).inspect_err(|_| self.faults.end()),
         }
     }
 }
@@ -471,7 +511,7 @@ mod tests {
             .map(|(idx, &len)| vec![idx as u8; len])
             .collect();
         let mut joined = Joined::default();
-        let mut gather = Gather::new(&mut joined);
+        let mut gather = Gather::new(&mut joined, &Faults::default());
         docs.iter().for_each(|doc| gather.push(&"p".into(), doc).unwrap());
         gather.flush().unwrap();
         assert!(joined.docs == docs && !joined.is_open && joined.num_batches >= 9);

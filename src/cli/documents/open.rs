@@ -1,8 +1,10 @@
 //! Opens an input for reading. gzip, zstd, bzip2, xz, lzip and lz4 are recognised by their first bytes.
 //!
 //! ```text
-//! disk ─▶ counted ─▶ decoder ─▶ counted, limited ─▶ buffer ─▶ reader of the format
+//! disk ─▶ counted ─▶ decoder ─▶ counted, limited ─▶ ends at damage ─▶ buffer ─▶ reader of the format
 //! ```
+//!
+//! A stream ends at its damage only with `--keep-going`, see [`Faults`].
 //!
 //! A member of an archive is opened in the same way. Its bytes count for the input that has it.
 //!
@@ -24,6 +26,8 @@ use liblzma::read::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
 use lz4_flex::frame::FrameDecoder;
 
+use super::charset::{Charset, Given, Utf8Page};
+use super::faults::Faults;
 use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{Input, Source};
@@ -160,6 +164,8 @@ pub struct Budget {
     expanded_bytes: Counter,
     /// Members of archives so far.
     pub num_members: Counter,
+    /// Faults of all inputs.
+    pub faults: Faults,
 }
 
 /// Bytes that go into a decoder, and bytes of text that come out.
@@ -170,7 +176,7 @@ pub struct Counters {
 }
 
 /// Opens `input`, whose bytes `reader` gives if it is there already. Compressed inputs are decompressed
-/// within `limits`, unless `decompress` is false.
+/// within `limits`, unless `decompress` is false. Faults of the streams go to `faults`.
 ///
 /// # Errors
 /// The file does not exist or cannot be read.
@@ -179,6 +185,7 @@ pub fn open(
     reader: Option<Box<dyn Read>>,
     decompress: bool,
     limits: ExpansionLimits,
+    faults: &Faults,
 ) -> Outcome<Opened<'static>> {
     let raw: Box<dyn Read> = match (reader, &input.source) {
         (Some(reader), _) => reader,
@@ -196,15 +203,12 @@ pub fn open(
         disk_taken: Counter::default(),
         expanded_bytes: Counter::default(),
         num_members: Counter::default(),
+        faults: faults.clone(),
     };
     let bytes = Rc::clone(&budget.disk_bytes);
-    decode(
-        input,
-        Box::new(Counted { inner: raw, bytes: Rc::clone(&bytes) }),
-        bytes,
-        decompress,
-        budget,
-    )
+    let raw = RawBytes { inner: raw, faults: faults.clone() };
+    let counted = Counted { inner: raw, bytes: Rc::clone(&bytes) };
+    decode(input, Box::new(counted), bytes, decompress, budget)
 }
 
 /// Opens a member of the input that has the numbers `budget`. `packed` are its bytes.
@@ -242,9 +246,11 @@ fn decode<'a>(
     let mut magic = [0; 10];
     let len = read_up_to(&mut raw, &mut magic).map_err(failed)?;
     let bytes = Cursor::new(magic).take(len as u64).chain(raw);
+    if !decompress {
+        return Ok(Opened::plain(bytes, input, packed_bytes, budget));
+    }
     let bytes = BufReader::with_capacity(BUFFER_BYTES, bytes);
     let (decoder, codec): (Box<dyn Read + 'a>, _) = match &magic[..len] {
-        _ if !decompress => return Ok(Opened::plain(Box::new(bytes), packed_bytes, budget)),
         [0x1f, 0x8b, 8, ..] => (Box::new(MultiGzDecoder::new(bytes)), "gzip"),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => (zstd_decoder(bytes, &budget).map_err(failed)?, "zstd"),
         // The six bytes behind the level are the digits of pi, or of its square root in an empty file.
@@ -261,11 +267,11 @@ fn decode<'a>(
             (Box::new(XzDecoder::new_stream(bytes, stream)), "lzip")
         }
         [0x04, 0x22, 0x4d, 0x18, ..] => (Box::new(Lz4Frames::new(bytes).map_err(failed)?), "lz4"),
-        _ => return Ok(Opened::plain(Box::new(bytes), packed_bytes, budget)),
+        _ => return Ok(Opened::plain(bytes.into_inner(), input, packed_bytes, budget)),
     };
     let counters = Counters { packed_bytes, text_bytes: Counter::default() };
     let limited = Limited { inner: decoder, counters: counters.clone(), budget: budget.clone() };
-    let reader = Box::new(BufReader::with_capacity(BUFFER_BYTES, limited));
+    let reader = Box::new(UntilFault::buffered(limited, Some(codec), input, &budget));
     Ok(Opened { reader, codec: Some(codec), counters, text_taken: 0, budget })
 }
 
@@ -296,7 +302,8 @@ pub fn xz_decoder<'a>(
 
 impl<'a> Opened<'a> {
     /// Returns an input whose bytes are its text.
-    fn plain(reader: Box<dyn BufRead + 'a>, bytes: Counter, budget: Budget) -> Self {
+    fn plain(reader: impl Read + 'a, input: &Input, bytes: Counter, budget: Budget) -> Self {
+        let reader = Box::new(UntilFault::buffered(reader, None, input, &budget));
         let counters = Counters { packed_bytes: Rc::clone(&bytes), text_bytes: bytes };
         Self { reader, codec: None, counters, text_taken: 0, budget }
     }
@@ -318,6 +325,18 @@ impl<'a> Opened<'a> {
         let rest = std::mem::replace(&mut self.reader, Box::new(io::empty()));
         self.reader = Box::new(Cursor::new(head.clone()).chain(rest));
         Ok(head)
+    }
+
+    /// Returns the same input with its text in UTF-8, decoded from `charset`.
+    ///
+    /// # Errors
+    /// The first bytes cannot be read.
+    pub fn in_utf8(mut self, charset: Charset, input: &Input) -> Outcome<Self> {
+        let bytes = std::mem::replace(&mut self.reader, Box::new(io::empty()));
+        let page = Utf8Page::new(bytes, Given::Charset(charset));
+        let page = page.map_err(|error| self.failed(input, &error))?;
+        self.reader = Box::new(BufReader::with_capacity(BUFFER_BYTES, page));
+        Ok(self)
     }
 
     /// Builds the failure for a read error.
@@ -465,6 +484,62 @@ impl<R: Read> Read for LastBytes<R> {
         let start = self.last.len() - kept;
         self.last[start..].copy_from_slice(&bytes[len - kept..len]);
         Ok(len)
+    }
+}
+
+/// The bytes of a disk or store. An error of it ends the ingest.
+struct RawBytes {
+    inner: Box<dyn Read>,
+    faults: Faults,
+}
+
+impl Read for RawBytes {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.inner.read(bytes).inspect_err(|error| {
+            if error.kind() != io::ErrorKind::Interrupted {
+                self.faults.end();
+            }
+        })
+    }
+}
+
+/// A reader that ends where `inner` has a fault, and notes it, if faults do not end the ingest.
+struct UntilFault<R> {
+    inner: R,
+    input: Input,
+    codec: Option<&'static str>,
+    budget: Budget,
+    is_at_end: bool,
+}
+
+impl<R: Read> UntilFault<R> {
+    /// Wraps `inner` in this reader, and a buffer around it.
+    fn buffered(
+        inner: R,
+        codec: Option<&'static str>,
+        input: &Input,
+        budget: &Budget,
+    ) -> BufReader<Self> {
+        let (input, budget) = (input.clone(), budget.clone());
+        let until_fault = Self { inner, input, codec, budget, is_at_end: false };
+        BufReader::with_capacity(BUFFER_BYTES, until_fault)
+    }
+}
+
+impl<R: Read> Read for UntilFault<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if self.is_at_end {
+            return Ok(0);
+        }
+        let faults = &self.budget.faults;
+        match self.inner.read(bytes) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted && faults.are_left_out() => {
+                faults.note(&self.input, self.budget.failed(self.codec, &self.input, &error));
+                self.is_at_end = true;
+                Ok(0)
+            }
+            other => other,
+        }
     }
 }
 

@@ -165,6 +165,7 @@ impl<'a, 'r, 's> Records<'a, 'r, 's> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::faults::Faults;
     use super::super::{Batch, Gather, ReadOptions, Sink};
     use super::*;
     use crate::columns::Columns;
@@ -190,7 +191,7 @@ mod tests {
     fn records(text: &[u8], start: Option<&str>, part_bytes: usize) -> Vec<Vec<u8>> {
         let start = start.map(|start| Regex::new(start).unwrap());
         let mut documents = Documents::default();
-        let mut sink = Gather::new(&mut documents);
+        let mut sink = Gather::new(&mut documents, &Faults::default());
         let mut rows = Rows {
             input: &Input::new(Source::Stdin, "p".to_owned(), 0),
             options: ReadOptions::default(),

@@ -32,7 +32,8 @@ pub struct Rows<'a, 'b> {
 }
 
 impl Rows<'_, '_> {
-    /// Adds the rows of `batch`. `locate` names a row by its index in the batch, such as `line 17`.
+    /// Adds the rows of `batch`, or none of them. `locate` names a row by its index in the batch, such as
+    /// `line 17`.
     pub fn take(
         &mut self,
         text_column: &str,
@@ -45,26 +46,31 @@ impl Rows<'_, '_> {
         };
         let texts = texts.as_binary_view();
         let paths = self.paths(text_column, batch)?;
-        let file_path: Arc<str> = Arc::from(self.input.path.as_str());
+        let kept = match self.options.keep_columns {
+            true => other_columns(text_column, batch)?,
+            false => batch.project(&[])?,
+        };
         for row_idx in 0..batch.num_rows() {
             if texts.is_null(row_idx) && !self.options.allow_missing {
                 return Err(self.missing_text(text_column, &locate(row_idx)));
             }
-            let text = if texts.is_null(row_idx) { &[] } else { texts.value(row_idx) };
-            if text.len() as u64 > self.options.max_row_bytes {
+            if texts.is_valid(row_idx)
+                && texts.value(row_idx).len() as u64 > self.options.max_row_bytes
+            {
                 return Err(self.too_large(&locate(row_idx)));
             }
+        }
+        self.push_kept(kept, batch)?;
+        let file_path: Arc<str> = Arc::from(self.input.path.as_str());
+        for row_idx in 0..batch.num_rows() {
+            let text = if texts.is_null(row_idx) { &[] } else { texts.value(row_idx) };
             let own_path = paths.as_ref().map(|paths| paths.as_string::<i64>());
             match own_path.filter(|paths| paths.is_valid(row_idx)) {
                 Some(paths) => self.sink.push(&Arc::from(paths.value(row_idx)), text)?,
                 None => self.sink.push(&file_path, text)?,
             }
         }
-        let kept = match self.options.keep_columns {
-            true => other_columns(text_column, batch)?,
-            false => batch.project(&[])?,
-        };
-        self.push_kept(kept, batch)
+        Ok(())
     }
 
     /// Adds columns of documents that were passed on already.
@@ -80,7 +86,10 @@ impl Rows<'_, '_> {
     fn push_kept(&mut self, kept: RecordBatch, batch: &RecordBatch) -> Outcome {
         match self.with_times(kept, batch)? {
             rows if rows.num_columns() == 0 && !self.options.keep_columns => Ok(()),
-            rows => self.columns.push(&rows, &self.input.shown()),
+            rows => {
+                let pushed = self.columns.push(&rows, &self.input.shown());
+                pushed.inspect_err(|_| self.sink.faults.end())
+            }
         }
     }
 

@@ -19,7 +19,7 @@ use crate::documents::{self, ArchiveOptions, Batch, Counts, Division, ReadOption
 use crate::failure::{Failure, Outcome};
 use crate::inputs::Input;
 use crate::machine::Machine;
-use crate::output::Output;
+use crate::output::{Output, note};
 use crate::progress::Progress;
 use crate::{display, interrupt};
 
@@ -80,6 +80,9 @@ impl Job {
         let at_output = |failure: Failure| failure.within(name);
         let built = build(builder, receiver, progress, self.heeds_interrupts).map_err(at_output)?;
         let read = reader.join().map_err(|_| Failure::new("the reader thread broke down"))??;
+        for fault in &read.faults {
+            note(format!("warning: {fault}"));
+        }
         if built.num_docs == 0 && !self.allow_empty {
             return Err(Failure::new(
                 "the inputs hold no document; pass --allow-empty to write an empty corpus",

@@ -1,0 +1,105 @@
+//! Faults of inputs that `--keep-going` leaves out.
+//!
+//! ```text
+//! stream that is damaged      its text up to the damage is stored, as if the input ended there
+//! archive that is damaged     its members up to the damage are stored
+//! input that cannot be opened, or that exceeds a limit      left out from there on
+//! line of JSON that is no object                            left out
+//! ```
+//!
+//! An error of the disk or of a store ends the ingest nevertheless: the same input may be whole at the next
+//! try. So does a fault of the output. Each input has one warning, for its first fault; the members of an
+//! archive are inputs of their own.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use crate::display;
+use crate::failure::{Failure, Outcome};
+use crate::inputs::Input;
+
+/// Most inputs that are named.
+const MAX_NAMED: usize = 20;
+
+/// Faults of all inputs so far. Clones share them.
+#[derive(Clone, Default)]
+pub struct Faults {
+    is_kept_going: bool,
+    /// True behind a fault that ends the ingest.
+    is_over: Rc<Cell<bool>>,
+    noted: Rc<RefCell<Noted>>,
+}
+
+#[derive(Default)]
+struct Noted {
+    /// Input of the latest fault.
+    latest: Option<String>,
+    warnings: Vec<String>,
+    num_more: u64,
+    num_lines: u64,
+}
+
+impl Faults {
+    /// Creates an empty list. If `is_kept_going` is false, each fault ends the ingest.
+    pub fn new(is_kept_going: bool) -> Self {
+        Self { is_kept_going, ..Self::default() }
+    }
+
+    /// Notes that no input can be read after this.
+    pub fn end(&self) {
+        self.is_over.set(true);
+    }
+
+    /// Returns true if a fault of an input does not end the ingest.
+    pub fn are_left_out(&self) -> bool {
+        self.is_kept_going && !self.is_over.get()
+    }
+
+    /// Notes the failure of `input` in place of returning it, if the ingest goes on.
+    ///
+    /// # Errors
+    /// The failure of `outcome`.
+    pub fn pass(&self, input: &Input, outcome: Outcome) -> Outcome {
+        match outcome {
+            Err(failure) if self.are_left_out() => {
+                self.note(input, failure);
+                Ok(())
+            }
+            other => other,
+        }
+    }
+
+    /// Notes a fault of `input`.
+    pub fn note(&self, input: &Input, failure: Failure) {
+        let noted = &mut *self.noted.borrow_mut();
+        let shown = input.shown();
+        if noted.latest.as_ref() == Some(&shown) {
+            return;
+        }
+        noted.latest = Some(shown);
+        match noted.warnings.len() < MAX_NAMED {
+            true => noted.warnings.push(failure.into_text()),
+            false => noted.num_more += 1,
+        }
+    }
+
+    /// Counts lines that were left out.
+    pub fn add_lines(&self, num_lines: u64) {
+        self.noted.borrow_mut().num_lines += num_lines;
+    }
+
+    /// Returns true if the latest fault is one of `input`.
+    pub fn is_latest(&self, input: &Input) -> bool {
+        self.noted.borrow().latest.as_ref().is_some_and(|latest| *latest == input.shown())
+    }
+
+    /// Returns a warning for each of the first inputs with a fault, and one for the others.
+    pub fn warnings(&self) -> Vec<String> {
+        let noted = self.noted.borrow();
+        let lines = format!("{} left out", display::plural(noted.num_lines, "line"));
+        let more = format!("{} with such faults", display::plural(noted.num_more, "more input"));
+        let counts = [(noted.num_lines, lines), (noted.num_more, more)];
+        let counts = counts.into_iter().filter(|(count, _)| *count > 0).map(|(_, text)| text);
+        noted.warnings.iter().cloned().chain(counts).collect()
+    }
+}

@@ -1,0 +1,151 @@
+//! Tests of `tadoc ingest --keep-going`: what is whole is stored as ever, what is damaged is stored up to
+//! there, and each damaged input has one warning.
+
+use crate::archives::{tar, zip};
+use crate::harness::{Folder, Ran, gzip, new_folder, zstd};
+
+fn ingest(folder: &Folder, arguments: &[&str]) -> Ran {
+    let ran = folder.run(
+        &[&["ingest", "--keep-going", "--quiet", "--force", "-o", "c.tadoc"], arguments].concat(),
+    );
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    ran
+}
+
+/// Returns text that compresses badly, so that a half of its stream has about a half of it.
+fn noise(len: usize) -> Vec<u8> {
+    let mut state = 1u64;
+    let next = |_| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        if state >> 61 == 0 { b'\n' } else { b'a' + (state >> 40) as u8 % 26 }
+    };
+    (0..len).map(next).collect()
+}
+
+fn half(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes.len() / 2]
+}
+
+#[test]
+fn damaged_files_are_stored_up_to_the_damage() {
+    let folder = new_folder();
+    let text = noise(1 << 20);
+    let members: [(&str, &[u8]); 3] = [("1", b"first"), ("2", &text), ("3", b"third")];
+    let mut bad_member = zip(&members);
+    // The byte lies in the second member, so that its checksum does not match.
+    bad_member[100_000] ^= 0x55;
+    folder.write("in/a.txt", "whole");
+    folder.write("in/b.gz", half(&gzip(&text)));
+    folder.write("in/c.zst", half(&zstd(&text)));
+    folder.write("in/d.tar.gz", half(&gzip(&tar(&members))));
+    folder.write("in/e.zip", bad_member);
+    folder.write("in/f.zip", half(&zip(&members)));
+    folder.write("in/g.tar", tar(&[("deep.zip", half(&zip(&members))), ("after", b"deep")]));
+    folder.write("in/z.txt", "whole too");
+
+    let refused = folder.run(&["ingest", "in", "-o", "c.tadoc"]);
+    assert_eq!((refused.status, folder.path().join("c.tadoc").exists()), (1, false));
+    let ran = ingest(&folder, &["in"]);
+    for damaged in ["b.gz", "c.zst", "d.tar.gz", "e.zip/2", "f.zip", "g.tar/deep.zip"] {
+        let warning = format!("warning: in/{damaged}: ");
+        let num = ran.stderr.lines().filter(|line| line.starts_with(&warning)).count();
+        assert_eq!(num, 1, "{damaged}: {}", ran.stderr);
+    }
+    assert_eq!(ran.stderr.lines().count(), 6, "{}", ran.stderr);
+    let listed = folder.ok(&["ls", "c.tadoc"]);
+    let paths: Vec<&str> = listed.lines().collect();
+    let expected = [
+        "a.txt",
+        "b.gz",
+        "c.zst",
+        "d.tar.gz/1",
+        "d.tar.gz/2",
+        "e.zip/1",
+        "e.zip/2",
+        "e.zip/3",
+        "g.tar/after",
+        "z.txt",
+    ];
+    assert_eq!(paths, expected);
+    for (path, bytes) in [("a.txt", "whole"), ("e.zip/3", "third"), ("g.tar/after", "deep")] {
+        assert_eq!(folder.cat("c.tadoc", path), bytes.as_bytes(), "{path}");
+    }
+    for path in ["b.gz", "c.zst", "d.tar.gz/2"] {
+        let stored = folder.cat("c.tadoc", path);
+        assert!(stored.len() > 1 << 17 && text.starts_with(&stored), "{path}");
+    }
+    let lines =
+        ingest(&folder, &["in/b.gz", "in/z.txt", "--documents", "lines", "--timestamp", "auto"]);
+    assert!(lines.stderr.contains("in/b.gz: the gzip stream is cut"), "{}", lines.stderr);
+    let last = "SELECT path, text FROM d ORDER BY doc_id DESC LIMIT 1";
+    assert_eq!(folder.table_rows("c.tadoc", last), ["in/z.txt,whole too"]);
+}
+
+#[test]
+fn inputs_that_exceed_a_limit_are_left_out() {
+    let folder = new_folder();
+    let names: Vec<String> = (0..30).map(|n| format!("in/{n:02}.tar")).collect();
+    for name in &names {
+        folder.write(name, tar(&[("x.tar", &tar(&[("deep", b"deep")])), ("y", b"flat")]));
+    }
+    let ran = ingest(&folder, &["in", "--max-depth", "1"]);
+    assert_eq!(folder.ok(&["ls", "c.tadoc"]).lines().count(), 30);
+    assert!(ran.stderr.contains("pass a larger --max-depth"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("warning: 10 more inputs with such faults"), "{}", ran.stderr);
+    assert_eq!(ran.stderr.lines().count(), 21, "{}", ran.stderr);
+}
+
+#[test]
+fn lines_that_are_no_objects_are_left_out() {
+    let folder = new_folder();
+    folder.write(
+        "a.jsonl",
+        "{\"t\":\"one\",\"n\":1}\n{\"t\":\n\n[1]\n{\"t\":\"two\",\"n\":2}\n{\"t\":\"cut",
+    );
+    folder.write("b.jsonl", "{\"t\":\"three\",\"n\":3}\n");
+    let ran = ingest(&folder, &["a.jsonl", "b.jsonl", "--documents", "jsonl:t"]);
+    assert!(ran.stderr.contains("warning: a.jsonl: line 2: no JSON object"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("warning: 3 lines left out"), "{}", ran.stderr);
+    let rows = folder.table_rows("c.tadoc", "SELECT text, n FROM d ORDER BY n");
+    assert_eq!(rows, ["one,1", "two,2", "three,3"]);
+    let usage =
+        folder.run(&["ingest", "--keep-going", "a.jsonl", "--documents", "csv:t", "-o", "d.tadoc"]);
+    assert_eq!(usage.status, 2, "{}", usage.stderr);
+}
+
+#[test]
+fn any_damage_leaves_the_rest_whole() {
+    let folder = new_folder();
+    let text = noise(3000);
+    let members: [(&str, &[u8]); 3] = [("1", b"first"), ("2", &text), ("3", b"")];
+    let packed = [
+        gzip(&text),
+        zstd(&text),
+        gzip(&tar(&members)),
+        tar(&members),
+        zip(&members),
+        gzip(&zip(&members)),
+    ];
+    let mut state = 7u64;
+    let mut random = |below: usize| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (state >> 33) as usize % below
+    };
+    for (format, bytes) in packed.iter().enumerate() {
+        for number in 0..40 {
+            let mut damaged = bytes.clone();
+            for _ in 0..=random(3) {
+                let at = random(damaged.len());
+                damaged[at] = random(256) as u8;
+            }
+            if random(3) == 0 {
+                damaged.truncate(random(damaged.len()));
+            }
+            folder.write(&format!("in/{format}-{number:02}"), damaged);
+        }
+    }
+    folder.write("in/z", "whole");
+    ingest(&folder, &["in"]);
+    assert_eq!(folder.cat("c.tadoc", "z"), b"whole");
+    folder.ok(&["verify", "c.tadoc"]);
+}

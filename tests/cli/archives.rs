@@ -77,8 +77,10 @@ fn every_codec_is_read_through() {
     folder.write("in/c.lz4", twice(lz4));
     folder.write("in/d.bz2", bzip2(b""));
     folder.write("in/e", "BZh9 is how bzip2 begins");
+    // Tapes end with zeros.
+    folder.write("in/f.gz", [&twice(|bytes| gzip(bytes))[..], &[0; 1000]].concat());
     ingest(&folder, &["in"]);
-    for name in ["a.bz2", "b.xz", "c.lz4"] {
+    for name in ["a.bz2", "b.xz", "c.lz4", "f.gz"] {
         assert!(folder.cat("c.tadoc", name) == [&text[..], b"end"].concat(), "{name}");
     }
     assert_eq!(folder.cat("c.tadoc", "d.bz2"), b"");

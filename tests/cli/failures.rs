@@ -84,7 +84,8 @@ fn a_failed_ingest_keeps_the_old_file() {
     assert_eq!(ran.status, 1);
     let start = "error: in/cut.gz: the gzip stream is cut or damaged (";
     assert!(ran.stderr.starts_with(start), "{}", ran.stderr);
-    let end = "); repair it, or pass --no-decompress to store the bytes as they are\n";
+    let end = "); repair it, or pass --no-decompress to store the bytes as they are, or --keep-going to store what can \
+               be read\n";
     assert!(ran.stderr.ends_with(end), "{}", ran.stderr);
     assert_eq!(folder.cat("c.tadoc", "good.txt"), b"text");
     assert_eq!(folder.names(), ["c.tadoc", "good.txt", "in"]);

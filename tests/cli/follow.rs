@@ -296,6 +296,11 @@ fn options_that_do_not_fit_are_refused() {
         &["in/app.log"],
         "--follow goes with --documents lines and jsonl:FIELD, not with files",
     );
+    refused(
+        &[["in/app.log", "--charset", "auto"].as_slice(), &lines].concat(),
+        "--follow goes with character sets whose line ends are one byte; convert others in a pipe, as in \
+         iconv -f utf-16 | tadoc ingest -",
+    );
     let ran = folder.run(&["ingest", "in", "-o", "c.tadoc", "--path", "x"]);
     let expected = "error: --path names the documents of standard input or of one file\n";
     assert_eq!((ran.status, ran.stderr.as_str()), (2, expected));

@@ -108,6 +108,19 @@ fn lines_that_are_no_objects_are_left_out() {
     assert!(ran.stderr.contains("warning: 3 lines left out"), "{}", ran.stderr);
     let rows = folder.table_rows("c.tadoc", "SELECT text, n FROM d ORDER BY n");
     assert_eq!(rows, ["one,1", "two,2", "three,3"]);
+    let cut = "[{\"t\":\"one\"},\n{\"t\":\"two\"},\n{\"t";
+    folder.write("array.json", cut);
+    ingest(&folder, &["array.json", "--documents", "jsonl:t"]);
+    assert_eq!(
+        folder.rows("SELECT text FROM documents('c.tadoc') ORDER BY doc_id"),
+        ["one", "two"]
+    );
+    // A row that does not fit is no damage, and has an option of its own.
+    folder.write("missing.jsonl", "{\"t\":\"one\"}\n{\"n\":2}\n");
+    let missing = ["ingest", "--keep-going", "missing.jsonl", "a.jsonl", "--documents", "jsonl:t"];
+    let refused = folder.run(&[&missing[..], &["-o", "d.tadoc"]].concat());
+    assert_eq!(refused.status, 1);
+    assert!(refused.stderr.contains("pass --allow-missing"), "{}", refused.stderr);
     let usage =
         folder.run(&["ingest", "--keep-going", "a.jsonl", "--documents", "csv:t", "-o", "d.tadoc"]);
     assert_eq!(usage.status, 2, "{}", usage.stderr);

@@ -109,6 +109,10 @@ fn json_that_does_not_fit_names_the_line() {
     let start = "error: a.jsonl: line 2: a field has another shape than in the lines before it";
     assert!(ran.stderr.starts_with(start), "{}", ran.stderr);
     assert!(ran.stderr.ends_with("pass --no-columns to keep the text only\n"), "{}", ran.stderr);
+    let ingest = ["ingest", "a.jsonl", "-o", "c.tadoc", "--quiet", "--documents", "jsonl:t"];
+    folder.ok(&[&ingest[..], &["--no-columns"]].concat());
+    assert_eq!(folder.rows("SELECT text FROM documents('c.tadoc') ORDER BY doc_id"), ["a", "b"]);
+    std::fs::remove_file(folder.join("c.tadoc")).unwrap();
 
     folder.write("a.jsonl", "{\"t\":\"a\",\"x\":1}\n");
     folder.write("b.jsonl", "{\"t\":\"b\",\"x\":[1]}\n");

@@ -144,7 +144,7 @@ impl<'a> Archives<'a> {
         let (budget, codec) = (opened.budget.clone(), opened.codec);
         let failed = |error: io::Error| match Budget::is_exceeded(&error) {
             true => budget.failed(codec, input, &error),
-            false => damaged(input, Kind::Tar, &error),
+            false => damaged(&budget.faults, input, Kind::Tar, &error),
         };
         let mut archive = tar::Archive::new(opened.reader);
         for entry in archive.entries().map_err(failed)? {
@@ -177,13 +177,14 @@ impl<'a> Archives<'a> {
     ) -> Outcome {
         let budget = opened.budget.clone();
         let file = seekable(opened, input)?;
-        let file_bytes = file.metadata().map_err(|e| damaged(input, Kind::Zip, &e))?.len();
+        let file_bytes =
+            file.metadata().map_err(|e| damaged(&budget.faults, input, Kind::Zip, &e))?.len();
         let failed = |error: ZipError| match error {
             ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED) => Failure::new(format!(
                 "{}: the zip file is encrypted; unpack it with its password first, or pass {RAW}",
                 input.shown()
             )),
-            error => damaged(input, Kind::Zip, &error),
+            error => damaged(&budget.faults, input, Kind::Zip, &error),
         };
         let mut archive = ZipArchive::new(io::BufReader::new(file)).map_err(failed)?;
         // All members together may expand as far as one file of this length.
@@ -267,7 +268,12 @@ pub fn seekable(mut opened: Opened<'_>, input: &Input) -> Outcome<File> {
     copy(&mut opened).map_err(|error: io::Error| opened.failed(input, &error))
 }
 
-fn damaged(input: &Input, kind: Kind, error: &(dyn std::error::Error + 'static)) -> Failure {
+fn damaged(
+    faults: &Faults,
+    input: &Input,
+    kind: Kind,
+    error: &(dyn std::error::Error + 'static),
+) -> Failure {
     if let Some(ZipError::UnsupportedArchive(reason)) = error.downcast_ref() {
         return Failure::new(format!(
             "{}: {reason}; members may be stored or packed by deflate: pack it anew, or pass {RAW}",
@@ -276,9 +282,10 @@ fn damaged(input: &Input, kind: Kind, error: &(dyn std::error::Error + 'static))
     }
     Failure::with_cause(
         format!(
-            "{}: the {} is cut or damaged; repair it, or pass {RAW}",
+            "{}: the {} is cut or damaged; repair it, or pass {}",
             input.shown(),
-            kind.name()
+            kind.name(),
+            faults.ways_out()
         ),
         error,
     )

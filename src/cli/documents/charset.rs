@@ -40,10 +40,21 @@ pub enum Given<'a> {
 pub enum Charset {
     /// Any: the bytes stay.
     Keep,
-    /// UTF-16 or UTF-8 by the byte order mark, and UTF-8 without one.
+    /// UTF-16 or UTF-8 by the byte order mark, which is left out, and UTF-8 without one.
     Mark,
     /// This one.
     Named(&'static Encoding),
+}
+
+impl Charset {
+    /// Returns true if the byte `\n` is a line end, and nothing else is, in texts of this character set.
+    pub fn has_plain_lines(self) -> bool {
+        match self {
+            Self::Keep => true,
+            Self::Mark => false,
+            Self::Named(encoding) => encoding.is_ascii_compatible(),
+        }
+    }
 }
 
 impl FromStr for Charset {
@@ -87,8 +98,10 @@ impl<R: BufRead> Utf8Page<R> {
             (&mut inner).take(HEAD_BYTES as u64).read_to_end(&mut head)?;
         }
         let encoding = encoding_of(&head, given);
-        let head_taken = if encoding == UTF_8 && head.starts_with(MARK) { MARK.len() } else { 0 };
-        let decoder = (encoding != UTF_8).then(|| encoding.new_decoder_with_bom_removal());
+        // A text that is said to be in UTF-8 is checked.
+        let is_decoded = encoding != UTF_8 || matches!(given, Given::Charset(Charset::Named(_)));
+        let head_taken = if !is_decoded && head.starts_with(MARK) { MARK.len() } else { 0 };
+        let decoder = is_decoded.then(|| encoding.new_decoder_with_bom_removal());
         let (text, text_taken) = (Vec::new(), 0);
         Ok(Self { inner, head, head_taken, decoder, text, text_taken, is_at_end: false })
     }
@@ -305,6 +318,7 @@ mod tests {
             ("utf-16be", utf16("a日", [0xfe, 0xff], u16::to_be_bytes), "a日"),
             ("cp1252", b"caf\xe9 \x80".to_vec(), "café €"),
             ("Shift_JIS", b"\x93\xfa".to_vec(), "日"),
+            ("utf-8", b"\xef\xbb\xbfK\xf6ln".to_vec(), "K\u{fffd}ln"),
         ] {
             let text = read(&text, Given::Charset(label.parse().unwrap()), 7);
             assert_eq!(String::from_utf8_lossy(&text), expected, "{label}");

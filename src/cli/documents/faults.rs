@@ -1,14 +1,14 @@
 //! Faults of inputs that `--keep-going` leaves out.
 //!
 //! ```text
-//! stream that is damaged      its text up to the damage is stored, as if the input ended there
-//! archive that is damaged     its members up to the damage are stored
-//! input that cannot be opened, or that exceeds a limit      left out from there on
-//! line of JSON that is no object                            left out
+//! stream that is damaged or exceeds a limit     its text up to there is stored, as if the input ended there
+//! archive that is damaged or exceeds a limit    its members up to there are stored
+//! input that cannot be opened                   left out
+//! line of JSON that is no object                left out
 //! ```
 //!
 //! An error of the disk or of a store ends the ingest nevertheless: the same input may be whole at the next
-//! try. So does a fault of the output. Each input has one warning, for its first fault; the members of an
+//! try. So does a fault of the output, and a row that does not fit: it has options such as `--allow-missing`. Each input has one warning, for its first fault; the members of an
 //! archive are inputs of their own.
 
 use std::cell::{Cell, RefCell};
@@ -53,6 +53,16 @@ impl Faults {
     /// Returns true if a fault of an input does not end the ingest.
     pub fn are_left_out(&self) -> bool {
         self.is_kept_going && !self.is_over.get()
+    }
+
+    /// Returns the ways out of damage, for messages: options behind "pass".
+    pub fn ways_out(&self) -> &'static str {
+        match self.is_kept_going {
+            true => "--no-decompress to store the bytes as they are",
+            false => {
+                "--no-decompress to store the bytes as they are, or --keep-going to store what can be read"
+            }
+        }
     }
 
     /// Notes the failure of `input` in place of returning it, if the ingest goes on.

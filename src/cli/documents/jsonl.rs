@@ -15,6 +15,7 @@ use datafusion::arrow::datatypes::Schema;
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::json::ReaderBuilder;
 use datafusion::arrow::json::reader::infer_json_schema;
+use serde_json::{Map, Value};
 
 use super::BATCH_BYTES;
 use super::faults::Faults;
@@ -38,7 +39,15 @@ pub fn read(field: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Out
     let max_bytes = rows.options.max_row_bytes;
     loop {
         let read = read_line(&mut opened, max_bytes, &mut chunk.lines);
-        let len_bytes = read.map_err(|error| opened.failed(rows.input, &error))?;
+        let len_bytes = match read {
+            Ok(len_bytes) => len_bytes,
+            // An array that is cut: its whole elements are rows.
+            Err(error) if opened.budget.faults.are_left_out() => {
+                opened.budget.faults.note(rows.input, opened.failed(rows.input, &error));
+                0
+            }
+            Err(error) => return Err(opened.failed(rows.input, &error)),
+        };
         if len_bytes > max_bytes && !chunk.lines.ends_with(b"\n") {
             return Err(rows.too_large(&format!("{unit} {}", chunk.last_line())));
         }
@@ -48,6 +57,9 @@ pub fn read(field: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Out
             chunk.strip_byte_order_mark();
             if opened.budget.faults.are_left_out() {
                 chunk.leave_out_faults(rows.input, &opened.budget.faults);
+            }
+            if !rows.options.keep_columns {
+                chunk.keep_fields(|name| rows.needs(name, field));
             }
             take_chunk(field, &chunk, rows)?;
             chunk.first_line += chunk.num_line_ends();
@@ -108,6 +120,25 @@ impl Chunk {
             }
         }
         faults.add_lines(num_left_out);
+        self.lines = kept;
+    }
+
+    /// Leaves out the fields of objects that are not `wanted`, so that their shapes do not matter.
+    fn keep_fields(&mut self, wanted: impl Fn(&str) -> bool) {
+        if infer_json_schema(Cursor::new(&self.lines), None).is_ok() {
+            return;
+        }
+        let mut kept = Vec::with_capacity(self.lines.len());
+        for line in self.lines.split_inclusive(|&byte| byte == b'\n') {
+            match serde_json::from_slice::<Map<String, Value>>(line) {
+                Ok(mut object) => {
+                    object.retain(|name, _| wanted(name));
+                    kept.extend_from_slice(Value::Object(object).to_string().as_bytes());
+                    kept.extend(line.strip_suffix(b"\n").map(|_| b'\n'));
+                }
+                Err(_) => kept.extend_from_slice(line),
+            }
+        }
         self.lines = kept;
     }
 

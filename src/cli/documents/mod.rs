@@ -284,8 +284,13 @@ pub fn read(
             let (columns, clock) = (&mut columns, clock.as_mut());
             let rows = &mut Rows { input, options, columns, clock, sink: &mut sink };
             let outcome = read_one(division, opened, head, rows);
-            if outcome.is_err() && faults.are_left_out() {
-                sink.end_open_document()?;
+            match division.documents {
+                Documents::Files | Documents::Lines if outcome.is_err() => {
+                    sink.end_open_document()?;
+                }
+                // Rows that do not fit have options of their own.
+                _ if outcome.is_err() => faults.end(),
+                _ => {}
             }
             outcome
         };

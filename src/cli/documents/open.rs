@@ -21,7 +21,7 @@ use std::ops::AddAssign;
 use std::rc::Rc;
 
 use bzip2::read::MultiBzDecoder;
-use flate2::read::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use liblzma::read::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
 use lz4_flex::frame::FrameDecoder;
@@ -251,7 +251,7 @@ fn decode<'a>(
     }
     let bytes = BufReader::with_capacity(BUFFER_BYTES, bytes);
     let (decoder, codec): (Box<dyn Read + 'a>, _) = match &magic[..len] {
-        [0x1f, 0x8b, 8, ..] => (Box::new(MultiGzDecoder::new(bytes)), "gzip"),
+        [0x1f, 0x8b, 8, ..] => (Box::new(GzipMembers::new(bytes)), "gzip"),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => (zstd_decoder(bytes, &budget).map_err(failed)?, "zstd"),
         // The six bytes behind the level are the digits of pi, or of its square root in an empty file.
         [b'B', b'Z', b'h', b'1'..=b'9', b'1', b'A', b'Y', b'&', b'S', b'Y']
@@ -400,7 +400,8 @@ impl Budget {
             ));
         }
         Failure::new(format!(
-            "{shown}: the {codec} stream is cut or damaged ({text}); repair it, or pass {raw}"
+            "{shown}: the {codec} stream is cut or damaged ({text}); repair it, or pass {}",
+            self.faults.ways_out()
         ))
     }
 }
@@ -421,6 +422,46 @@ fn read_up_to(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
         }
     }
     Ok(len)
+}
+
+/// A decoder of gzip members, one behind the other. Zeros behind them, as on tapes, are left out: GNU gzip
+/// does so, and `MultiGzDecoder` does not.
+struct GzipMembers<R: BufRead> {
+    /// The decoder of a member. It is none between two members only.
+    member: Option<GzDecoder<R>>,
+}
+
+impl<R: BufRead> GzipMembers<R> {
+    fn new(reader: R) -> Self {
+        Self { member: Some(GzDecoder::new(reader)) }
+    }
+}
+
+impl<R: BufRead> Read for GzipMembers<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.member {
+            let len = member.read(bytes)?;
+            if len > 0 || bytes.is_empty() {
+                return Ok(len);
+            }
+            let is_end = skip_zeros(member.get_mut())?;
+            let reader = self.member.take().map(GzDecoder::into_inner);
+            self.member = reader.filter(|_| !is_end).map(GzDecoder::new);
+        }
+        Ok(0)
+    }
+}
+
+/// Skips bytes that are zero. Returns true if nothing is behind them.
+fn skip_zeros(reader: &mut impl BufRead) -> io::Result<bool> {
+    loop {
+        let bytes = reader.fill_buf()?;
+        let (len, num_zeros) = (bytes.len(), bytes.iter().take_while(|&&byte| byte == 0).count());
+        reader.consume(num_zeros);
+        if len == 0 || num_zeros < len {
+            return Ok(len == 0);
+        }
+    }
 }
 
 /// A decoder of lz4 frames, one behind the other. The decoder of a frame takes an input that ends between

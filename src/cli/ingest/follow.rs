@@ -218,7 +218,15 @@ pub fn follow(
             job.division.documents
         )));
     }
+    if job.read.charset.is_some_and(|charset| !charset.has_plain_lines()) {
+        return Err(Failure::usage(
+            "--follow goes with character sets whose line ends are one byte; convert others in a pipe, as in \
+             iconv -f utf-16 | tadoc ingest -",
+        ));
+    }
     let quiet = job.quiet;
+    // Lines that are left out may be all that a commit has.
+    job.allow_empty = true;
     (job.quiet, job.heeds_interrupts) = (true, false);
     (job.read.decompress, job.archives.is_opened) = (false, false);
     job.options.profile = living.store.profile();

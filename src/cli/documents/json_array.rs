@@ -23,6 +23,8 @@ pub struct ArrayLines<R> {
     has_value: bool,
     /// True if an element has to follow.
     needs_value: bool,
+    /// A fault behind the bytes of the last read.
+    fault: Option<io::Error>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -42,6 +44,7 @@ impl<R: BufRead> ArrayLines<R> {
             is_escaped: false,
             has_value: false,
             needs_value: false,
+            fault: None,
         }
     }
 
@@ -81,6 +84,24 @@ impl<R: BufRead> ArrayLines<R> {
         })
     }
 
+    /// Fills `bytes` as far as the array goes, and sets `len` to the number of bytes.
+    fn fill(&mut self, bytes: &mut [u8], len: &mut usize) -> io::Result<()> {
+        while *len < bytes.len() {
+            let Some(&byte) = self.inner.fill_buf()?.first() else {
+                match self.place {
+                    Place::Behind => break,
+                    _ => return Err(invalid("expected `]` at the end of the array")),
+                }
+            };
+            self.inner.consume(1);
+            if let Some(byte) = self.step(byte)? {
+                bytes[*len] = byte;
+                *len += 1;
+            }
+        }
+        Ok(())
+    }
+
     fn outside(&mut self, byte: u8) -> io::Result<()> {
         match (self.place, byte) {
             (_, b' ' | b'\t' | b'\r' | b'\n') => {}
@@ -94,20 +115,15 @@ impl<R: BufRead> ArrayLines<R> {
 }
 
 impl<R: BufRead> Read for ArrayLines<R> {
+    /// Reads the bytes in front of a fault first, and returns the fault at the next call.
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if let Some(fault) = self.fault.take() {
+            return Err(fault);
+        }
         let mut len = 0;
-        while len < bytes.len() {
-            let Some(&byte) = self.inner.fill_buf()?.first() else {
-                match self.place {
-                    Place::Behind => break,
-                    _ => return Err(invalid("expected `]` at the end of the array")),
-                }
-            };
-            self.inner.consume(1);
-            if let Some(byte) = self.step(byte)? {
-                bytes[len] = byte;
-                len += 1;
-            }
+        match self.fill(bytes, &mut len) {
+            Err(fault) if len > 0 => self.fault = Some(fault),
+            other => other?,
         }
         Ok(len)
     }

@@ -10,6 +10,7 @@
 mod append;
 mod follow;
 mod job;
+mod shapes;
 
 use std::path::{Path, PathBuf};
 

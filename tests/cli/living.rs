@@ -19,6 +19,27 @@ fn text(folder: &Folder, doc_id: &str) -> String {
     folder.ok(&["cat", "notes", "--doc-id", doc_id])
 }
 
+#[test]
+fn columns_of_another_shape_are_not_added() {
+    let folder = new_folder();
+    let append = |row: &str, options: &[&str]| {
+        folder.write("row.jsonl", row);
+        let ingest = ["ingest", "row.jsonl", "-o", "d", "--append", "--documents", "jsonl:t"];
+        folder.run(&[&ingest[..], options].concat())
+    };
+    assert_eq!(append("{\"t\":\"a\",\"n\":1}", &[]).status, 0);
+    let refused = append("{\"t\":\"b\",\"n\":[1]}", &[]);
+    assert_eq!(refused.status, 1);
+    let reason = "column `n` is Int64 first and List(Int64) later";
+    assert!(refused.stderr.contains(reason), "{}", refused.stderr);
+    assert_eq!(append("{\"t\":\"c\",\"n\":[1]}", &["--no-columns"]).status, 0);
+    // Numbers and texts have a common type.
+    assert_eq!(append("{\"t\":\"d\",\"n\":\"x\"}", &[]).status, 0);
+    let rows = folder.table_rows("d", "SELECT text, n FROM d ORDER BY doc_id");
+    assert_eq!(rows, ["a,1", "c,", "d,x"]);
+    folder.ok(&["optimize", "d"]);
+}
+
 /// What was appended first does not decide which types later rows may have.
 #[test]
 fn appended_columns_may_have_other_types() {

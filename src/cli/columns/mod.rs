@@ -41,6 +41,8 @@ const MAX_DEPTH: usize = 50;
 pub struct StoredColumns {
     /// Parquet bytes with one row per document.
     pub parquet: Vec<u8>,
+    /// Names and types of the columns.
+    pub schema: SchemaRef,
     /// Messages to the user about names and types.
     pub notes: Vec<String>,
 }
@@ -131,10 +133,10 @@ impl Columns {
             return Ok(None);
         };
         let mut notes = Vec::new();
-        let stored = stored_schema(&schema, &mut notes);
-        let parquet = write_parquet(file, &self.runs, &schema, &Arc::new(stored))
+        let stored = Arc::new(stored_schema(&schema, &mut notes));
+        let parquet = write_parquet(file, &self.runs, &schema, &stored)
             .map_err(|error| Failure::with_cause("storing columns", &error))?;
-        Ok(Some(StoredColumns { parquet, notes }))
+        Ok(Some(StoredColumns { parquet, schema: stored, notes }))
     }
 
     /// Formats the message for a `run` whose columns cannot be joined with earlier runs.

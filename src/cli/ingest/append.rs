@@ -6,6 +6,7 @@ use tadoc::Error;
 use tadoc_store::{Bookmark, Change, CommitKind, PartWriter, Version};
 
 use super::job::{Done, Job};
+use super::shapes::Shapes;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::Input;
 use crate::interrupt;
@@ -39,7 +40,7 @@ pub fn append(mut job: Job, living: &Living, inputs: Vec<Input>, recompress_rati
     let name = living.store.location();
     job.options.profile = living.store.profile();
     let (base, ingest) = (living.version(None)?, job.options);
-    match add(living, job, inputs, &base, None)? {
+    match add(living, job, inputs, &base, &mut Shapes::default(), None)? {
         Added::Nothing(done) => say(format!("{name}: nothing to add\n{}", done.times())),
         Added::Version(version, done) => {
             say(done.summary(&format!("{name}: version {}", version.number)));
@@ -51,15 +52,18 @@ pub fn append(mut job: Job, living: &Living, inputs: Vec<Input>, recompress_rati
     Ok(())
 }
 
-/// Adds the documents of `inputs` in one commit, which moves a bookmark, too.
+/// Adds the documents of `inputs` in one commit, which moves a bookmark, too. `shapes` is kept between
+/// commits.
 ///
 /// # Errors
-/// An input cannot be read, the part cannot be written, or another commit has moved the bookmark.
+/// An input cannot be read, the part cannot be written, its columns do not fit those of `base`, or another
+/// commit has moved the bookmark.
 pub fn add(
     living: &Living,
     job: Job,
     inputs: Vec<Input>,
     base: &Version,
+    shapes: &mut Shapes,
     moved: Option<Moved>,
 ) -> Outcome<Added> {
     let outcome = Arc::new(Mutex::new(None));
@@ -86,6 +90,9 @@ pub fn add(
         (Err(error), _) => return Err(error.into()),
         (Ok(_), _) => return Err(Failure::new("the builder broke down")),
     };
+    if let Some(schema) = &done.schema {
+        shapes.check(living, base, schema)?;
+    }
     if heeds_interrupts && interrupt::is_asked() {
         return Err(Failure::interrupted());
     }

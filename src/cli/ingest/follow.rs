@@ -29,6 +29,7 @@ use self::pipe::Pipe;
 use self::waiting::{Limits, Waiting};
 use super::append::{Added, Moved, add};
 use super::job::Job;
+use super::shapes::Shapes;
 use crate::documents::Documents;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{Input, STDIN_PATH, Source, path_of};
@@ -170,6 +171,7 @@ struct Appender<'a> {
     /// Place of the bookmark that the last commit has stored.
     place: Option<String>,
     recompress_ratio: f64,
+    shapes: Shapes,
     quiet: bool,
 }
 
@@ -182,7 +184,8 @@ impl Appender<'_> {
         let ingest = job.options;
         let place = bookmark.as_ref().map(|bookmark| bookmark.place.clone());
         let moved = bookmark.map(|after| Moved { before: self.place.clone(), after });
-        let (version, done) = match add(living, job, vec![input], &self.latest, moved)? {
+        let added = add(living, job, vec![input], &self.latest, &mut self.shapes, moved)?;
+        let (version, done) = match added {
             Added::Nothing(_) => return Ok(()),
             Added::Version(version, done) => (version, done),
         };
@@ -244,7 +247,16 @@ pub fn follow(
         (None, false) => path_of(path),
     };
     let place = source.place(&latest);
-    let mut appender = Appender { living, job, path, latest, place, recompress_ratio, quiet };
+    let mut appender = Appender {
+        living,
+        job,
+        path,
+        latest,
+        place,
+        recompress_ratio,
+        shapes: Shapes::default(),
+        quiet,
+    };
     loop {
         let before = waiting.text.len();
         let step = source.read(&mut waiting.text)?;

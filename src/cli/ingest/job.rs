@@ -12,6 +12,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use datafusion::arrow::datatypes::SchemaRef;
 use tadoc::build::{CorpusBuilder, IngestOptions, IngestReport};
 
 use crate::columns::StoredColumns;
@@ -91,14 +92,17 @@ impl Job {
         let mut notes: Vec<String> =
             self.notes.iter().map(|note| format!("note: {note}")).collect();
         notes.extend(read.warnings.iter().map(|warning| format!("warning: {warning}")));
-        let parquet = read.columns.map(|StoredColumns { parquet, notes: of_columns }| {
-            notes.extend(of_columns.iter().map(|note| format!("note: {note}")));
-            parquet
-        });
+        let (parquet, schema) = read
+            .columns
+            .map(|StoredColumns { parquet, schema, notes: of_columns }| {
+                notes.extend(of_columns.iter().map(|note| format!("note: {note}")));
+                (parquet, schema)
+            })
+            .unzip();
         let (out, report) =
             built.builder.finish(parquet).map_err(|error| at_output(error.into()))?;
         let (read_bytes, waited) = (built.read_bytes, built.waited);
-        Ok((out, Done { report, notes, start, read_bytes, waited }))
+        Ok((out, Done { report, schema, notes, start, read_bytes, waited }))
     }
 }
 
@@ -155,6 +159,8 @@ impl Sink for Sender {
 pub struct Done {
     /// Sizes of the file, and times.
     pub report: IngestReport,
+    /// User columns, if there are any.
+    pub schema: Option<SchemaRef>,
     notes: Vec<String>,
     start: Instant,
     /// Bytes of the inputs, after decompression.

@@ -217,11 +217,12 @@ pub struct Arguments {
     #[arg(long, default_value = "keep", value_name = "HOW", value_enum)]
     html: Html,
 
-    /// The character set of files, lines, JSON and CSV, which are stored in UTF-8 without a byte order mark: auto
-    /// (UTF-16 by that mark), or a name such as windows-1252 or shift_jis [default: keep, the bytes as they are]
+    /// The character set of files, lines, JSON and CSV, which are stored in UTF-8 without a byte order
+    /// mark: auto (UTF-16 by that mark), or a name such as windows-1252 or shift_jis
+    /// [default: keep, the bytes as they are]
     ///
-    /// U+FFFD stands for bytes that mean nothing. Names are those of the WHATWG's standard of encodings. Pages
-    /// with --html text say themselves which one they have.
+    /// U+FFFD stands for bytes that mean nothing. Names are those of the WHATWG's standard of encodings.
+    /// Pages with --html text say themselves which one they have.
     #[arg(long, value_name = "NAME", verbatim_doc_comment)]
     charset: Option<Charset>,
 
@@ -233,9 +234,9 @@ pub struct Arguments {
     ///
     /// A compressed file that is cut, damaged or exceeds a limit is stored up to there, and so is an archive;
     /// of a cut zip file, whose list of members is missing, nothing. Files that cannot be opened are left
-    /// out, and with jsonl lines that are no JSON objects. For --documents files, lines and jsonl. A path that
-    /// does not exist, a folder that cannot be read, an error of the disk or of a store, and rows that do not
-    /// fit end the ingest nevertheless.
+    /// out, and with jsonl lines that are no JSON objects. For --documents files, lines and jsonl. A path
+    /// that does not exist, a folder that cannot be read, an error of the disk or of a store, and rows that
+    /// do not fit end the ingest nevertheless.
     #[arg(long)]
     keep_going: bool,
 

@@ -18,7 +18,7 @@ use tadoc::format::path_text;
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-use super::faults::Faults;
+use super::faults::{Faults, RAW};
 use super::open::{Budget, Opened, limited, open_member};
 use crate::display;
 use crate::failure::{Failure, Outcome};
@@ -29,8 +29,6 @@ use crate::pattern::Pattern;
 const TAR_MAGIC: (usize, &[u8]) = (257, b"ustar");
 /// First bytes of a zip file, and of one without members.
 const ZIP_MAGICS: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
-/// The way to store an archive as it is, for messages.
-const RAW: &str = "--no-decompress to store the bytes as they are";
 
 /// Options for archives.
 #[derive(Debug, Clone)]
@@ -65,7 +63,6 @@ pub type Visit<'v> = dyn FnMut(Opened<'_>, &Input, &[u8]) -> Outcome + 'v;
 /// Opener of archives.
 pub struct Archives<'a> {
     options: &'a ArchiveOptions,
-    faults: Faults,
     /// Number of links and special files that were left out.
     pub num_skipped: u64,
 }
@@ -95,8 +92,8 @@ impl Kind {
 }
 
 impl<'a> Archives<'a> {
-    pub fn new(options: &'a ArchiveOptions, faults: &Faults) -> Self {
-        Self { options, faults: faults.clone(), num_skipped: 0 }
+    pub fn new(options: &'a ArchiveOptions) -> Self {
+        Self { options, num_skipped: 0 }
     }
 
     /// Calls `visit` with `opened`, or with each member if it is an archive.
@@ -115,7 +112,7 @@ impl<'a> Archives<'a> {
         visit: &mut Visit<'_>,
     ) -> Outcome {
         let head = opened.head().map_err(|error| opened.failed(input, &error))?;
-        if head.is_empty() && self.faults.is_latest(input) {
+        if head.is_empty() && opened.budget.faults.is_latest(input) {
             return Ok(());
         }
         let Some(kind) = Kind::of(&head).filter(|_| self.options.is_opened) else {
@@ -162,7 +159,7 @@ impl<'a> Archives<'a> {
             if let Some(member) = self.member(input, &name, len_bytes, &budget)? {
                 let outcome = open_member(&member, Box::new(entry), true, &budget)
                     .and_then(|opened| self.visit_below(opened, &member, depth + 1, visit));
-                self.faults.pass(&member, outcome)?;
+                budget.faults.pass(&member, outcome)?;
             }
         }
         Ok(())
@@ -193,7 +190,7 @@ impl<'a> Archives<'a> {
             let packed = match archive.by_index(idx) {
                 Ok(packed) => packed,
                 Err(error) => {
-                    self.faults.pass(input, Err(failed(error)))?;
+                    budget.faults.pass(input, Err(failed(error)))?;
                     continue;
                 }
             };
@@ -210,7 +207,7 @@ impl<'a> Archives<'a> {
                 let bytes = limited(Box::new(packed), &counters, &budget);
                 let outcome = open_member(&member, bytes, true, &budget)
                     .and_then(|opened| self.visit_below(opened, &member, depth + 1, visit));
-                self.faults.pass(&member, outcome)?;
+                budget.faults.pass(&member, outcome)?;
             }
             budget.add_disk_bytes(packed_bytes);
         }

@@ -1,7 +1,7 @@
 //! Pages and texts of any character set as UTF-8.
 //!
 //! ```text
-//! page    byte order mark ─▶ Content-Type ─▶ <?xml encoding="…"?> ─▶ <meta charset=…>   the first of these counts
+//! page    byte order mark ─▶ Content-Type ─▶ <?xml encoding="…"?> ─▶ <meta charset=…>: the first one
 //! text    --charset auto: byte order mark      --charset NAME: that one
 //! ```
 //!

@@ -8,8 +8,9 @@
 //! ```
 //!
 //! An error of the disk or of a store ends the ingest nevertheless: the same input may be whole at the next
-//! try. So does a fault of the output, and a row that does not fit: it has options such as `--allow-missing`. Each input has one warning, for its first fault; the members of an
-//! archive are inputs of their own.
+//! try. So does a fault of the output, and a row that does not fit: it has options such as
+//! `--allow-missing`. Each input has one warning, for its first fault; the members of an archive are inputs
+//! of their own.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -18,6 +19,8 @@ use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::Input;
 
+/// The way to store compressed files and archives, for messages behind "pass".
+pub const RAW: &str = "--no-decompress to store the bytes as they are";
 /// Most inputs that are named.
 const MAX_NAMED: usize = 20;
 
@@ -58,7 +61,7 @@ impl Faults {
     /// Returns the ways out of damage, for messages: options behind "pass".
     pub fn ways_out(&self) -> &'static str {
         match self.is_kept_going {
-            true => "--no-decompress to store the bytes as they are",
+            true => RAW,
             false => {
                 "--no-decompress to store the bytes as they are, or --keep-going to store what can be read"
             }

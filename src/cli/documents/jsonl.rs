@@ -55,13 +55,7 @@ pub fn read(field: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Out
         if is_end || chunk.lines.len() >= BATCH_BYTES {
             rows.sink.count_read(opened.take_counts());
             chunk.strip_byte_order_mark();
-            if opened.budget.faults.are_left_out() {
-                chunk.leave_out_faults(rows.input, &opened.budget.faults);
-            }
-            if !rows.options.keep_columns {
-                chunk.keep_fields(|name| rows.needs(name, field));
-            }
-            take_chunk(field, &chunk, rows)?;
+            take_chunk(field, &mut chunk, rows)?;
             chunk.first_line += chunk.num_line_ends();
             // A new vector instead of `clear`: the memory of one large row must not be kept to the
             // end.
@@ -103,9 +97,6 @@ impl Chunk {
 
     /// Empties lines that are no JSON objects.
     fn leave_out_faults(&mut self, input: &Input, faults: &Faults) {
-        if infer_json_schema(Cursor::new(&self.lines), None).is_ok() {
-            return;
-        }
         let mut kept = Vec::new();
         let mut num_left_out = 0;
         for (idx, line) in self.lines.split_inclusive(|&byte| byte == b'\n').enumerate() {
@@ -125,9 +116,6 @@ impl Chunk {
 
     /// Leaves out the fields of objects that are not `wanted`, so that their shapes do not matter.
     fn keep_fields(&mut self, wanted: impl Fn(&str) -> bool) {
-        if infer_json_schema(Cursor::new(&self.lines), None).is_ok() {
-            return;
-        }
         let mut kept = Vec::with_capacity(self.lines.len());
         for line in self.lines.split_inclusive(|&byte| byte == b'\n') {
             match serde_json::from_slice::<Map<String, Value>>(line) {
@@ -156,7 +144,16 @@ impl Chunk {
     }
 }
 
-fn take_chunk(field: &str, chunk: &Chunk, rows: &mut Rows<'_, '_>) -> Outcome {
+fn take_chunk(field: &str, chunk: &mut Chunk, rows: &mut Rows<'_, '_>) -> Outcome {
+    let mut inferred = infer_json_schema(Cursor::new(&chunk.lines), None);
+    if inferred.is_err() && rows.sink.faults.are_left_out() {
+        chunk.leave_out_faults(rows.input, &rows.sink.faults);
+        inferred = infer_json_schema(Cursor::new(&chunk.lines), None);
+    }
+    if inferred.is_err() && !rows.options.keep_columns {
+        chunk.keep_fields(|name| rows.needs(name, field));
+        inferred = infer_json_schema(Cursor::new(&chunk.lines), None);
+    }
     let Some((first_line, first)) = chunk.lines().next() else { return Ok(()) };
     let file = rows.input.shown();
     let unit = chunk.unit;
@@ -166,10 +163,7 @@ fn take_chunk(field: &str, chunk: &Chunk, rows: &mut Rows<'_, '_>) -> Outcome {
              into lines"
         )));
     }
-    let (schema, num_rows) = match infer_json_schema(Cursor::new(&chunk.lines), None) {
-        Ok(inferred) => inferred,
-        Err(error) => return Err(bad_line(&file, chunk, &error)),
-    };
+    let (schema, num_rows) = inferred.map_err(|error| bad_line(&file, chunk, &error))?;
     check_field(field, &format!("from {unit} {first_line}"), &schema, rows)?;
     let schema = match rows.options.keep_columns {
         true => schema,

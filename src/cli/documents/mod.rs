@@ -275,7 +275,7 @@ pub fn read(
         _ => Columns::default(),
     };
     let mut clock = division.timestamps.as_ref().map(Clock::new);
-    let mut archives = Archives::new(archives, &faults);
+    let mut archives = Archives::new(archives);
     for (input, reader) in Ahead::new(inputs) {
         if let Some(clock) = &mut clock {
             clock.enter(input);

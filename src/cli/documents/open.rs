@@ -27,7 +27,7 @@ use liblzma::stream::{CONCATENATED, Stream};
 use lz4_flex::frame::FrameDecoder;
 
 use super::charset::{Charset, Given, Utf8Page};
-use super::faults::Faults;
+use super::faults::{Faults, RAW};
 use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{Input, Source};
@@ -378,7 +378,7 @@ impl Budget {
     /// Builds the failure for an error of the decoder `codec`.
     pub fn failed(&self, codec: Option<&str>, input: &Input, error: &io::Error) -> Failure {
         let shown = input.shown();
-        let raw = "--no-decompress to store the bytes as they are";
+        let raw = RAW;
         if let Some(limit) = expansion(error) {
             // A member has the limit from the stream around it.
             let codec = codec.unwrap_or("packed");

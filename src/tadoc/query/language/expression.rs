@@ -332,10 +332,9 @@ impl Shown<'_> {
         }
     }
 
-    /// Writes words that follow each other. A prefix that needs it has its star behind the quote.
+    /// Writes words that follow each other.
     fn phrase(&self, item: usize) -> String {
-        let (words, star) = self.words(item);
-        format!("{}{star}", quoted(&words.join(" ")))
+        quoted(&self.words(item).join(" "))
     }
 
     /// Writes an item with the text around its words.
@@ -344,22 +343,14 @@ impl Shown<'_> {
         if place.gaps.is_empty() {
             return sign.to_owned() + &self.phrase(item);
         }
-        let (words, star) = self.words(item);
         let mut gaps = place.gaps.iter().map(|gap| escaped(gap));
         let first = gaps.next().unwrap_or_default();
-        let rest = words.into_iter().zip(gaps).map(|(word, gap)| word + &gap);
-        format!("{sign}{}{star}", quoted(&(first + &rest.collect::<String>())))
+        let rest = self.words(item).into_iter().zip(gaps).map(|(word, gap)| word + &gap);
+        format!("{sign}{}", quoted(&(first + &rest.collect::<String>())))
     }
 
-    /// Returns the words of an item, and the star that stands behind its closing quote.
-    fn words(&self, item: usize) -> (Vec<String>, &'static str) {
-        let mut words: Vec<String> = self.items[item].iter().map(WordPattern::to_string).collect();
-        let prefix = self.items[item].last().and_then(WordPattern::beginning);
-        let star = if prefix.is_some() { "*" } else { "" };
-        if let (Some(last), Some(prefix)) = (words.last_mut(), prefix) {
-            *last = prefix;
-        }
-        (words, star)
+    fn words(&self, item: usize) -> Vec<String> {
+        self.items[item].iter().map(WordPattern::to_string).collect()
     }
 
     fn leaf(&self, leaf: &Leaf) -> String {

@@ -107,21 +107,6 @@ impl WordPattern {
         Some(Self { kind: Kind::Wildcard(wildcard), fold: self.fold.clone() })
     }
 
-    /// Returns the beginning of a prefix, in the syntax of a query, if its star has to stand behind the
-    /// closing quote. Inside, the tokenizer would cut the star off a character like `日`. Characters of
-    /// ASCII join letters in all profiles.
-    pub(in crate::query) fn beginning(&self) -> Option<String> {
-        let Kind::Wildcard(wildcard) = &self.kind else { return None };
-        let mut pieces: Vec<PatternChar> = wildcard.pieces().collect();
-        match (pieces.pop(), pieces.last()) {
-            (Some(PatternChar::Many), Some(PatternChar::Literal(last))) if !last.is_ascii() => {
-                let kind = Kind::Wildcard(Wildcard::new(pieces));
-                Some(Self { kind, fold: self.fold.clone() }.to_string())
-            }
-            _ => None,
-        }
-    }
-
     /// Returns true if the pattern matches all of `word`.
     pub fn matches(&self, word: &str) -> bool {
         match (&self.kind, &self.fold) {

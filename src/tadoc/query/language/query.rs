@@ -275,12 +275,18 @@ mod tests {
         let path = Query::parse(TokenizerProfile::Whitespace, "\\/usr/b?n\\\\ 2\\*3").unwrap();
         assert_eq!(path.to_string(), "\"\\/usr\\/b?n\\\\\" \"2\\*3\"");
         assert!(path.items()[0][0].matches("/usr/bin\\") && path.items()[1][0].matches("2*3"));
-        let joined = Query::parse(TokenizerProfile::Uax29, "日* don't.a*").unwrap();
-        assert_eq!(joined.to_string(), "\"日 *\" \"don't.a*\"");
-        let prefix = Query::parse(TokenizerProfile::Uax29, "\"a 日\"* NEAR(\"カ\"* b)").unwrap();
-        assert_eq!(prefix.to_string(), "\"a 日\"* NEAR(\"カ\"* \"b\", 10)");
-        assert!(prefix.items()[1][0].matches("カタカナ"));
-        assert_eq!(Query::parse(TokenizerProfile::Uax29, &prefix.to_string()).unwrap(), prefix);
+        for (text, shown) in [
+            ("日* don't.a*", "\"日*\" \"don't.a*\""),
+            ("日本語* *日本 日*本?", "\"日 本 語*\" \"*日 本\" \"日* 本?\""),
+            ("日 * \"本 *語\"", "\"日\" \"*\" \"本 *語\""),
+            ("\"a 日\"* NEAR(\"カ\"* b)", "\"a 日*\" NEAR(\"カ*\" \"b\", 10)"),
+        ] {
+            let query = Query::parse(TokenizerProfile::Uax29, text).unwrap();
+            assert_eq!(query.to_string(), shown, "{text}");
+            assert_eq!(Query::parse(TokenizerProfile::Uax29, shown).unwrap(), query, "{text}");
+        }
+        let katakana = Query::parse(TokenizerProfile::Uax29, "カタ*").unwrap();
+        assert!(katakana.items()[0][0].matches("カタカナ"));
     }
 
     #[test]

@@ -8,8 +8,9 @@
 //! While an item is cut into words, a wildcard counts as a letter. In every profile a letter joins
 //! the letters and digits beside it: `well-kno*` is `well` then `kno*`, and a wildcard alone is a
 //! word. (An underscore alone is no word in profile `uax29`; it would join the separators beside
-//! it.) A word and `~1` or `~2` at its end is a word within that edit distance. A star behind the
-//! closing quote makes the last word inside a prefix.
+//! it.) Words of `uax29` can touch, and there a wildcard joins the word before it or else the word
+//! behind it: `日本*` is `日` then `本*`. A word and `~1` or `~2` at its end is a word within that edit
+//! distance. A star behind the closing quote makes the last word inside a prefix.
 //!
 //! Time is O(text). A limit that is exceeded ends the parse at that point.
 
@@ -144,6 +145,19 @@ impl Words {
     fn push(&mut self, pattern: WordPattern) {
         self.push_gap("");
         self.patterns.push(pattern);
+    }
+
+    /// Adds the word of `pieces`, if there are some.
+    fn push_pieces(&mut self, pieces: Vec<PatternChar>) {
+        if pieces.iter().any(is_wildcard) {
+            self.push(WordPattern::wildcard(Wildcard::new(pieces)));
+        } else if !pieces.is_empty() {
+            let literal = |piece| match piece {
+                PatternChar::Literal(character) => Some(character),
+                PatternChar::One | PatternChar::Many => None,
+            };
+            self.push(WordPattern::exact(pieces.into_iter().filter_map(literal).collect()));
+        }
     }
 
     fn push_gap(&mut self, text: &str) {
@@ -333,29 +347,38 @@ impl Plain {
     fn cut(&mut self, profile: TokenizerProfile, words: &mut Words) -> bool {
         let (text, wildcards) =
             (std::mem::take(&mut self.text), std::mem::take(&mut self.wildcards));
-        let (mut start, mut taken, mut ends_in_word) = (0, 0, false);
+        let (mut start, mut wildcards) = (0, wildcards.into_iter().peekable());
+        let mut word: Vec<PatternChar> = Vec::new();
         for_each_token(profile, text.as_bytes(), |token| {
-            let end = start + token.bytes.len();
-            let num_here = wildcards[taken..].iter().take_while(|&&(at, _)| at < end).count();
-            let here = &wildcards[taken..taken + num_here];
-            let word = text.get(start..end).unwrap_or_default();
-            ends_in_word = token.is_word;
-            if !here.is_empty() {
-                let mut here = here.iter().peekable();
-                let pieces = word.char_indices().map(|(at, character)| {
-                    let wildcard = here.next_if(|wildcard| wildcard.0 == start + at);
-                    wildcard.map_or(PatternChar::Literal(character), |found| found.1)
-                });
-                words.push(WordPattern::wildcard(Wildcard::new(pieces)));
-            } else if token.is_word {
-                words.push(WordPattern::exact(word.to_owned()));
-            } else {
-                words.push_gap(word);
+            let part = text.get(start..start + token.bytes.len()).unwrap_or_default();
+            let pieces = part.char_indices().map(|(at, character)| {
+                let wildcard = wildcards.next_if(|wildcard| wildcard.0 == start + at);
+                wildcard.map_or(PatternChar::Literal(character), |found| found.1)
+            });
+            let pieces: Vec<PatternChar> = pieces.collect();
+            let joins = token.is_word && (is_open(&word) || is_open(&pieces));
+            if !joins {
+                words.push_pieces(std::mem::take(&mut word));
             }
-            (start, taken) = (end, taken + num_here);
+            match token.is_word {
+                true => word.extend(pieces),
+                false => words.push_gap(part),
+            }
+            start += part.len();
         });
+        let ends_in_word = !word.is_empty();
+        words.push_pieces(word);
         ends_in_word
     }
+}
+
+/// Returns true if nothing but wildcards is in `pieces`, so that they join the word that they touch.
+fn is_open(pieces: &[PatternChar]) -> bool {
+    pieces.iter().all(is_wildcard)
+}
+
+fn is_wildcard(piece: &PatternChar) -> bool {
+    !matches!(piece, PatternChar::Literal(_))
 }
 
 /// Returns the error of an invalid query.

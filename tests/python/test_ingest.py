@@ -85,7 +85,15 @@ def documents_of(kind, con):
     # A batch that begins inside its buffers.
     text = pyarrow.concat_tables([table.slice(0, 7), table])["text"].cast(pyarrow.large_string())
     content = text.combine_chunks().cast(pyarrow.large_binary()).slice(7)
-    return pyarrow.table({"path": table["path"], "text": ["not the document"] * 500, "content": content})
+    no_text = pyarrow.nulls(500, pyarrow.string())
+    return pyarrow.table({"path": table["path"], "text": no_text, "content": content})
+
+
+def test_rows_with_two_texts_are_refused(folder):
+    pyarrow = pytest.importorskip("pyarrow")
+    rows = pyarrow.table({"text": ["new", "same"], "content": [b"old", b"same"]})
+    with pytest.raises(tadoc.Error, match=r"text and content of 1 row\(s\) hold different texts"):
+        tadoc.ingest(rows, "rows.tadoc")
 
 
 @pytest.mark.parametrize("kind", ["pairs", "arrow", "content"])

@@ -7,7 +7,7 @@
 //!
 //! Columns that a statement omits arrive as NULL. `doc_id`, `bytes` and `words` are derived from
 //! the corpus and the text, so they must be NULL. The document is `content`, or `text` where
-//! `content` is NULL. Rows where both are NULL are refused.
+//! `content` is NULL. Rows where both are NULL are refused, and rows where they differ.
 //!
 //! `COPY` gives the columns of a query: its text, maybe paths, and user columns. It drops derived
 //! columns, so that a corpus can be copied to a corpus.
@@ -16,9 +16,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, new_null_array};
-use datafusion::arrow::compute::kernels::zip::zip;
-use datafusion::arrow::compute::{cast, is_not_null};
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch};
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::cast::{as_binary_view_array, as_string_view_array};
@@ -41,7 +40,7 @@ use crate::placement::DeviceSession;
 use crate::scan::table::TadocTable;
 use crate::source::columns::RESERVED;
 use crate::store::recompress::recompress_if_due;
-use crate::write::building::{Building, Roles, check_texts, feed, show_building};
+use crate::write::building::{Building, Roles, check_texts, contents, feed, show_building};
 use tadoc::edits::{Edit, EditBatch};
 use tadoc_store::{Change, CommitKind, LivingStore, PartWriter, WrittenPart};
 
@@ -113,10 +112,9 @@ impl InsertSink {
     /// Converts rows to rows of [`InsertSink::document_schema`].
     pub(super) fn documents(&self, rows: &RecordBatch) -> Result<RecordBatch> {
         let (path, content) = match &self.copied {
-            Some(roles) => copied(rows, roles)?,
+            Some(roles) => roles.documents(rows)?,
             None => self.inserted(rows)?,
         };
-        check_texts(as_binary_view_array(&content)?)?;
         let mut columns = vec![path, content];
         let schema = self.document_schema();
         for field in &schema.fields()[columns.len()..] {
@@ -137,13 +135,9 @@ impl InsertSink {
                 );
             }
         }
-        let text = cast(column("text")?, &DataType::BinaryView)?;
-        let content = cast(column("content")?, &DataType::BinaryView)?;
-        let content = match content.null_count() {
-            0 => content,
-            _ => zip(&is_not_null(&content)?, &content, &text)?,
-        };
-        Ok((cast(column("path")?, &DataType::Utf8View)?, content))
+        let contents = contents(Some(column("content")?), Some(column("text")?))?;
+        check_texts(as_binary_view_array(&contents)?)?;
+        Ok((cast(column("path")?, &DataType::Utf8View)?, contents))
     }
 
     async fn add_as_edits(&self, documents: &[RecordBatch]) -> Result<()> {
@@ -211,16 +205,6 @@ impl InsertSink {
         recompress_if_due(&self.store, &version, &self.options).await;
         Ok(())
     }
-}
-
-/// Returns the paths and contents of rows of a query.
-fn copied(rows: &RecordBatch, roles: &Roles) -> Result<(ArrayRef, ArrayRef)> {
-    let (text, path) = roles.text_and_path();
-    let path = match path {
-        Some(path) => cast(rows.column(path), &DataType::Utf8View)?,
-        None => new_null_array(&DataType::Utf8View, rows.num_rows()),
-    };
-    Ok((path, cast(rows.column(text), &DataType::BinaryView)?))
 }
 
 /// Returns true if the rows seen so far may become edits.

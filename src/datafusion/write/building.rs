@@ -13,20 +13,21 @@
 //! If the session's memory is too small, the blocks in progress are written first, and fewer blocks
 //! are built in parallel from then on.
 //!
-//! Columns: `content` or `text` is the document. `content` takes precedence, because it has the
-//! exact bytes. NULL is refused. `path` is the path of the document; a NULL or missing path is
-//! empty. `doc_id`, `bytes` and `words` are derived and not stored. All other columns become user
-//! columns.
+//! Columns: `content` is the document, or `text` where there is no `content`. A row with both must
+//! have the same text in them, and one with neither is refused. `path` is the path of the document; a
+//! NULL or missing path is empty. `doc_id`, `bytes` and `words` are derived and not stored. All other
+//! columns become user columns.
 
 use std::fmt::{self, Write as _};
 use std::io::Write;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, BinaryViewArray, RecordBatch};
-use datafusion::arrow::compute::cast;
+use datafusion::arrow::array::{Array, ArrayRef, BinaryViewArray, RecordBatch, new_null_array};
+use datafusion::arrow::compute::kernels::zip::zip;
+use datafusion::arrow::compute::{cast, is_not_null};
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
 use datafusion::common::cast::{as_binary_view_array, as_string_view_array};
-use datafusion::common::{exec_datafusion_err, plan_datafusion_err, plan_err};
+use datafusion::common::{exec_datafusion_err, exec_err, internal_err, plan_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::physical_plan::DisplayFormatType;
@@ -71,7 +72,8 @@ pub(crate) async fn feed(
 /// Roles of the columns, as indices.
 #[derive(Debug, Clone)]
 pub(crate) struct Roles {
-    text: usize,
+    content: Option<usize>,
+    text: Option<usize>,
     path: Option<usize>,
     user: Vec<usize>,
 }
@@ -84,15 +86,18 @@ impl Roles {
     pub(crate) fn find(schema: &Schema) -> Result<Self> {
         let position = |name: &str| schema.fields().iter().position(|field| field.name() == name);
         let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
-        let text = position("content").or_else(|| position("text")).ok_or_else(|| {
-            plan_datafusion_err!(
+        let (content, text) = (position("content"), position("text"));
+        if content.is_none() && text.is_none() {
+            return plan_err!(
                 "STORED AS TADOC: got the columns {}, expected one named text or content; write \
                  SELECT x AS text",
                 names.join(", ")
-            )
-        })?;
+            );
+        }
         let path = position("path");
-        check_type(schema, text, "text or bytes", is_text_or_bytes)?;
+        for column in [content, text].into_iter().flatten() {
+            check_type(schema, column, "text or bytes", is_text_or_bytes)?;
+        }
         if let Some(path) = path {
             check_type(schema, path, "text", DataType::is_string)?;
         }
@@ -111,7 +116,7 @@ impl Roles {
                 error.strip_backtrace()
             );
         }
-        Ok(Self { text, path, user })
+        Ok(Self { content, text, path, user })
     }
 
     /// Returns the indices of the user columns.
@@ -119,10 +124,52 @@ impl Roles {
         self.user.clone()
     }
 
-    /// Returns the indices of the columns with the documents and their paths.
-    pub(crate) fn text_and_path(&self) -> (usize, Option<usize>) {
-        (self.text, self.path)
+    /// Returns the paths of the documents in `rows` as text, and their contents as bytes.
+    ///
+    /// # Errors
+    /// An execution error for a row without text, or with two texts.
+    pub(crate) fn documents(&self, rows: &RecordBatch) -> Result<(ArrayRef, ArrayRef)> {
+        let column = |at: Option<usize>| at.map(|at| rows.column(at));
+        let paths = match column(self.path) {
+            Some(paths) => cast(paths, &DataType::Utf8View)?,
+            None => new_null_array(&DataType::Utf8View, rows.num_rows()),
+        };
+        let contents = contents(column(self.content), column(self.text))?;
+        check_texts(as_binary_view_array(&contents)?)?;
+        Ok((paths, contents))
     }
+}
+
+/// Returns the contents of documents as bytes: those of the column `content`, or of the column `text`
+/// where `content` is NULL.
+///
+/// # Errors
+/// An execution error for a row whose `text` is not the text of its `content`.
+pub(crate) fn contents(content: Option<&ArrayRef>, text: Option<&ArrayRef>) -> Result<ArrayRef> {
+    let bytes = |column: &ArrayRef| cast(column, &DataType::BinaryView);
+    let (content, text) = match (content, text) {
+        (Some(content), Some(text)) => (bytes(content)?, bytes(text)?),
+        (Some(only), None) | (None, Some(only)) => return Ok(bytes(only)?),
+        (None, None) => return internal_err!("a document has a column with its text"),
+    };
+    let pairs = as_binary_view_array(&content)?.iter().zip(as_binary_view_array(&text)?);
+    let num_different = pairs.filter(|&pair| differ(pair)).count();
+    if num_different > 0 {
+        return exec_err!(
+            "the columns text and content of {num_different} row(s) hold different texts; give one of the \
+             two, as in SELECT path, text"
+        );
+    }
+    match content.null_count() {
+        0 => Ok(content),
+        _ => Ok(zip(&is_not_null(&content)?, &content, &text)?),
+    }
+}
+
+/// Returns true if both are there and `text` is not `content` with U+FFFD for invalid bytes.
+fn differ(pair: (Option<&[u8]>, Option<&[u8]>)) -> bool {
+    let (Some(content), Some(text)) = pair else { return false };
+    content != text && String::from_utf8_lossy(content).as_bytes() != text
 }
 
 fn is_text_or_bytes(data_type: &DataType) -> bool {
@@ -275,18 +322,12 @@ fn push_rows<W: Write>(
     roles: &Roles,
     batch: &RecordBatch,
 ) -> Result<()> {
-    let (text, path) = roles.text_and_path();
-    let bytes: ArrayRef = cast(batch.column(text), &DataType::BinaryView)?;
-    let bytes = as_binary_view_array(&bytes)?;
-    let paths = match path {
-        Some(path) => Some(cast(batch.column(path), &DataType::Utf8View)?),
-        None => None,
-    };
-    let paths = paths.as_ref().map(|paths| as_string_view_array(paths)).transpose()?;
-    check_texts(bytes)?;
-    for row in 0..batch.num_rows() {
-        let path = paths.filter(|paths| paths.is_valid(row)).map_or("", |paths| paths.value(row));
-        builder.push_document(path, bytes.value(row)).map_err(datafusion_error)?;
+    let (paths, contents) = roles.documents(batch)?;
+    for (path, content) in
+        as_string_view_array(&paths)?.iter().zip(as_binary_view_array(&contents)?)
+    {
+        let (path, content) = (path.unwrap_or_default(), content.unwrap_or_default());
+        builder.push_document(path, content).map_err(datafusion_error)?;
     }
     Ok(())
 }

@@ -76,6 +76,22 @@ fn a_limit_is_kept_or_another_named() {
     }
 }
 
+#[test]
+fn long_answers_of_functions_are_refused_before_they_are_made() {
+    let folder = new_folder();
+    for sql in [
+        "SELECT length(repeat('x', 2000000000))",
+        "SELECT cardinality(range(2000000000))",
+        "SELECT length(lpad('x', value * 100000000)) FROM generate_series(1, 9)",
+    ] {
+        let ran = run_limited(&folder, sql, LIMIT_MIB);
+        assert_eq!(ran.status, 1, "{sql}");
+        assert!(ran.stderr.contains("so much memory is not left"), "{sql}: {}", ran.stderr);
+    }
+    let short = run_limited(&folder, "SELECT length(repeat('x', 20000000))", LIMIT_MIB).ok();
+    assert_eq!(short.lines().nth(1), Some("20000000"));
+}
+
 /// Returns the limit in MiB that an error names.
 fn named_limit(error: &str) -> u64 {
     let named = error.split_once("--memory-limit ").and_then(|(_, rest)| rest.split_once("MiB"));

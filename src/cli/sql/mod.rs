@@ -27,8 +27,8 @@ use datafusion_cli::catalog::DynamicObjectStoreCatalog;
 use datafusion_cli::object_storage::instrumented::InstrumentedObjectStoreRegistry;
 use datafusion_cli::print_format::PrintFormat;
 use datafusion_cli::print_options::{MaxRows, PrintOptions};
-use datafusion_tadoc::DeviceSession;
 use datafusion_tadoc::safety::Sandbox;
+use datafusion_tadoc::{DeviceSession, bound_functions};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::note;
@@ -355,6 +355,10 @@ impl Session {
             )));
         }
         datafusion_tadoc::register_all(context)?;
+        if self.memory.is_some() {
+            let pool = Arc::clone(&context.runtime_env().memory_pool);
+            bound_functions(&mut *context.state_ref().write(), &pool)?;
+        }
         #[cfg(feature = "distributed")]
         if let Some(workers) = &self.workers {
             datafusion_tadoc::distributed::register_workers(context, workers.clone())?;

@@ -55,7 +55,7 @@ use super::tasks::{desired_tasks, divide, route};
 use super::{TadocCodec, TravelError};
 use crate::TadocSessionStateBuilderExt;
 use crate::errors::mask_secrets;
-use crate::functions::AtWorker;
+use crate::functions::{AtWorker, bound_functions};
 use crate::parquet_files::NameParquetFiles;
 use crate::placement::DeviceSession;
 use crate::portions::Spreading;
@@ -297,7 +297,9 @@ impl WorkerHome {
             .with_distributed_worker_plan_rewrite_handler(
                 move |event: WorkerPlanRewriteEvent<'_>| prepare(event, &runtime, access),
             );
-        Ok(builder.build())
+        let mut state = builder.build();
+        bound_functions(&mut state, &self.runtime.memory_pool)?;
+        Ok(state)
     }
 }
 

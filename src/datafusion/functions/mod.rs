@@ -78,6 +78,7 @@ use crate::scan::signature::{ColumnKind, Signature};
 use crate::source::CorpusCache;
 
 pub(crate) use documents::Documents;
+pub use scalar::bound_functions;
 pub(crate) use scalar::{AtWorker, CorpusFunction, Home, listed_functions, scalar_functions};
 
 /// Definitions of all table functions, in the order of the reference.

@@ -20,9 +20,11 @@
 //! 0.95 to 8.1 for count_word and 1.1 to 5.5 for search_word, on 64 MiB of log, versioned text and
 //! prose. Cores that keep the words of documents count about as fast as the device.
 //!
-//! [`tokenize`] asks no corpus: it cuts a text as an ingest does.
+//! [`tokenize`] asks no corpus: it cuts a text as an ingest does. [`bounded`] has no function of its own: it
+//! puts DataFusion's under a limit of memory.
 
 mod answers;
+mod bounded;
 mod home;
 mod text;
 mod tokenize;
@@ -44,6 +46,7 @@ use datafusion::scalar::ScalarValue;
 use crate::scan::signature::ColumnKind;
 use crate::store::Reading;
 
+pub use bounded::bound_functions;
 use home::BoundCorpus;
 pub(crate) use home::{AtWorker, Home};
 use text::{ListedFunction, TextFunction};

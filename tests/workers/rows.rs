@@ -62,6 +62,21 @@ fn sixty_four_segments_have_the_rows_of_one_process() {
 }
 
 #[test]
+fn products_with_series_have_the_rows_of_one_process() {
+    let folder = corpora();
+    let workers = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];
+    for series in ["generate_series(1, 3)", "range(0)", "generate_series(10, 1, -2)"] {
+        for columns in ["count(*) AS rows", "min(value) AS first, count(*) AS rows"] {
+            let statement = format!(
+                "SELECT {columns} FROM documents('many.tadoc') a, documents('many.tadoc') b, {series}"
+            );
+            let expected = sql(&folder, "", &statement).ok();
+            assert_eq!(sql(&folder, &list(&workers), &statement).ok(), expected, "{statement}");
+        }
+    }
+}
+
+#[test]
 fn a_divided_copy_to_a_living_corpus_is_one_version() {
     let folder = corpora();
     let workers = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];

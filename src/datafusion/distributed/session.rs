@@ -51,6 +51,7 @@ use url::Url;
 use super::credentials::Credentials;
 use super::explain::StagesPlanner;
 use super::lost::{named, unreachable};
+use super::series::WholeSeries;
 use super::tasks::{desired_tasks, divide, route};
 use super::{TadocCodec, TravelError};
 use crate::TadocSessionStateBuilderExt;
@@ -181,6 +182,7 @@ pub fn with_workers(builder: SessionStateBuilder, workers: WorkerUrls) -> Sessio
     rules.retain(|rule| rule.name() != NameParquetFiles.name());
     let before = rules.iter().position(|rule| rule.name() == BatchRows.name());
     rules.insert(before.unwrap_or(rules.len()), Arc::new(KeepOrder));
+    rules.push(Arc::new(WholeSeries));
     let mut builder = builder
         .with_physical_optimizer_rules(rules)
         .with_distributed_channel_resolver(Connections::new(workers.credentials.clone()))

@@ -193,6 +193,14 @@ impl State {
         slot
     }
 
+    /// Drops the opened segments of the file `key`, which is about to be loaded whole.
+    pub(super) fn forget_part(&mut self, key: &String) {
+        if let Some(slot) = self.files.get_mut(key) {
+            slot.part = None;
+        }
+        self.corpora.retain(|files, (_, corpus)| corpus.is_whole() || !files.contains(key));
+    }
+
     /// Drops the files of `keys` and the corpora that contain them.
     pub(super) fn forget(&mut self, keys: &[String]) {
         keys.iter().for_each(|key| drop(self.files.remove(key)));

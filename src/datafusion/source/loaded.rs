@@ -167,7 +167,7 @@ pub(crate) struct LoadedCorpus {
     pub(crate) tasks: KnownTasks,
     pub(super) reservation: MemoryReservation,
     /// Files of the segments. Keeps their reservations as long as the segments are used here.
-    pub(super) _files: Vec<Arc<LoadedFile>>,
+    pub(super) files: Vec<Arc<LoadedFile>>,
 }
 
 impl LoadedCorpus {
@@ -187,8 +187,20 @@ impl LoadedCorpus {
             lists_held: reservation.new_empty(),
             tasks: KnownTasks::default(),
             reservation,
-            _files: files,
+            files,
         }
+    }
+
+    /// Returns true if no segment is absent.
+    pub(super) fn is_whole(&self) -> bool {
+        self.files.iter().all(|file| file.unopened.is_empty())
+    }
+
+    /// Returns true if the segments are those of `files`.
+    pub(super) fn has_segments_of(&self, files: &[Arc<LoadedFile>]) -> bool {
+        let own = self.files.iter().flat_map(|file| &file.segments);
+        let others = files.iter().flat_map(|file| &file.segments);
+        own.map(Arc::as_ptr).eq(others.map(Arc::as_ptr))
     }
 
     /// Returns the words of the corpus in byte order. They are merged over segments and folded on

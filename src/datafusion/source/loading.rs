@@ -90,11 +90,13 @@ impl CorpusCache {
                     slot.last_used = now;
                 }
             }
-            if let Some((last_used, corpus)) = state.corpora.get_mut(&keys) {
+            if let Some((last_used, corpus)) = state.corpora.get_mut(&keys)
+                && corpus.is_whole()
+            {
                 *last_used = now;
                 let corpus = Arc::clone(corpus);
                 drop(state);
-                let held = self.hold(context, &corpus._files, &keys);
+                let held = self.hold(context, &corpus.files, &keys);
                 // The data for positions of words may be larger than the file itself.
                 self.lock().evict(context.memory_limit_bytes(), &keys);
                 return held.map(|()| corpus).map_err(|e| too_little(context, source, e));
@@ -116,7 +118,9 @@ impl CorpusCache {
         }
         let now = state.tick();
         // Partitions that load at the same time share one corpus, so its vocabulary is made once.
-        if let Some((_, corpus)) = state.corpora.get(&keys) {
+        if let Some((_, corpus)) = state.corpora.get(&keys)
+            && corpus.is_whole()
+        {
             return Ok(Arc::clone(corpus));
         }
         state.corpora.insert(keys.clone(), (now, Arc::clone(&corpus)));
@@ -205,9 +209,11 @@ impl CorpusCache {
             .await
     }
 
-    /// Returns the corpus of `source` if it is loaded.
+    /// Returns the corpus of `source` if all of it is loaded.
     pub(crate) fn loaded(&self, source: &Source) -> Option<Arc<LoadedCorpus>> {
-        self.lock().corpora.get(&Sections::All.keys(source)).map(|(_, corpus)| Arc::clone(corpus))
+        let state = self.lock();
+        let (_, corpus) = state.corpora.get(&Sections::All.keys(source))?;
+        corpus.is_whole().then(|| Arc::clone(corpus))
     }
 
     async fn load_file(
@@ -218,10 +224,8 @@ impl CorpusCache {
         sections: Sections,
         at_once: usize,
     ) -> Result<Arc<LoadedFile>> {
-        if sections == Sections::All
-            && let Some(slot) = self.lock().files.get_mut(&open.key())
-        {
-            slot.part = None;
+        if sections == Sections::All {
+            self.lock().forget_part(&open.key());
         }
         let parallel = match sections {
             Sections::Facts => FILES_AT_ONCE,

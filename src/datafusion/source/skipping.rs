@@ -9,7 +9,9 @@
 //! the dictionaries that were read, so the next statement reads only the segments that it needs and no
 //! statement before. A file whose last segment was
 //! opened in this way is a whole file like others. A statement that needs whole files loads the
-//! other files anew.
+//! other files anew. The corpus of these segments is kept, too, with its lists of documents and lengths,
+//! until a statement opens another one: what is derived from it holds for each query whose segments are
+//! open.
 //!
 //! A segment may have all words of a phrase and not the phrase. So the first statement that needs it for a
 //! phrase searches its rules before it opens it, which takes 10 ns an element where opening takes 25. The
@@ -181,8 +183,18 @@ impl CorpusCache {
             return self.load(context, source).await;
         }
         self.hold(context, &files, &keys).map_err(explain)?;
-        self.lock().evict(context.memory_limit_bytes(), &keys);
-        Ok(Arc::new(LoadedCorpus::new(context, source.profile(), files)))
+        let mut state = self.lock();
+        let now = state.tick();
+        if let Some((last_used, corpus)) = state.corpora.get_mut(&keys)
+            && (corpus.is_whole() || corpus.has_segments_of(&files))
+        {
+            *last_used = now;
+            return Ok(Arc::clone(corpus));
+        }
+        let corpus = Arc::new(LoadedCorpus::new(context, source.profile(), files));
+        state.corpora.insert(keys.clone(), (now, Arc::clone(&corpus)));
+        state.evict(context.memory_limit_bytes(), &keys);
+        Ok(corpus)
     }
 
     /// Returns the file `stored` of `source` with at least the segments that are needed. If several

@@ -229,6 +229,28 @@ async fn a_file_of_which_a_part_is_open_is_loaded_whole() {
 }
 
 #[tokio::test]
+async fn lists_of_documents_stay_with_opened_segments() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write(&dir.path().join("small.tadoc"), 40, SegmentLayout::Fast);
+    let ctx = fixtures::session();
+    let mut held = Vec::new();
+    for query in
+        ["only1 OR only2", "only1 OR only2", "only1 OR only2", "w1 only3", "w1 only3", "only?"]
+    {
+        let sql = format!("SELECT * FROM term_count('{path}', '{query}')");
+        assert_eq!(sorted(&ctx, &sql).await, sorted(&fixtures::session(), &sql).await, "{query}");
+        held.push(ctx.runtime_env().memory_pool.reserved());
+    }
+    // The second time makes the lists, and the third finds them.
+    assert!(held[0] < held[1] && held[1] == held[2], "{held:?}");
+    // Those of other segments are not taken for those of all.
+    for query in ["only1 OR only2", "w1", "w1", "only3 OR only1"] {
+        let sql = format!("SELECT * FROM term_count('{path}', '{query}')");
+        assert_eq!(sorted(&ctx, &sql).await, sorted(&fixtures::session(), &sql).await, "{query}");
+    }
+}
+
+#[tokio::test]
 async fn user_columns_choose_the_segments() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("events.tadoc").display().to_string();

@@ -7,11 +7,11 @@
 //! A statement that looks for words needs the segments that have them, and one that looks for documents
 //! the segments that hold these. All others are [absent](Segment::absent). The cache keeps the file with
 //! the dictionaries that were read, so the next statement reads only the segments that it needs and no
-//! statement before. A file whose last segment was
-//! opened in this way is a whole file like others. A statement that needs whole files loads the
-//! other files anew. The corpus of these segments is kept, too, with its lists of documents and lengths,
-//! until a statement opens another one: what is derived from it holds for each query whose segments are
-//! open.
+//! statement before. A file whose last segment was opened in this way is a whole file like others. A
+//! statement that needs whole files loads the other files anew.
+//!
+//! The corpus of the opened segments is kept with its lists of documents and lengths, until a statement
+//! opens another segment. They hold for each query that needs no more segments than these.
 //!
 //! A segment may have all words of a phrase and not the phrase. So the first statement that needs it for a
 //! phrase searches its rules before it opens it, which takes 10 ns an element where opening takes 25. The

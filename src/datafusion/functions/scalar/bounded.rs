@@ -14,7 +14,8 @@
 //! ```
 //!
 //! The pool has the bytes back when the function returns. `replace`, `regexp_replace` and `||` are not
-//! bounded here: their answers depend on the texts, or are as long as their arguments.
+//! bounded here: their answers depend on the texts, or are as long as their arguments. Elements and lists of
+//! different lengths count with their mean, so the bytes of such an answer are an estimate.
 //!
 //! Cost: O(rows) for the bound.
 

@@ -122,7 +122,7 @@ impl TableFunction for Collocates {
     }
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        vec![scan.device()]
+        self.query.explain(scan).into_iter().chain([scan.device()]).collect()
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {

@@ -88,7 +88,7 @@ pub use matching::{
 pub use options::{DEFAULT_MAX_HITS, SearchOptions};
 pub use rank::{RankOptions, RankedDocument, Ranker};
 pub use search::{check_num_hits, count, count_by_document, search, search_segments, search_with};
-pub use snippet::{SnippetOptions, highlight, snippet};
+pub use snippet::{SnippetOptions, highlight, highlight_hits, snippet};
 pub use term_count::term_count;
 pub use text_hits::{TextHit, text_hits};
 

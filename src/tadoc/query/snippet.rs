@@ -53,8 +53,13 @@ pub fn highlight(
     open: &str,
     close: &str,
 ) -> String {
-    let hits = text_hits(query, profile, text.as_bytes());
-    marked(text, 0..text.len(), &hits, open, close)
+    highlight_hits(text, &text_hits(query, profile, text.as_bytes()), open, close)
+}
+
+/// Returns `text` with `open` before each of its `hits` and `close` after it. The answer has at most
+/// both for each hit beside the text.
+pub fn highlight_hits(text: &str, hits: &[TextHit], open: &str, close: &str) -> String {
+    marked(text, 0..text.len(), hits, open, close)
 }
 
 /// Returns the part of `text` with the best hits of `query`, marked. Without hits it is the

@@ -40,4 +40,5 @@ pub use dictionary::Dictionary;
 pub use fold::{Fold, Language, MAX_STEMMED_BYTES, Synonyms};
 pub(crate) use folded_words::is_folded_to;
 pub use span::MAX_TOKEN_BYTES;
+pub(crate) use tokenizer::in_one_word;
 pub use tokenizer::{Token, TokenizerProfile, UNICODE_VERSION, for_each_token};

@@ -128,6 +128,14 @@ pub fn for_each_token<'a>(profile: TokenizerProfile, text: &'a [u8], mut f: impl
     }
 }
 
+/// Returns true if two characters in a row are in one word.
+pub(crate) fn in_one_word(profile: TokenizerProfile, first: char, second: char) -> bool {
+    let mut num_tokens = 0;
+    let text: String = [first, second].into_iter().collect();
+    for_each_token(profile, text.as_bytes(), |_| num_tokens += 1);
+    num_tokens == 1
+}
+
 /// Calls `f` with each token of `text[from..]` that the spaceless model stores. It leaves out a
 /// single blank between two words, and adds an empty separator between two words that touch.
 ///

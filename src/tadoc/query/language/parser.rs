@@ -20,8 +20,8 @@
 //! FTS5 takes `path:power` for a filter on a column. A query of ours is about the text of documents
 //! only, and most colons in queries are text: `12:30`, `std::io`, `http://x`. So a column filter is
 //! refused where it names a column that documents have, and all else is words as before. Likewise
-//! `-word`, `word~` and `near(a b)` mean something in other languages. They are refused, and all
-//! other minus signs, tildes and words `near` are text.
+//! `-word`, `!word`, `word~`, `word^2`, `*:*`, `[a TO b]`, `&&`, `“a b”` and `near(a b)` mean something in
+//! other languages. They are refused, and all other minus signs, tildes and words `near` are text.
 //!
 //! Time is O(text). Groups nest to a depth of [`MAX_DEPTH`]; a limit that is exceeded ends the
 //! parse at that point.
@@ -43,6 +43,8 @@ const DEFAULT_NEAR_WORDS: u64 = 10;
 const NEAR: &str = "NEAR";
 /// Characters up to which the list of a `near` in other case is looked for. So time stays O(text).
 const MAX_OTHER_NEAR: usize = 1000;
+/// Characters up to which the end of a range `[a TO b]` is looked for.
+const MAX_RANGE_CHARS: usize = 100;
 /// Largest number of words of NEAR and behind a quoted phrase.
 const MAX_NEAR_WORDS: u64 = 1_000_000;
 /// Columns of documents, which other engines filter by `column:word`.
@@ -339,6 +341,10 @@ impl Parser<'_> {
     /// Parses a part behind `^`.
     fn first(&mut self) -> Result<Expression> {
         let start = self.at;
+        let before = start.checked_sub(1).and_then(|at| self.char_at(at));
+        if matches!(before, Some('"' | ')')) {
+            return Err(not_first("directly behind a part", start));
+        }
         self.at += 1;
         let is_blank = self.char_at(self.at).is_none_or(char::is_whitespace);
         let words = match self.next() {
@@ -409,44 +415,67 @@ impl Parser<'_> {
             let got = format!("`{column}:` before a word, {}", self.here());
             return Err(invalid(got, &not_a_filter(column)));
         }
-        self.refuse_minus_and_near()?;
+        if self.is_near_in_other_case() {
+            let word = shown(&self.text[start..start + NEAR.len()]);
+            return Err(invalid(format!("`{word}` before a list, {}", self.here()), NEAR_SYNTAX));
+        }
         let word_at = match self.char_at(start) {
             Some('/') => regex_end(self.text, start)?,
             _ => start,
         };
         self.at = end_of(self.text, word_at);
         let item = &self.text[start..self.at];
-        if let [.., (_, before), (tilde, '~')] = item
-            && before.is_alphanumeric()
-        {
-            return Err(invalid(
-                format!("`{}` without a number, at character {}", shown(item), tilde + 1),
-                "word~1 or word~2 for words within so many edits; write \\~ for the character",
-            ));
+        if word_at == start {
+            self.refuse_other_languages(start, item)?;
         }
         self.words(start, item)
     }
 
-    /// Refuses `-word` and `near(a b)` at the next character.
-    fn refuse_minus_and_near(&self) -> Result<()> {
-        let before = self.at.checked_sub(1).and_then(|at| self.char_at(at));
+    /// Refuses an item without quotes, from character `start`, that means something in the language of
+    /// another engine and would be text here.
+    fn refuse_other_languages(&self, start: usize, item: &[Character]) -> Result<()> {
+        let before = start.checked_sub(1).and_then(|at| self.char_at(at));
         let begins = before.is_none_or(|c| c.is_whitespace() || c == '(');
-        let is_excluded = |c: char| c.is_alphabetic() || matches!(c, '"' | '(');
-        if begins
-            && self.char_at(self.at) == Some('-')
-            && self.char_at(self.at + 1).is_some_and(is_excluded)
-        {
-            let end = bare_end(self.text, self.at + 1);
-            return Err(invalid(
-                format!("`{}` {}", shown(&self.text[self.at..end]), self.here()),
-                "NOT before what is excluded, as in a NOT b; write \"-b\" in quotes for the text",
-            ));
-        }
-        if self.is_near_in_other_case() {
-            let word = shown(&self.text[self.at..self.at + NEAR.len()]);
-            return Err(invalid(format!("`{word}` before a list, {}", self.here()), NEAR_SYNTAX));
-        }
-        Ok(())
+        let written: String = item.iter().map(|&(_, character)| character).collect();
+        let behind_sign = self.char_at(start + 1);
+        let is_excluded = behind_sign.is_some_and(|c| c.is_alphabetic() || matches!(c, '"' | '('));
+        let allowed = match written.as_str() {
+            text if begins && is_excluded && text.starts_with(['-', '!']) => {
+                "NOT before what is excluded, as in a NOT b; write \"-b\" in quotes for the text"
+            }
+            "&&" => "AND between parts, or nothing; write \"&&\" in quotes for the text",
+            "||" => "OR between parts; write \"||\" in quotes for the text",
+            "*:*" => "words; documents(corpus) lists all documents, and * finds every word",
+            text if text.contains(['“', '”', '„']) => {
+                "straight quotes around a phrase, as in \"a b\"; write them inside straight quotes for \
+                 the characters"
+            }
+            text if text.rsplit_once('^').is_some_and(|(_, weight)| is_number(weight)) => {
+                "parts without weights; write \"a^2\" in quotes for the text"
+            }
+            text if text.strip_prefix('~').is_some_and(is_number) => {
+                "a number of edits or words directly behind a word or phrase, as in word~1 or \
+                 \"a b\"~5; write \\~ for the character"
+            }
+            text if text.ends_with('~')
+                && text.chars().rev().nth(1).is_some_and(char::is_alphanumeric) =>
+            {
+                "word~1 or word~2 for words within so many edits; write \\~ for the character"
+            }
+            text if text.starts_with(['[', '{']) && self.is_range_from(start + item.len()) => {
+                "words or patterns; a query has no ranges, and WHERE has them for columns"
+            }
+            _ => return Ok(()),
+        };
+        Err(invalid(format!("`{}` at character {}", shown(item), start + 1), allowed))
+    }
+
+    /// Returns true if ` TO b]` or ` TO b}` is at character `at`.
+    fn is_range_from(&self, at: usize) -> bool {
+        let rest: String =
+            self.text[at..].iter().map(|&(_, character)| character).take(MAX_RANGE_CHARS).collect();
+        let mut words = rest.split_whitespace();
+        words.next() == Some("TO") && words.next().is_some_and(|word| word.ends_with([']', '}']))
     }
 
     /// Returns true if `near(a b)` or `near (a b, 5)` begins at the next character, in any case. A
@@ -517,6 +546,12 @@ impl Parser<'_> {
 
 const NEAR_SYNTAX: &str = "NEAR(a \"b c\", 5): words and phrases, then the most words between them; \
                            write \"NEAR\" in quotes for the word";
+
+/// Returns true for digits, with or without a point among them.
+fn is_number(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit())
+        && text.chars().all(|c| c.is_ascii_digit() || c == '.')
+}
 
 /// Returns the texts around words that are not blank, without blanks at their ends.
 fn punctuation_of(words: &Words) -> impl Iterator<Item = &str> {

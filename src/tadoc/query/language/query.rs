@@ -277,7 +277,9 @@ mod tests {
         assert!(path.items()[0][0].matches("/usr/bin\\") && path.items()[1][0].matches("2*3"));
         for (text, shown) in [
             ("日* don't.a*", "\"日*\" \"don't.a*\""),
-            ("日本語* *日本 日*本?", "\"日 本 語*\" \"*日 本\" \"日* 本?\""),
+            ("日本語* *日本 日*本?", "\"日 本 語*\" \"*日 本\" \"日* 本 ?\""),
+            ("日?語 ?日 日*?語 日??", "\"日 ? 語\" \"? 日\" \"日* ? 語\" \"日 ? ?\""),
+            ("東京*ワー カ?カナ カ*日 a*カ", "\"東 京 *ワー\" \"カ?カナ\" \"カ* 日\" \"a* カ\""),
             ("日 * \"本 *語\"", "\"日\" \"*\" \"本 *語\""),
             ("\"a 日\"* NEAR(\"カ\"* b)", "\"a 日*\" NEAR(\"カ*\" \"b\", 10)"),
         ] {
@@ -287,6 +289,13 @@ mod tests {
         }
         let katakana = Query::parse(TokenizerProfile::Uax29, "カタ*").unwrap();
         assert!(katakana.items()[0][0].matches("カタカナ"));
+        for (text, expected) in [
+            ("/日本/", "no word of profile uax29 can match it"),
+            ("日本語~1", "`~1` at character 4 behind words that touch"),
+        ] {
+            let fault = Query::parse(TokenizerProfile::Uax29, text).unwrap_err().to_string();
+            assert!(fault.contains(expected), "{fault}");
+        }
     }
 
     #[test]
@@ -321,7 +330,9 @@ mod tests {
             ("\"a\"~4 \"b c\"~0", "\"a\" \"b c\""),
             ("quik~1 \"x colour~2 y\"", "\"quik~1\" \"x colour~2 y\""),
             ("well-known~1", "\"well known~1\""),
-            ("a~b ~1", "\"a b\" \"1\""),
+            ("a~b \\~1 \"~1 (~5%)\" (~5%)", "\"a b\" \"1\" \"1 5\" \"5\""),
+            ("a! !5 \"!a b\" x!b", "\"a\" \"5\" \"a b\" \"x b\""),
+            ("[a] {a b} a&&b \"a^2\" [a TO b", "\"a\" \"b\" \"a b\" \"a 2\" \"TO\""),
             ("^a b^c", "^\"a\" \"b c\""),
             ("a OR ^\"b c\" ^d*", "\"a\" OR ^\"b c\" ^\"d*\""),
             ("a^\"b\"", "\"a\" \"b\""),
@@ -363,7 +374,28 @@ mod tests {
             ("\"a b\"~-1", "at character 7"),
             ("\"a b\"~", "at character 7"),
             ("word~3", "an edit distance of 1 or 2"),
-            ("a word~ b", "`word~` without a number, at character 7"),
+            ("a word~ b", "`word~` at character 3, expected word~1 or word~2"),
+            ("word~1*", "`*` at character 7, behind an edit distance"),
+            ("\"word~1~1\"", "`~` at character 8, behind an edit distance"),
+            ("word~1.5", "`.` at character 7, behind an edit distance"),
+            (
+                "\"a b\" ~5",
+                "`~5` at character 7, expected a number of edits or words directly behind",
+            ),
+            ("a !bc", "`!bc` at character 3, expected NOT before what is excluded"),
+            ("!(a b)", "`!(a` at character 1, expected NOT before what is excluded"),
+            ("a && b", "`&&` at character 3, expected AND between parts"),
+            ("a || b", "`||` at character 3, expected OR between parts"),
+            ("a b^2.5", "`b^2.5` at character 3, expected parts without weights"),
+            ("\"a b\"^2", "`^` directly behind a part, at character 6"),
+            ("(a b)^2", "`^` directly behind a part, at character 6"),
+            ("*:*", "`*:*` at character 1, expected words; documents(corpus) lists all documents"),
+            ("“power loss”", "`“power` at character 1, expected straight quotes"),
+            (
+                "x [a TO b]",
+                "`[a` at character 3, expected words or patterns; a query has no ranges",
+            ),
+            ("{2020-01-01 TO *}", "`{2020-01-01` at character 1"),
             ("(a b~)", "write \\~ for the character"),
             ("a -bc", "`-bc` at character 3, expected NOT before what is excluded"),
             ("-\"a b\"", "`-` at character 1, expected NOT before what is excluded"),
@@ -409,6 +441,8 @@ mod tests {
             ("/a/b", "followed by `b` at character 4"),
             ("\"a /b/c\"", "followed by `c` at character 7"),
             ("//", "it is empty"),
+            ("/x{0}/", "no word of profile word can match it"),
+            ("a /^$/", "at character 3: no word of profile word can match it"),
             ("ab /c(/", "at character 6: unclosed group"),
             ("\"\"\"a /[/\"", "unclosed character class"),
             ("/\\w{1000}{1000}/", "size"),

@@ -15,7 +15,7 @@ use regex_syntax::ParserBuilder;
 use regex_syntax::hir::literal::Extractor;
 use regex_syntax::hir::{Class, ClassUnicode, Hir, HirKind, Look};
 
-use crate::text::{Dictionary, TokenizerProfile};
+use crate::text::{Dictionary, TokenizerProfile, in_one_word};
 
 use crate::query::matching::word_set::WordSet;
 
@@ -88,8 +88,8 @@ impl WordRegex {
         Ok(Self { source: source.to_owned(), regex, prefixes })
     }
 
-    /// Returns false if no word of `profile` can match, because every text that matches has a
-    /// character that words do not have.
+    /// Returns false if no word of `profile` can match: every text that matches is empty, has a character
+    /// that words do not have, or has neighbours that are always words of their own.
     pub fn can_match_word(&self, profile: TokenizerProfile) -> bool {
         let class = match profile {
             TokenizerProfile::Word => r"\w",
@@ -97,10 +97,8 @@ impl WordRegex {
         };
         let class = regex_syntax::parse(class).map(Hir::into_kind);
         let Ok(HirKind::Class(Class::Unicode(class))) = class else { return true };
-        ParserBuilder::new()
-            .build()
-            .parse(&self.source)
-            .map_or(true, |parsed| can_consist_of(&parsed, &class))
+        let parsed = ParserBuilder::new().build().parse(&self.source);
+        parsed.map_or(true, |parsed| Fits::of(&parsed, profile, &class).word)
     }
 
     /// Returns the memory of the compiled form, in bytes.
@@ -139,27 +137,65 @@ impl WordRegex {
     }
 }
 
-/// Returns true if a text of characters of `class` can match `parsed`, anchors aside.
-fn can_consist_of(parsed: &Hir, class: &ClassUnicode) -> bool {
-    match parsed.kind() {
-        HirKind::Empty | HirKind::Look(_) | HirKind::Class(Class::Bytes(_)) => true,
-        HirKind::Literal(literal) => std::str::from_utf8(&literal.0).map_or(true, |text| {
-            let ranges = class.ranges();
-            text.chars()
-                .all(|c| ranges.iter().any(|range| (range.start()..=range.end()).contains(&c)))
-        }),
-        HirKind::Class(Class::Unicode(found)) => {
-            let mut both = found.clone();
-            both.intersect(class);
-            !both.ranges().is_empty()
+/// The texts that an expression can match, anchors aside.
+#[derive(Debug, Clone, Copy)]
+struct Fits {
+    empty: bool,
+    /// A part of a word, of one character or more.
+    word: bool,
+}
+
+impl Fits {
+    /// Returns what can match `parsed`, of texts with characters of `class` only.
+    fn of(parsed: &Hir, profile: TokenizerProfile, class: &ClassUnicode) -> Self {
+        let inside = |part: &Hir| Self::of(part, profile, class);
+        match parsed.kind() {
+            HirKind::Empty | HirKind::Look(_) => Self { empty: true, word: false },
+            HirKind::Class(Class::Bytes(_)) => Self { empty: false, word: true },
+            HirKind::Literal(literal) => {
+                let text = std::str::from_utf8(&literal.0);
+                let word = text.map_or(true, |text| is_part_of_word(text, profile, class));
+                Self { empty: false, word }
+            }
+            HirKind::Class(Class::Unicode(found)) => {
+                let mut both = found.clone();
+                both.intersect(class);
+                Self { empty: false, word: !both.ranges().is_empty() }
+            }
+            HirKind::Repetition(repetition) => {
+                let sub = inside(&repetition.sub);
+                let word = sub.word && repetition.max != Some(0);
+                Self { empty: sub.empty || repetition.min == 0, word }
+            }
+            HirKind::Capture(capture) => inside(&capture.sub),
+            HirKind::Concat(parts) => {
+                let parts: Vec<Self> = parts.iter().map(inside).collect();
+                let can_match = parts.iter().all(|part| part.empty || part.word);
+                Self {
+                    empty: parts.iter().all(|part| part.empty),
+                    word: can_match && parts.iter().any(|part| part.word),
+                }
+            }
+            HirKind::Alternation(parts) => {
+                parts.iter().map(inside).fold(Self { empty: false, word: false }, |all, part| {
+                    Self { empty: all.empty || part.empty, word: all.word || part.word }
+                })
+            }
         }
-        HirKind::Repetition(repetition) => {
-            repetition.min == 0 || can_consist_of(&repetition.sub, class)
-        }
-        HirKind::Capture(capture) => can_consist_of(&capture.sub, class),
-        HirKind::Concat(parts) => parts.iter().all(|part| can_consist_of(part, class)),
-        HirKind::Alternation(parts) => parts.iter().any(|part| can_consist_of(part, class)),
     }
+}
+
+/// Returns true if `text` can be a part of a word.
+fn is_part_of_word(text: &str, profile: TokenizerProfile, class: &ClassUnicode) -> bool {
+    let ranges = class.ranges();
+    let is_in_class =
+        |c: char| ranges.iter().any(|range| (range.start()..=range.end()).contains(&c));
+    // A border beside such a character does not depend on the text around the two.
+    let is_alone = |c: char| c.is_alphanumeric() && !in_one_word(profile, c, c);
+    let are_apart = |(first, second): (char, char)| {
+        (is_alone(first) || is_alone(second)) && !in_one_word(profile, first, second)
+    };
+    text.chars().all(is_in_class) && !text.chars().zip(text.chars().skip(1)).any(are_apart)
 }
 
 fn prefixes_of(parsed: &Hir) -> Vec<Vec<u8>> {
@@ -217,6 +253,33 @@ mod tests {
                 .collect();
             let found = WordRegex::new(&source).unwrap().find(&dictionary);
             prop_assert_eq!(found.ids().collect::<Vec<_>>(), slow, "{}", source);
+        }
+    }
+
+    #[test]
+    fn expressions_that_no_word_matches_are_known() {
+        use TokenizerProfile::{Uax29, Whitespace, Word};
+        for (source, profile, can_match) in [
+            ("a-b", Word, false),
+            ("a-b", Whitespace, true),
+            ("(a|-)b?", Word, true),
+            ("(-|:)b", Word, false),
+            ("-?b", Word, true),
+            ("-?", Word, false),
+            ("(-a)*", Word, false),
+            ("x{0}", Word, false),
+            ("^$", Whitespace, false),
+            ("", Word, false),
+            ("^a$", Word, true),
+            ("日本", Word, true),
+            ("日本", Uax29, false),
+            ("日|本", Uax29, true),
+            ("タワー", Uax29, true),
+            ("काक", Uax29, true),
+            ("can't", Uax29, true),
+        ] {
+            let regex = WordRegex::new(source).unwrap();
+            assert_eq!(regex.can_match_word(profile), can_match, "{source} {profile}");
         }
     }
 

@@ -8,14 +8,23 @@
 //! While an item is cut into words, a wildcard counts as a letter. In every profile a letter joins
 //! the letters and digits beside it: `well-kno*` is `well` then `kno*`, and a wildcard alone is a
 //! word. (An underscore alone is no word in profile `uax29`; it would join the separators beside
-//! it.) Words of `uax29` can touch, and there a wildcard joins the word before it or else the word
-//! behind it: `日本*` is `日` then `本*`. A word and `~1` or `~2` at its end is a word within that edit
-//! distance. A star behind the closing quote makes the last word inside a prefix.
+//! it.) Words of `uax29` can touch, and there a wildcard joins the words that it touches where these can
+//! have more characters:
+//!
+//! ```text
+//! カ?カナ     カ?カナ          a run of katakana is one word
+//! 東京*ワー   東 京 *ワー      an ideograph is always a word of its own
+//! 日本*       日 本*           `*` is none here
+//! 日?語       日 ? 語
+//! ```
+//!
+//! A word and `~1` or `~2` at its end is a word within that edit distance. A star behind the closing quote
+//! makes the last word inside a prefix.
 //!
 //! Time is O(text). A limit that is exceeded ends the parse at that point.
 
 use crate::error::{Error, Result};
-use crate::text::{TokenizerProfile, for_each_token};
+use crate::text::{TokenizerProfile, for_each_token, in_one_word};
 
 use crate::query::language::expression::Item;
 use crate::query::language::fuzzy::{FuzzyWord, MAX_CHARS};
@@ -147,16 +156,13 @@ impl Words {
         self.patterns.push(pattern);
     }
 
-    /// Adds the word of `pieces`, if there are some.
-    fn push_pieces(&mut self, pieces: Vec<PatternChar>) {
-        if pieces.iter().any(is_wildcard) {
-            self.push(WordPattern::wildcard(Wildcard::new(pieces)));
-        } else if !pieces.is_empty() {
-            let literal = |piece| match piece {
-                PatternChar::Literal(character) => Some(character),
-                PatternChar::One | PatternChar::Many => None,
-            };
-            self.push(WordPattern::exact(pieces.into_iter().filter_map(literal).collect()));
+    /// Adds the words of `run`, pieces that touch each other.
+    fn push_run(&mut self, profile: TokenizerProfile, run: Vec<Vec<PatternChar>>) {
+        for pieces in joined(profile, run) {
+            self.push(match pieces.iter().any(is_wildcard) {
+                true => WordPattern::wildcard(Wildcard::new(pieces)),
+                false => WordPattern::exact(literals(&pieces).collect()),
+            });
         }
     }
 
@@ -195,9 +201,9 @@ pub(in crate::query) fn words_of(
                 plain.push(PatternChar::Literal(next));
                 at += 2;
             }
-            ('~', Some(_)) if let Some(digits) = edits_at(item, at) => {
+            ('~', Some(_)) if let Some(digits) = edits_at(item, at)? => {
                 if plain.cut(profile, &mut words) {
-                    edit(&mut words.patterns, &item[at..at + 1 + digits.len()], &digits)?;
+                    edit(&mut words, &item[at..at + 1 + digits.len()], &digits)?;
                 } else {
                     plain.push(PatternChar::Literal('~'));
                     digits.iter().for_each(|&digit| plain.push(PatternChar::Literal(digit)));
@@ -288,15 +294,29 @@ fn regex(
 }
 
 /// Returns the digits of an edit distance at `at`: `~`, then digits up to the end of the word.
-fn edits_at(item: &[Character], at: usize) -> Option<Vec<char>> {
+fn edits_at(item: &[Character], at: usize) -> Result<Option<Vec<char>>> {
     let digits = item[at + 1..].iter().map(|&(_, character)| character);
     let digits: Vec<char> = digits.take_while(char::is_ascii_digit).collect();
-    let behind = item.get(at + 1 + digits.len()).map(|&(_, character)| character);
-    (!digits.is_empty() && behind.is_none_or(char::is_whitespace)).then_some(digits)
+    if digits.is_empty() {
+        return Ok(None);
+    }
+    let Some(&(place, behind)) = item.get(at + 1 + digits.len()) else { return Ok(Some(digits)) };
+    if behind.is_whitespace() {
+        return Ok(Some(digits));
+    }
+    let is_behind_word =
+        at > 0 && (item[at - 1].1.is_alphanumeric() || matches!(item[at - 1].1, '*' | '?'));
+    if !is_behind_word || behind.is_alphanumeric() {
+        return Ok(None);
+    }
+    Err(invalid(
+        format!("`{behind}` at character {}, behind an edit distance", place + 1),
+        "white space behind word~1; write \\~ for the character",
+    ))
 }
 
 /// Gives the last of `words` the edit distance `digits`, which is written as `text`.
-fn edit(words: &mut [WordPattern], text: &[Character], digits: &[char]) -> Result<()> {
+fn edit(words: &mut Words, text: &[Character], digits: &[char]) -> Result<()> {
     let character = text[0].0 + 1;
     let max_distance = match digits {
         ['1'] => 1,
@@ -308,7 +328,13 @@ fn edit(words: &mut [WordPattern], text: &[Character], digits: &[char]) -> Resul
             ));
         }
     };
-    let last = words.last_mut().and_then(|last| {
+    if words.patterns.len() > 1 && words.gaps.last().is_some_and(String::is_empty) {
+        return Err(invalid(
+            format!("`{}` at character {character} behind words that touch", shown(text)),
+            "an edit distance behind one word; blanks between the words give it to the last",
+        ));
+    }
+    let last = words.patterns.last_mut().and_then(|last| {
         let word = last.as_word().filter(|word| word.chars().count() <= MAX_CHARS)?.to_owned();
         *last = WordPattern::fuzzy(FuzzyWord { word, max_distance });
         Some(())
@@ -348,31 +374,84 @@ impl Plain {
         let (text, wildcards) =
             (std::mem::take(&mut self.text), std::mem::take(&mut self.wildcards));
         let (mut start, mut wildcards) = (0, wildcards.into_iter().peekable());
-        let mut word: Vec<PatternChar> = Vec::new();
+        // Words that touch each other.
+        let mut run: Vec<Vec<PatternChar>> = Vec::new();
         for_each_token(profile, text.as_bytes(), |token| {
             let part = text.get(start..start + token.bytes.len()).unwrap_or_default();
             let pieces = part.char_indices().map(|(at, character)| {
                 let wildcard = wildcards.next_if(|wildcard| wildcard.0 == start + at);
                 wildcard.map_or(PatternChar::Literal(character), |found| found.1)
             });
-            let pieces: Vec<PatternChar> = pieces.collect();
-            let joins = token.is_word && (is_open(&word) || is_open(&pieces));
-            if !joins {
-                words.push_pieces(std::mem::take(&mut word));
-            }
-            match token.is_word {
-                true => word.extend(pieces),
-                false => words.push_gap(part),
+            if token.is_word {
+                run.push(pieces.collect());
+            } else {
+                words.push_run(profile, std::mem::take(&mut run));
+                words.push_gap(part);
             }
             start += part.len();
         });
-        let ends_in_word = !word.is_empty();
-        words.push_pieces(word);
+        let ends_in_word = !run.is_empty();
+        words.push_run(profile, run);
         ends_in_word
     }
 }
 
-/// Returns true if nothing but wildcards is in `pieces`, so that they join the word that they touch.
+/// Returns the words of `run`, pieces that touch each other, with the wildcards that stand alone joined
+/// to the words that they touch.
+fn joined(profile: TokenizerProfile, run: Vec<Vec<PatternChar>>) -> Vec<Vec<PatternChar>> {
+    let mut words: Vec<Vec<PatternChar>> = Vec::new();
+    let mut run = run.into_iter().peekable();
+    while let Some(pieces) = run.next() {
+        let joins = match (words.last(), literals(&pieces).next()) {
+            (Some(last), Some(first)) => joins_behind(profile, last, first),
+            (Some(last), None) => literals(last).next_back().is_none_or(|c| grows(profile, c)),
+            (None, _) => false,
+        };
+        let next = run.peek();
+        let is_before_growing =
+            next.is_some_and(|next| literals(next).next().is_none_or(|c| grows(profile, c)));
+        let is_all = words.is_empty() && next.is_none();
+        match words.last_mut() {
+            Some(last) if joins => last.extend(pieces),
+            _ if !is_open(&pieces) || is_before_growing || is_all => words.push(pieces),
+            _ => pieces.into_iter().for_each(|wildcard| push_alone(&mut words, wildcard)),
+        }
+    }
+    words
+}
+
+/// Returns true if a word that begins with `first` goes on with `last`, which stands before it.
+fn joins_behind(profile: TokenizerProfile, last: &[PatternChar], first: char) -> bool {
+    match literals(last).next_back() {
+        None => grows(profile, first) || last.iter().all(|piece| *piece == PatternChar::Many),
+        Some(before) => last.last().is_some_and(is_wildcard) && in_one_word(profile, before, first),
+    }
+}
+
+/// Adds a wildcard between characters that are words of their own: `*` is none of them there, `?` is a
+/// word.
+fn push_alone(words: &mut Vec<Vec<PatternChar>>, wildcard: PatternChar) {
+    match words.last_mut() {
+        Some(last) if wildcard == PatternChar::Many || *last == [PatternChar::Many] => {
+            last.push(wildcard);
+        }
+        _ => words.push(vec![wildcard]),
+    }
+}
+
+/// Returns true if words can have `character` and more.
+fn grows(profile: TokenizerProfile, character: char) -> bool {
+    in_one_word(profile, character, character)
+}
+
+fn literals(pieces: &[PatternChar]) -> impl DoubleEndedIterator<Item = char> + '_ {
+    pieces.iter().filter_map(|piece| match piece {
+        PatternChar::Literal(character) => Some(*character),
+        PatternChar::One | PatternChar::Many => None,
+    })
+}
+
+/// Returns true if nothing but wildcards is in `pieces`.
 fn is_open(pieces: &[PatternChar]) -> bool {
     pieces.iter().all(is_wildcard)
 }

@@ -10,37 +10,44 @@
 //! lpad, rpad(text, n, fill)       the text and n characters
 //! array_repeat(element, n)        n elements
 //! array_resize(list, n, element)  the list and n elements
+//! array_to_string(list, text)     a text for each element
 //! range, generate_series          8 bytes for each step from start to stop
+//! replace(text, from, to)         how much longer `to` is, for each place of `from`
+//! regexp_replace(text, …, to)     `to` for each character of the text, and the text for each group in `to`
+//! highlight, snippet              the markers of all hits ([`text`](super::text))
 //! ```
 //!
-//! The pool has the bytes back when the function returns. `replace`, `regexp_replace` and `||` are not
-//! bounded here: their answers depend on the texts, or are as long as their arguments. Elements and lists of
-//! different lengths count with their mean, so the bytes of such an answer are an estimate.
+//! The pool has the bytes back when the function returns. Elements and lists of different lengths count
+//! with their mean, so the bytes of such an answer are an estimate. `regexp_replace` is not bounded for a
+//! `to` of up to 64 bytes: its bound is far above most answers. Functions whose answers are as long as their
+//! arguments, and `||`, are not bounded.
 //!
-//! Cost: O(rows) for the bound.
+//! Cost: O(rows) for the bound, O(bytes) for that of `replace`.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, AsArray, Float64Array, Int64Array};
+use datafusion::arrow::array::{Array, AsArray, Float64Array, Int64Array, StringViewArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::compute::kernels::length::length;
 use datafusion::arrow::datatypes::{
     DataType, FieldRef, Float64Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
 };
-use datafusion::common::resources_datafusion_err;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::execution::FunctionRegistry;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, human_readable_size};
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::logical_expr::{
     ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
     Signature,
 };
 
-/// Answers of fewer bytes do not ask the pool.
-const FREE_BYTES: u64 = 1 << 20;
+use super::answer_memory::AnswerMemory;
+use super::text::TextFunction;
+
 /// Most bytes of a character.
 const MAX_CHAR_BYTES: u64 = 4;
+/// Bytes of a replacement of `regexp_replace` that is not bounded.
+const MAX_FREE_REPLACEMENT: usize = 64;
 /// Bytes of a number or an offset.
 const WORD_BYTES: u64 = 8;
 const DAY_NANOS: f64 = 86_400e9;
@@ -50,14 +57,17 @@ const MONTH_DAYS: f64 = 28.0;
 /// Returns the most bytes of an answer of this many rows.
 type Bound = fn(&[ColumnarValue], usize) -> Result<u64>;
 
-const BOUNDS: [(&str, Bound); 7] = [
+const BOUNDS: [(&str, Bound); 10] = [
     ("repeat", repeated_bytes),
     ("lpad", padded_bytes),
     ("rpad", padded_bytes),
     ("array_repeat", repeated_elements_bytes),
     ("array_resize", resized_bytes),
+    ("array_to_string", joined_bytes),
     ("range", steps_bytes),
     ("generate_series", steps_bytes),
+    ("replace", replaced_bytes),
+    ("regexp_replace", regex_replaced_bytes),
 ];
 
 /// Puts the functions of `registry` whose answers can be far longer than their arguments under the limit
@@ -75,6 +85,11 @@ pub fn bound_functions(
             registry.register_udf(Arc::new(bounded.into()))?;
         }
     }
+    for function in TextFunction::all(Some(pool)) {
+        if registry.udf(function.name()).is_ok() {
+            registry.register_udf(function)?;
+        }
+    }
     Ok(())
 }
 
@@ -84,18 +99,6 @@ struct BoundedFunction {
     inner: Arc<ScalarUDF>,
     bound: Bound,
     pool: Arc<dyn MemoryPool>,
-}
-
-impl BoundedFunction {
-    fn too_long(&self, len_bytes: usize, cause: &DataFusionError) -> DataFusionError {
-        resources_datafusion_err!(
-            "the answer of {} may take {}, and so much memory is not left; ask for less, or raise the limit \
-             (--memory-limit of tadoc): {}",
-            self.name(),
-            human_readable_size(len_bytes),
-            cause.strip_backtrace()
-        )
-    }
 }
 
 impl PartialEq for BoundedFunction {
@@ -135,12 +138,8 @@ impl ScalarUDFImpl for BoundedFunction {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let len_bytes = (self.bound)(&args.args, args.number_rows)?;
-        let reservation = MemoryConsumer::new(self.name()).register(&self.pool);
-        if len_bytes > FREE_BYTES {
-            let len_bytes = usize::try_from(len_bytes).unwrap_or(usize::MAX);
-            let grown = reservation.try_grow(len_bytes);
-            grown.map_err(|cause| self.too_long(len_bytes, &cause))?;
-        }
+        let mut memory = AnswerMemory::new(self.name(), Some(&self.pool));
+        memory.add(len_bytes)?;
         self.inner.invoke_with_args(args)
     }
 
@@ -169,8 +168,24 @@ impl Numbers {
 
     /// Returns the number of a row, 0 if it is negative or NULL.
     fn at(&self, row: usize) -> u64 {
-        let row = if self.0.len() == 1 { 0 } else { row };
+        let row = row_of(&self.0, row);
         if self.0.is_null(row) { 0 } else { u64::try_from(self.0.value(row)).unwrap_or(0) }
+    }
+}
+
+/// An argument in texts.
+struct Texts(StringViewArray);
+
+impl Texts {
+    fn of(argument: &ColumnarValue) -> Result<Self> {
+        let array = first_or_all(argument)?;
+        Ok(Self(cast(&array, &DataType::Utf8View)?.as_string_view().clone()))
+    }
+
+    /// Returns the text of a row, none if it is NULL.
+    fn at(&self, row: usize) -> &str {
+        let row = row_of(&self.0, row);
+        if self.0.is_null(row) { "" } else { self.0.value(row) }
     }
 }
 
@@ -180,6 +195,11 @@ fn first_or_all(argument: &ColumnarValue) -> Result<Arc<dyn Array>> {
         ColumnarValue::Array(array) => Ok(Arc::clone(array)),
         ColumnarValue::Scalar(scalar) => scalar.to_array(),
     }
+}
+
+/// Returns the index of a row in an argument of [`first_or_all`].
+fn row_of(values: &dyn Array, row: usize) -> usize {
+    if values.len() == 1 { 0 } else { row }
 }
 
 /// Returns the sum of `bytes_of` over rows.
@@ -223,6 +243,41 @@ fn mean_bytes(argument: &ColumnarValue) -> Result<u64> {
     Ok(len_bytes.div_ceil(array.len().max(1)).max(1) as u64)
 }
 
+fn joined_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
+    let [list, delimiter, ..] = args else { return Ok(0) };
+    let (lens, delimiter) = (Numbers::lens(list)?, Numbers::lens(delimiter)?);
+    Ok(total(num_rows, |row| lens.at(row).saturating_mul(delimiter.at(row))))
+}
+
+fn replaced_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
+    let [text, from, to] = args else { return Ok(0) };
+    let (texts, from, to) = (Texts::of(text)?, Texts::of(from)?, Texts::of(to)?);
+    Ok(total(num_rows, |row| {
+        let more_bytes = to.at(row).len().saturating_sub(from.at(row).len()) as u64;
+        match more_bytes {
+            0 => 0,
+            more_bytes => more_bytes * texts.at(row).matches(from.at(row)).count() as u64,
+        }
+    }))
+}
+
+fn regex_replaced_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
+    let [text, _, to, flags @ ..] = args else { return Ok(0) };
+    let (lens, to) = (Numbers::lens(text)?, Texts::of(to)?);
+    let flags = flags.first().map(Texts::of).transpose()?;
+    Ok(total(num_rows, |row| {
+        let (len, to) = (lens.at(row), to.at(row));
+        if to.len() <= MAX_FREE_REPLACEMENT {
+            return 0;
+        }
+        let is_global = flags.as_ref().is_some_and(|flags| flags.at(row).contains('g'));
+        let num_matches = if is_global { len.saturating_add(1) } else { 1 };
+        let num_groups = to.bytes().filter(|byte| matches!(byte, b'\\' | b'$')).count() as u64;
+        let of_matches = num_matches.saturating_mul(to.len() as u64);
+        of_matches.saturating_add(num_groups.saturating_mul(len))
+    }))
+}
+
 fn steps_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
     let (start, stop, step) = match args {
         [stop] => (None, places(stop)?, None),
@@ -231,7 +286,7 @@ fn steps_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
         _ => return Ok(0),
     };
     let at = |places: &Float64Array, row: usize| {
-        let row = if places.len() == 1 { 0 } else { row };
+        let row = row_of(places, row);
         if places.is_null(row) { 0.0 } else { places.value(row) }
     };
     Ok(total(num_rows, |row| {
@@ -306,10 +361,41 @@ mod tests {
             "generate_series(DATE '2020-01-31', DATE '2020-05-01', INTERVAL '1 month')",
             "range(TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02', INTERVAL '6 hours')",
             "length(repeat('x', 2000000))",
+            "array_to_string(make_array('a', NULL, 'b'), ', ')",
+            "replace('abcab', 'ab', 'xyz')",
+            "replace('ab', '', '-')",
+            "replace(NULL, 'a', 'b')",
+            "length(replace(repeat('a', 100000), 'a', 'xyz'))",
+            "regexp_replace('abcab', '(a)(b)', '\\2\\1', 'g')",
+            "regexp_replace('abcab', 'b', repeat('x', 100))",
         ] {
             let expected = first_value(&SessionContext::new(), expression).await.unwrap();
             assert_eq!(answer(expression).await.unwrap(), expected, "{expression}");
         }
+    }
+
+    #[tokio::test]
+    async fn markers_are_bounded() {
+        let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(4 << 20));
+        let mut context = SessionContext::new();
+        for function in TextFunction::all(None) {
+            context.register_udf(function.as_ref().clone());
+        }
+        bound_functions(&mut context, &pool).unwrap();
+        let answer = async |expression| first_value(&context, expression).await;
+        assert_eq!(answer("highlight('a b', 'b', '[', ']')").await.unwrap(), "a [b]");
+        let marked = answer("length(highlight(repeat('a ', 1000), 'a', repeat('x', 1000), ''))");
+        assert_eq!(marked.await.unwrap(), "1002000");
+        for expression in [
+            "length(highlight(repeat('a ', 1000), 'a', repeat('x', 10000)))",
+            "length(highlight(column1, 'a', '', repeat('x', 3000000))) FROM (VALUES ('a'), ('a a'))",
+            "length(snippet(repeat('a ', 1000), 'a', repeat('x', 10000), '', '', 500))",
+            "length(snippet('a b c d', 'b', '', '', repeat('x', 3000000), 1))",
+        ] {
+            let error = answer(expression).await.unwrap_err().to_string();
+            assert!(error.contains("so much memory is not left"), "{expression}: {error}");
+        }
+        assert_eq!(pool.reserved(), 0);
     }
 
     #[tokio::test]
@@ -329,6 +415,11 @@ mod tests {
             "cardinality(generate_series(0, -2000000000, -2))",
             "cardinality(range(TIMESTAMP '2020-01-01', TIMESTAMP '2021-01-01', INTERVAL '1 second'))",
             "cardinality(range(arrow_cast(0, 'Date32'), arrow_cast(2000000000, 'Date32'), INTERVAL '1 day'))",
+            "length(array_to_string(make_array('a', 'b', 'c'), repeat('x', 2000000)))",
+            "length(replace(repeat('a', 1000), 'a', repeat('x', 5000)))",
+            "length(replace(repeat('a', 1000), '', repeat('x', 5000)))",
+            "length(regexp_replace(repeat('a', 1000), 'a', repeat('x', 5000), 'g'))",
+            "length(regexp_replace(repeat('a', 100000), '(.*)', repeat('\\1', 100)))",
         ] {
             let error = answer(expression).await.unwrap_err().to_string();
             assert!(error.contains("so much memory is not left"), "{expression}: {error}");

@@ -23,6 +23,7 @@
 //! [`tokenize`] asks no corpus: it cuts a text as an ingest does. [`bounded`] has no function of its own: it
 //! puts DataFusion's under a limit of memory.
 
+mod answer_memory;
 mod answers;
 mod bounded;
 mod home;
@@ -55,7 +56,7 @@ use tokenize::Tokenize;
 /// Returns all scalar functions, for sessions that `home` knows.
 pub(crate) fn scalar_functions(home: Home) -> Vec<Arc<ScalarUDF>> {
     let mut functions = CorpusFunction::all(home);
-    functions.extend(TextFunction::all());
+    functions.extend(TextFunction::all(None));
     functions.push(Arc::new(ScalarUDF::from(Tokenize::default())));
     functions
 }

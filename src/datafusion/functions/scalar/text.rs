@@ -9,6 +9,7 @@
 //! that is a constant is parsed once for each batch. A row with NULL gives NULL.
 
 use std::borrow::Cow;
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::array::{
@@ -17,16 +18,18 @@ use datafusion::arrow::array::{
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::{exec_err, plan_err};
 use datafusion::error::Result;
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::logical_expr::{
     ColumnarValue, DocSection, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
     Signature, Volatility,
 };
 use datafusion::scalar::ScalarValue;
 
+use super::answer_memory::AnswerMemory;
 use crate::errors::datafusion_error;
 use crate::options::TadocOptions;
 use crate::scan::signature::ColumnKind;
-use tadoc::query::{Query, QueryLimits, SnippetOptions, highlight, snippet, text_hits};
+use tadoc::query::{Query, QueryLimits, SnippetOptions, highlight_hits, snippet, text_hits};
 use tadoc::text::{Fold, TokenizerProfile};
 
 /// A function over a text and a query.
@@ -162,21 +165,37 @@ pub(super) fn listed() -> impl Iterator<Item = ListedFunction> {
 }
 
 /// A scalar function over texts.
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Debug)]
 pub(super) struct TextFunction {
     kind: Kind,
     signature: Signature,
+    /// Memory for the markers of answers; `None` without a limit.
+    pool: Option<Arc<dyn MemoryPool>>,
+}
+
+impl PartialEq for TextFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.kind == other.kind
+    }
+}
+
+impl Eq for TextFunction {}
+
+impl Hash for TextFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.kind.hash(state);
+    }
 }
 
 impl TextFunction {
-    /// Returns all functions over texts.
-    pub(super) fn all() -> impl Iterator<Item = Arc<ScalarUDF>> {
-        Kind::ALL.into_iter().map(|kind| {
+    /// Returns all functions over texts, whose answers are under the limit of `pool`.
+    pub(super) fn all(pool: Option<&Arc<dyn MemoryPool>>) -> impl Iterator<Item = Arc<ScalarUDF>> {
+        Kind::ALL.into_iter().map(move |kind| {
             let names = kind.arguments().iter().map(|(name, ..)| *name).collect();
             let signature = Signature::user_defined(Volatility::Immutable);
             // Names are refused only if two are equal. A test calls every function by name.
             let signature = signature.clone().with_parameter_names(names).unwrap_or(signature);
-            Arc::new(ScalarUDF::from(Self { kind, signature }))
+            Arc::new(ScalarUDF::from(Self { kind, signature, pool: pool.cloned() }))
         })
     }
 }
@@ -248,7 +267,8 @@ impl ScalarUDFImpl for TextFunction {
         let columns = args.args.iter().map(|value| value.to_array(num_rows));
         let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
         let call = Call { kind: self.kind, columns: &columns, limits };
-        let answer = call.answer(num_rows)?;
+        let mut memory = AnswerMemory::new(self.name(), self.pool.as_ref());
+        let answer = call.answer(num_rows, &mut memory)?;
         match is_one {
             true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&answer, 0)?)),
             false => Ok(ColumnarValue::Array(answer)),
@@ -267,7 +287,7 @@ struct Call<'a> {
 type Parsed = ((String, Fold, TokenizerProfile, bool), Query);
 
 impl Call<'_> {
-    fn answer(&self, num_rows: usize) -> Result<ArrayRef> {
+    fn answer(&self, num_rows: usize, memory: &mut AnswerMemory<'_>) -> Result<ArrayRef> {
         let mut parsed: Option<Parsed> = None;
         let mut flags = BooleanBuilder::new();
         let mut texts = StringViewBuilder::new();
@@ -288,16 +308,21 @@ impl Call<'_> {
             };
             let open = self.text(OPEN, row).unwrap_or("<b>".into());
             let close = self.text(CLOSE, row).unwrap_or("</b>".into());
+            let markers_bytes = (open.len() + close.len()) as u64;
             match self.kind {
                 Kind::Matches => {
                     flags.append_value(!text_hits(query, profile, text.as_bytes()).is_empty());
                 }
                 Kind::Highlight => {
-                    texts.try_append_value(highlight(query, profile, &text, &open, &close))?;
+                    let hits = text_hits(query, profile, text.as_bytes());
+                    memory.add(markers_bytes.saturating_mul(hits.len() as u64))?;
+                    texts.try_append_value(highlight_hits(&text, &hits, &open, &close))?;
                 }
                 Kind::Snippet => {
                     let ellipsis = self.text(ELLIPSIS, row).unwrap_or("…".into());
                     let max_words = self.max_words(row)?;
+                    let of_hits = markers_bytes.saturating_mul(max_words as u64);
+                    memory.add(of_hits.saturating_add(2 * ellipsis.len() as u64))?;
                     let (open, close, ellipsis) = (&*open, &*close, &*ellipsis);
                     let options = SnippetOptions { open, close, ellipsis, max_words };
                     texts.try_append_value(snippet(query, profile, &text, &options))?;

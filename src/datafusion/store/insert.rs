@@ -40,7 +40,7 @@ use crate::placement::DeviceSession;
 use crate::scan::table::TadocTable;
 use crate::source::columns::RESERVED;
 use crate::store::recompress::recompress_if_due;
-use crate::write::building::{Building, Roles, check_texts, contents, feed, show_building};
+use crate::write::building::{Building, Roles, contents, feed, show_building};
 use tadoc::edits::{Edit, EditBatch};
 use tadoc_store::{Change, CommitKind, LivingStore, PartWriter, WrittenPart};
 
@@ -136,7 +136,6 @@ impl InsertSink {
             }
         }
         let contents = contents(Some(column("content")?), Some(column("text")?))?;
-        check_texts(as_binary_view_array(&contents)?)?;
         Ok((cast(column("path")?, &DataType::Utf8View)?, contents))
     }
 

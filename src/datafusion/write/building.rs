@@ -22,7 +22,7 @@ use std::fmt::{self, Write as _};
 use std::io::Write;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, ArrayRef, BinaryViewArray, RecordBatch, new_null_array};
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, new_null_array};
 use datafusion::arrow::compute::kernels::zip::zip;
 use datafusion::arrow::compute::{cast, is_not_null};
 use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
@@ -134,9 +134,7 @@ impl Roles {
             Some(paths) => cast(paths, &DataType::Utf8View)?,
             None => new_null_array(&DataType::Utf8View, rows.num_rows()),
         };
-        let contents = contents(column(self.content), column(self.text))?;
-        check_texts(as_binary_view_array(&contents)?)?;
-        Ok((paths, contents))
+        Ok((paths, contents(column(self.content), column(self.text))?))
     }
 }
 
@@ -144,15 +142,23 @@ impl Roles {
 /// where `content` is NULL.
 ///
 /// # Errors
-/// An execution error for a row whose `text` is not the text of its `content`.
+/// An execution error for a row without both, and for one whose `text` is not the text of its `content`.
 pub(crate) fn contents(content: Option<&ArrayRef>, text: Option<&ArrayRef>) -> Result<ArrayRef> {
     let bytes = |column: &ArrayRef| cast(column, &DataType::BinaryView);
-    let (content, text) = match (content, text) {
-        (Some(content), Some(text)) => (bytes(content)?, bytes(text)?),
-        (Some(only), None) | (None, Some(only)) => return Ok(bytes(only)?),
+    let contents = match (content, text) {
+        (Some(content), Some(text)) => joined(bytes(content)?, &bytes(text)?)?,
+        (Some(only), None) | (None, Some(only)) => bytes(only)?,
         (None, None) => return internal_err!("a document has a column with its text"),
     };
-    let pairs = as_binary_view_array(&content)?.iter().zip(as_binary_view_array(&text)?);
+    match contents.null_count() {
+        0 => Ok(contents),
+        num_nulls => Err(no_text(num_nulls)),
+    }
+}
+
+/// Returns `content`, or `text` where it is NULL.
+fn joined(content: ArrayRef, text: &ArrayRef) -> Result<ArrayRef> {
+    let pairs = as_binary_view_array(&content)?.iter().zip(as_binary_view_array(text)?);
     let num_different = pairs.filter(|&pair| differ(pair)).count();
     if num_different > 0 {
         return exec_err!(
@@ -162,7 +168,7 @@ pub(crate) fn contents(content: Option<&ArrayRef>, text: Option<&ArrayRef>) -> R
     }
     match content.null_count() {
         0 => Ok(content),
-        _ => Ok(zip(&is_not_null(&content)?, &content, &text)?),
+        _ => Ok(zip(&is_not_null(&content)?, &content, text)?),
     }
 }
 
@@ -332,15 +338,8 @@ fn push_rows<W: Write>(
     Ok(())
 }
 
-/// Refuses rows without text. The statement must say if they are empty documents or not documents.
-pub(crate) fn check_texts(texts: &BinaryViewArray) -> Result<()> {
-    match texts.null_count() {
-        0 => Ok(()),
-        num_nulls => Err(no_text(num_nulls)),
-    }
-}
-
-/// Returns the error for rows whose text is NULL.
+/// Returns the error for rows whose text is NULL. The statement must say if they are empty documents or not
+/// documents.
 pub(crate) fn no_text(num_rows: usize) -> DataFusionError {
     exec_datafusion_err!(
         "the text of {num_rows} row(s) is NULL; store them as empty documents with coalesce(text, ''), or \

@@ -138,6 +138,34 @@ pub fn sql(folder: &Folder, workers: &str, statement: &str) -> Ran {
     folder.run(&arguments)
 }
 
+/// Writes the words of `needles.tadoc` to `columns.parquet`, a GSST file of small row groups.
+pub fn write_columns(folder: &Folder) {
+    let statement = "COPY (SELECT doc_id, path || ' of ' || word AS text \
+                     FROM term_vector('needles.tadoc') JOIN documents('needles.tadoc') USING (doc_id) \
+                     ORDER BY doc_id, word) \
+                     TO 'columns.parquet' STORED AS GSST OPTIONS (gsst_row_group_rows '100')";
+    folder.ok(&["sql", "-q", "-c", statement]);
+}
+
+/// Runs a statement over `columns.parquet`, as the table g, on workers if there are any. Files of any
+/// length are divided.
+pub fn on_columns(folder: &Folder, workers: &str, device: &str, statement: &str) -> Ran {
+    let device = format!("SET tadoc.device = '{device}'");
+    let mut arguments = vec!["sql", "-q", "--format", "ndjson"];
+    for setting in [
+        "CREATE EXTERNAL TABLE g STORED AS GSST LOCATION 'columns.parquet'",
+        "SET datafusion.optimizer.repartition_file_min_size = '0'",
+        &device,
+    ] {
+        arguments.extend(["-c", setting]);
+    }
+    if !workers.is_empty() {
+        let divide = "SET distributed.file_scan_config_bytes_per_partition = '1'";
+        arguments.extend(["-c", divide, "--workers", workers]);
+    }
+    folder.run(&[&arguments[..], &["-c", statement]].concat())
+}
+
 /// Returns the sum of the counter `name` of all nodes of an `EXPLAIN ANALYZE`.
 pub fn counter(analyzed: &str, name: &str) -> u64 {
     let marked = format!("{name}=");

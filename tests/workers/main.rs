@@ -4,12 +4,15 @@
 //! - `stores`: corpora in S3 and behind HTTP.
 //! - `faults`: workers that are killed, silent, stopped, or ask for a token; statements that are
 //!   cancelled.
+//! - `devices`: workers with a device use it.
 //! - `encryption`: workers behind TLS. `hostile`: bytes that no coordinator sends.
 //! - Helpers: `cluster`.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod cluster;
+#[cfg(feature = "cuda")]
+mod devices;
 mod encryption;
 mod faults;
 mod hostile;

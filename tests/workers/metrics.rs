@@ -1,6 +1,6 @@
 //! Counters of workers, and what they leave unread.
 
-use super::cluster::{Worker, counter, list, needles, sorted, sql};
+use super::cluster::{Worker, counter, list, needles, on_columns, sorted, sql, write_columns};
 use testkit::command::Folder;
 
 /// Counters that do not depend on where segments are read.
@@ -89,25 +89,8 @@ fn filters_do_not_cross_stages_and_rows_are_right() {
 #[test]
 fn row_groups_are_spread_over_tasks() {
     let folder = needles();
-    folder.ok(&[
-        "sql",
-        "-q",
-        "-c",
-        "COPY (SELECT doc_id, path || ' of ' || word AS text FROM term_vector('needles.tadoc') \
-         JOIN documents('needles.tadoc') USING (doc_id) ORDER BY doc_id, word) \
-         TO 'columns.parquet' STORED AS GSST OPTIONS (gsst_row_group_rows '100')",
-    ]);
-    let run = |workers: &str, statement: &str| {
-        let create = "CREATE EXTERNAL TABLE g STORED AS GSST LOCATION 'columns.parquet'";
-        // Files of any length are divided.
-        let divide = "SET datafusion.optimizer.repartition_file_min_size = '0'";
-        let of_workers = "SET distributed.file_scan_config_bytes_per_partition = '1'";
-        let mut arguments = vec!["sql", "-q", "--format", "ndjson", "-c", create, "-c", divide];
-        if !workers.is_empty() {
-            arguments.extend(["-c", of_workers, "--workers", workers]);
-        }
-        folder.run(&[&arguments[..], &["-c", statement]].concat())
-    };
+    write_columns(&folder);
+    let run = |workers: &str, statement: &str| on_columns(&folder, workers, "cpu", statement);
     let statement = "SELECT doc_id, text FROM g WHERE text LIKE '%needle'";
     let analyze = format!("EXPLAIN ANALYZE {statement}");
     let workers = two(&folder);

@@ -193,6 +193,15 @@ impl State {
         slot
     }
 
+    /// Returns the corpus of the files `keys`, if all of it is loaded.
+    pub(super) fn whole_corpus(&mut self, keys: &[String]) -> Option<Arc<LoadedCorpus>> {
+        let now = self.tick();
+        let (last_used, corpus) =
+            self.corpora.get_mut(keys).filter(|(_, corpus)| corpus.is_whole())?;
+        *last_used = now;
+        Some(Arc::clone(corpus))
+    }
+
     /// Drops the opened segments of the file `key`, which is about to be loaded whole.
     pub(super) fn forget_part(&mut self, key: &String) {
         if let Some(slot) = self.files.get_mut(key) {

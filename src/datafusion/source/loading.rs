@@ -90,11 +90,7 @@ impl CorpusCache {
                     slot.last_used = now;
                 }
             }
-            if let Some((last_used, corpus)) = state.corpora.get_mut(&keys)
-                && corpus.is_whole()
-            {
-                *last_used = now;
-                let corpus = Arc::clone(corpus);
+            if let Some(corpus) = state.whole_corpus(&keys) {
                 drop(state);
                 let held = self.hold(context, &corpus.files, &keys);
                 // The data for positions of words may be larger than the file itself.
@@ -116,13 +112,11 @@ impl CorpusCache {
             state.forget(&Sections::Words.keys(source));
             state.forget(&Sections::Facts.keys(source));
         }
-        let now = state.tick();
         // Partitions that load at the same time share one corpus, so its vocabulary is made once.
-        if let Some((_, corpus)) = state.corpora.get(&keys)
-            && corpus.is_whole()
-        {
-            return Ok(Arc::clone(corpus));
+        if let Some(corpus) = state.whole_corpus(&keys) {
+            return Ok(corpus);
         }
+        let now = state.tick();
         state.corpora.insert(keys.clone(), (now, Arc::clone(&corpus)));
         state.evict(context.memory_limit_bytes(), &keys);
         Ok(corpus)
@@ -211,9 +205,7 @@ impl CorpusCache {
 
     /// Returns the corpus of `source` if all of it is loaded.
     pub(crate) fn loaded(&self, source: &Source) -> Option<Arc<LoadedCorpus>> {
-        let state = self.lock();
-        let (_, corpus) = state.corpora.get(&Sections::All.keys(source))?;
-        corpus.is_whole().then(|| Arc::clone(corpus))
+        self.lock().whole_corpus(&Sections::All.keys(source))
     }
 
     async fn load_file(

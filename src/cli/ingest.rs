@@ -297,7 +297,8 @@ Examples:
 
 The output appears under its name when it is complete and on disk; on an error or Ctrl-C nothing is
 left behind, and what a kill leaves, the next ingest there removes. A living corpus is at its old version
-or at the new one; the next commit removes files that Ctrl-C leaves among its segments.
+or at the new one, and one that did not exist does not exist then; the next commit removes files that
+Ctrl-C leaves among its segments.
 
 Exit status: 0 done, 1 failed, 2 usage, 130 interrupted.";
 
@@ -317,7 +318,8 @@ pub fn run(arguments: &Arguments) -> Outcome {
         let found = arguments.named(inputs::collect(&arguments.paths, &filter)?)?;
         job.notes = found.skipped.notes();
         interrupt::ask_first();
-        return append(job, &arguments.living()?, found.inputs, arguments.recompress_ratio);
+        let ratio = arguments.recompress_ratio;
+        return arguments.with_living(|living| append(job, living, found.inputs, ratio));
     }
     refuse_folder(&arguments.output, &arguments.paths)?;
     let output = Output::create(&arguments.output, arguments.force)?;
@@ -404,8 +406,8 @@ impl Arguments {
         })
     }
 
-    fn living(&self) -> Outcome<Living> {
-        Living::open_or_create(&self.output, self.tokenizer)
+    fn with_living(&self, work: impl FnOnce(&Living) -> Outcome) -> Outcome {
+        Living::with_open_or_created(&self.output, self.tokenizer, work)
     }
 
     fn follow(&self, job: Job) -> Outcome {
@@ -420,7 +422,7 @@ impl Arguments {
         };
         interrupt::ask_twice();
         let (name, ratio) = (self.path.as_deref(), self.recompress_ratio);
-        follow(job, &self.living()?, &path, name, &self.follow, ratio)
+        self.with_living(|living| follow(job, living, &path, name, &self.follow, ratio))
     }
 
     /// Gives the only input the path of `--path`.

@@ -1,7 +1,9 @@
 //! Opens and creates living corpora, and waits for their reads and writes.
 
+use std::fs;
 use std::future::Future;
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use datafusion_tadoc::user_columns::merge_columns;
@@ -13,7 +15,7 @@ use tadoc::{Error, Result};
 use tadoc_store::{LivingStore, OptimizeOptions, Storage, StoreOptions, Version};
 
 use crate::failure::{Failure, Outcome};
-use crate::location::{is_living_folder, url_of};
+use crate::location::{FOLDERS, is_living_folder, local_path, url_of};
 use crate::output::note;
 use crate::resolver::{BlockingResolver, Corpora};
 
@@ -42,23 +44,36 @@ impl Living {
         }
     }
 
-    /// Opens the corpus at `location`, or creates one without documents there.
+    /// Calls `work` with the corpus at `location`, or with one without documents that is created there.
+    /// If `work` fails, a corpus that was created is removed, unless it holds a commit.
     ///
     /// # Errors
-    /// The corpus exists and has another tokenizer than `profile`, or it cannot be opened or
-    /// created.
-    pub fn open_or_create(location: &Path, profile: Option<TokenizerProfile>) -> Outcome<Self> {
+    /// The corpus exists and has another tokenizer than `profile`, it cannot be opened or created, and
+    /// those of `work`.
+    pub fn with_open_or_created(
+        location: &Path,
+        profile: Option<TokenizerProfile>,
+        work: impl FnOnce(&Self) -> Outcome,
+    ) -> Outcome {
         let resolver = BlockingResolver::new()?;
         let storage = resolver.inner.storage(location)?;
-        let store = resolver.wait(open_or_create(storage, profile.unwrap_or_default()))?;
-        match profile {
-            Some(asked) if asked != store.profile() => Err(Failure::new(format!(
+        let new_folders = missing_folders(location)?;
+        let opened = resolver.wait(open_or_create(storage, profile.unwrap_or_default()));
+        let (store, is_new) = opened.inspect_err(|_| remove_empty(&new_folders))?;
+        if let Some(asked) = profile.filter(|asked| *asked != store.profile()) {
+            return Err(Failure::new(format!(
                 "{}: --tokenizer {asked}, but the corpus was created with {}; leave it out",
                 location.display(),
                 store.profile()
-            ))),
-            _ => Ok(Self { store, resolver }),
+            )));
         }
+        let living = Self { store, resolver };
+        work(&living).inspect_err(|_| {
+            // What cannot be removed stays as a corpus without documents. The failure of `work` counts.
+            if is_new && living.wait(living.store.remove_unused()).is_ok_and(|is_gone| is_gone) {
+                remove_empty(&new_folders);
+            }
+        })
     }
 
     /// Waits for `future` and returns its output.
@@ -139,20 +154,39 @@ fn no_corpus(location: &Path) -> Failure {
     Failure::new(format!("{what}; `tadoc ingest PATH -o FOLDER --append` begins a living corpus"))
 }
 
+/// Opens or creates a corpus. Returns true if it was created.
 async fn open_or_create(
     storage: Arc<dyn Storage>,
     profile: TokenizerProfile,
-) -> Result<LivingStore> {
+) -> Result<(LivingStore, bool)> {
     let open = || LivingStore::open(Arc::clone(&storage), StoreOptions::default());
     loop {
         match open().await {
             Err(Error::Missing { .. }) => {}
-            opened => return opened,
+            opened => return opened.map(|store| (store, false)),
         }
         match LivingStore::create(Arc::clone(&storage), profile, StoreOptions::default()).await {
             // Another process created the corpus in the meantime.
             Err(_) if open().await.is_ok() => {}
-            created => return created,
+            created => return created.map(|store| (store, true)),
         }
     }
+}
+
+/// Returns the folders of a corpus at `location` that do not exist yet, inner ones first. A store has none.
+fn missing_folders(location: &Path) -> Outcome<Vec<PathBuf>> {
+    let Some(root) = local_path(location)? else { return Ok(Vec::new()) };
+    // The folder of versions makes a folder a corpus, so it is the first to be removed.
+    let inside = FOLDERS.iter().rev().map(|name| root.join(name));
+    let folders = inside.chain(root.ancestors().map(Path::to_owned));
+    Ok(folders.filter(|folder| folder.symlink_metadata().is_err()).collect())
+}
+
+/// Removes `folders`, inner ones first, up to one that somebody else has put a file into.
+fn remove_empty(folders: &[PathBuf]) {
+    let is_gone = |folder: &PathBuf| match fs::remove_dir(folder) {
+        Ok(()) => true,
+        Err(error) => error.kind() == ErrorKind::NotFound,
+    };
+    let _all_are_gone = folders.iter().all(is_gone);
 }

@@ -10,7 +10,7 @@ use url::Url;
 use crate::failure::{Failure, Outcome};
 
 /// Names of the folders inside a living corpus.
-const FOLDERS: [&str; 2] = ["segments", "versions"];
+pub const FOLDERS: [&str; 2] = ["segments", "versions"];
 
 /// Returns true if `path` is a folder that holds a living corpus.
 pub fn is_living_folder(path: &Path) -> bool {

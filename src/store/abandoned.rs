@@ -49,6 +49,14 @@ impl Abandoned {
         }
     }
 
+    /// Removes the files that this handle wrote and has not committed.
+    pub(super) async fn remove_own(&self, storage: &dyn Storage) {
+        let own = std::mem::take(&mut *self.holds());
+        for hold in own {
+            remove_held(storage, hold).await;
+        }
+    }
+
     /// Releases the holds of the files that the committed version `next` names. The first commit of
     /// a handle also removes the abandoned files of others. `versions` reads all versions. It is
     /// polled only if there are such files.

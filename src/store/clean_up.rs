@@ -13,6 +13,9 @@
 //! on this). Segments are removed in any order, many at once if the storage supports it. Files with
 //! other names stay. The age protects writers between their segment files and their commit, and
 //! readers of old versions. With an age of zero there must be neither.
+//!
+//! A corpus that was created and never committed to can be removed as a whole
+//! ([`LivingStore::remove_unused`]).
 
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
@@ -75,6 +78,46 @@ impl LivingStore {
         let removed =
             removed.map(|file| RemovedFile { name: file.name, len_bytes: file.len_bytes });
         Ok(CleanUp { removed: removed.collect(), oldest_version: oldest.number })
+    }
+
+    /// Removes the first version of a corpus, so that there is no corpus any more, unless somebody has
+    /// committed to it or is about to. Returns true if it is gone. Folders stay.
+    ///
+    /// A commit that comes in between stays: a version does not need the one before it.
+    ///
+    /// ```
+    /// use tadoc::text::TokenizerProfile;
+    /// use tadoc_store::{Change, CommitKind, LivingStore, LocalFolder, StoreOptions};
+    ///
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// # let root = dir.path().join("notes");
+    /// # futures::executor::block_on(async {
+    /// let (profile, options) = (TokenizerProfile::Word, StoreOptions::default());
+    /// let store = LivingStore::create(LocalFolder::new(&root), profile, options).await?;
+    /// assert!(store.remove_unused().await?);
+    /// assert!(LivingStore::open(LocalFolder::new(&root), options).await.is_err());
+    ///
+    /// let store = LivingStore::create(LocalFolder::new(&root), profile, options).await?;
+    /// let base = store.latest().await?;
+    /// store.commit(&base, &Change::append(CommitKind::Append, &[])).await?;
+    /// assert!(!store.remove_unused().await?);
+    /// # Ok::<(), tadoc::Error>(())
+    /// # }).unwrap();
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of a listing and of a removal.
+    pub async fn remove_unused(&self) -> Result<bool> {
+        let versions = self.files(VERSIONS, None).await?;
+        if versions.iter().any(|file| version_number(&file.name) != Some(1)) {
+            return Ok(false);
+        }
+        self.abandoned.remove_own(self.storage()).await;
+        if !self.files(SEGMENTS, None).await?.is_empty() {
+            return Ok(false);
+        }
+        self.remove(VERSIONS, &versions).await?;
+        Ok(true)
     }
 
     async fn remove(&self, folder: &str, files: &[StoredFile]) -> Result<()> {

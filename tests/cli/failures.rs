@@ -1,11 +1,12 @@
 //! Tests of exit statuses and pinned error texts, and that failures leave no files behind.
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::harness::{gzip, new_folder};
+use crate::harness::{Folder, gzip, new_folder};
 
 #[test]
 fn inputs_that_are_not_there_are_named() {
@@ -89,6 +90,66 @@ fn a_failed_ingest_keeps_the_old_file() {
     assert!(ran.stderr.ends_with(end), "{}", ran.stderr);
     assert_eq!(folder.cat("c.tadoc", "good.txt"), b"text");
     assert_eq!(folder.names(), ["c.tadoc", "good.txt", "in"]);
+}
+
+/// Returns the names in `living`, or none if there is no such folder.
+fn names_in(folder: &Folder, living: &str) -> Option<Vec<OsString>> {
+    let entries = std::fs::read_dir(folder.join(living)).ok()?;
+    Some(entries.map(|entry| entry.unwrap().file_name()).collect())
+}
+
+#[test]
+fn a_first_append_that_fails_leaves_nothing() {
+    let folder = new_folder();
+    folder.write("docs/a.txt", "text");
+    folder.write("bad.jsonl", "{\"t\":\"one\"}\nno json\n");
+    folder.write("none.txt", "");
+    let (jsonl, lines) = (["--documents", "jsonl:t"], ["--documents", "lines"]);
+    let failing: [(&[&str], &[&str]); 7] = [
+        (&["nowhere"], &[]),
+        (&["docs/*.md"], &[]),
+        (&["docs", "--glob", "*.md"], &[]),
+        (&["none.txt"], &lines),
+        (&["bad.jsonl"], &jsonl),
+        (&["nowhere", "--follow"], &lines),
+        (&["bad.jsonl", "--follow", "--commit-every", "0"], &jsonl),
+    ];
+    std::fs::create_dir(folder.join("mine")).unwrap();
+    for (inputs, options) in failing {
+        for living in ["new/deep/notes", "mine"] {
+            let ingest = ["ingest", "--append", "-o", living];
+            let ran = folder.run(&[&ingest[..], inputs, options].concat());
+            assert_eq!(ran.status, 1, "{inputs:?}: {}", ran.stderr);
+        }
+        assert_eq!(folder.names(), ["bad.jsonl", "docs", "mine", "none.txt"], "{inputs:?}");
+        assert_eq!(names_in(&folder, "mine"), Some(Vec::new()), "{inputs:?}");
+    }
+    let pipe = ["ingest", "-", "--follow", "--append", "-o", "piped"];
+    let ran = folder.run_with_input(&[&pipe[..], &jsonl].concat(), b"no json\n");
+    assert_eq!((ran.status, names_in(&folder, "piped")), (1, None), "{}", ran.stderr);
+    // What is there already stays, also if it has no document.
+    let mine = ["--append", "-o", "mine"];
+    folder.ok(&[&["ingest", "none.txt", "--allow-empty"], &lines[..], &mine].concat());
+    for versions in [2, 3] {
+        let failing = [&["ingest", "bad.jsonl"], &jsonl[..], &mine].concat();
+        assert_eq!(folder.run(&failing).status, 1);
+        assert_eq!(folder.ok(&["history", "mine"]).lines().count(), versions);
+        folder.ok(&["ingest", "docs", "--append", "-o", "mine"]);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_first_append_leaves_nothing() {
+    let folder = new_folder();
+    let arguments = ["ingest", "-", "--documents", "lines", "--append", "-o", "new/notes"];
+    let mut child = folder.command(&arguments).stdin(Stdio::piped()).spawn().unwrap();
+    wait_for(|| names_in(&folder, "new/notes/segments").is_some_and(|names| names.len() == 2));
+    assert!(kill(&child, "-INT"));
+    let input = child.stdin.take();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    drop(input);
+    assert_eq!(folder.names(), Vec::<String>::new());
 }
 
 #[test]

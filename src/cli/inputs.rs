@@ -33,7 +33,12 @@ pub enum Source {
     /// Standard input.
     Stdin,
     /// Bytes in memory. Messages call them by the path of their documents.
-    Text(Bytes),
+    Text {
+        /// The bytes.
+        bytes: Bytes,
+        /// Number of lines before them, if they are a part of a file.
+        lines_before: u64,
+    },
     /// A member of an archive, with its name for messages. Only its reader can open it.
     Member(String),
 }
@@ -44,7 +49,7 @@ impl Source {
         match self {
             Self::File(path) => path.clone(),
             Self::Stored(stored) => stored.file.name().into(),
-            Self::Stdin | Self::Text(_) => "-".into(),
+            Self::Stdin | Self::Text { .. } => "-".into(),
             Self::Member(shown) => shown.into(),
         }
     }
@@ -77,8 +82,16 @@ impl Input {
             Source::File(path) => display::path(path),
             Source::Stored(stored) => display::plain(stored.file.name()).into_owned(),
             Source::Stdin => "standard input".to_owned(),
-            Source::Text(_) => display::plain(&self.path).into_owned(),
+            Source::Text { .. } => display::plain(&self.path).into_owned(),
             Source::Member(shown) => shown.clone(),
+        }
+    }
+
+    /// Returns the number of lines before the input, if it is a part of a file.
+    pub fn lines_before(&self) -> usize {
+        match self.source {
+            Source::Text { lines_before, .. } => usize::try_from(lines_before).unwrap_or_default(),
+            _ => 0,
         }
     }
 }

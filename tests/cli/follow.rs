@@ -245,6 +245,52 @@ fn records_and_timestamps_are_followed() {
 }
 
 #[test]
+fn errors_name_the_line_of_the_file() {
+    let folder = new_folder();
+    let rows = ["--documents", "jsonl:t", "--follow", "--commit-every", "0"];
+    let follow = |input| [&["ingest", input, "-o", "logs", "--append"], rows.as_slice()].concat();
+    let append = |text: &str| {
+        let mut file = File::options().append(true).open(folder.join("app.log")).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    };
+    let errors_of = |child: Child| {
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(1));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    folder.write("app.log", "{\"t\":\"one\"}\n\n{\"t\":\"two\"}\n");
+    let follower = start(&folder, &follow("app.log"));
+    wait_for(&folder, &texts(&["one", "two"]));
+    append("{\"t\":\"three\"}\n");
+    wait_for(&folder, &texts(&["one", "two", "three"]));
+    append("[5]\n{\"t\":\"six\"}\n");
+    let array = "error: app.log: line 5: expected a JSON object, found an array";
+    let errors = errors_of(follower);
+    assert!(errors.contains(array), "{errors}");
+    // The same after a restart.
+    let errors = errors_of(start(&folder, &follow("app.log")));
+    assert!(errors.starts_with(array), "{errors}");
+    let mut follower = start(&folder, &follow("-"));
+    let mut stdin = follower.stdin.take().unwrap();
+    stdin.write_all(b"{\"t\":\"four\"}\n").unwrap();
+    wait_for(&folder, &texts(&["one", "two", "three", "four"]));
+    stdin.write_all(b"\nno json\n").unwrap();
+    let errors = errors_of(follower);
+    assert!(errors.contains("error: stdin: line 3: no JSON object"), "{errors}");
+
+    folder.write("app.log", format!("one\ntwo\n{}", "x".repeat(300)));
+    let small = ["--max-row-size", "100", "--commit-bytes", "100"];
+    let lines = ["-o", "lines", "--append", "--documents", "lines", "--follow"];
+    let ran = folder.run(&[&["ingest", "app.log"], &lines[..], &small].concat());
+    assert_eq!(ran.status, 1);
+    assert!(
+        ran.stderr.contains("error: app.log: line 3 is larger than 200 bytes"),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
 fn one_of_two_followers_gives_up() {
     let folder = new_folder();
     folder.write("app.log", "0\n");

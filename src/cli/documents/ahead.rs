@@ -142,7 +142,10 @@ mod tests {
 
     #[test]
     fn inputs_keep_their_order() {
-        let text = |n: u32| Source::Text(n.to_string().into_bytes().into());
+        let text = |n: u32| {
+            let bytes = n.to_string().into_bytes().into();
+            Source::Text { bytes, lines_before: 0 }
+        };
         let inputs: Vec<Input> = (0..1000).map(|n| Input::new(text(n), n.to_string(), 0)).collect();
         assert!(Ahead::new(&inputs).map(|(input, _)| input).eq(&inputs));
     }

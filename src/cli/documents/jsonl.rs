@@ -29,13 +29,14 @@ use crate::inputs::Input;
 pub fn read(field: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
     let head = opened.head().map_err(|error| opened.failed(rows.input, &error))?;
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&head);
-    let is_array = head.trim_ascii_start().starts_with(b"[");
+    let lines_before = rows.input.lines_before();
+    let is_array = lines_before == 0 && head.trim_ascii_start().starts_with(b"[");
     if is_array {
         let array = mem::replace(&mut opened.reader, Box::new(io::empty()));
         opened.reader = Box::new(BufReader::new(ArrayLines::new(array)));
     }
     let unit = if is_array { "element" } else { "line" };
-    let mut chunk = Chunk { lines: Vec::new(), first_line: 1, unit };
+    let mut chunk = Chunk { lines: Vec::new(), first_line: lines_before + 1, unit };
     let max_bytes = rows.options.max_row_bytes;
     loop {
         let read = read_line(&mut opened, max_bytes, &mut chunk.lines);

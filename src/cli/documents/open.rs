@@ -194,7 +194,7 @@ pub fn open(
             Box::new(File::open(path).map_err(|error| failed(input, &error))?)
         }
         (None, Source::Stored(stored)) => Box::new(stored.reader(0, |_| {})),
-        (None, Source::Text(bytes)) => Box::new(Cursor::new(bytes.clone())),
+        (None, Source::Text { bytes, .. }) => Box::new(Cursor::new(bytes.clone())),
         (None, Source::Member(_)) => Box::new(io::empty()),
     };
     let budget = Budget {

@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use clap::Args;
+use memchr::memchr_iter;
 use tadoc_store::{Bookmark, Version};
 
 use self::growing::{GrowingFile, Place};
@@ -87,14 +88,15 @@ enum Step {
 enum Grown {
     /// A file, and the name of its bookmark.
     File(Box<GrowingFile>, String),
-    Pipe(Pipe),
+    /// A pipe, and the number of its lines that were taken.
+    Pipe(Pipe, u64),
 }
 
 impl Grown {
     /// Opens the file or pipe `path`, or standard input. `latest` has the bookmark of the file `named`.
     fn open(path: &Path, named: Option<&str>, latest: &Version) -> Outcome<Self> {
         if path.as_os_str() == "-" {
-            return Ok(Self::Pipe(Pipe::open(None, "standard input".to_owned())));
+            return Ok(Self::Pipe(Pipe::open(None, "standard input".to_owned()), 0));
         }
         let shown = display::path(path);
         let metadata = fs::metadata(path).map_err(|error| Failure::with_cause(&shown, &error))?;
@@ -105,7 +107,7 @@ impl Grown {
                     "{shown} is a folder; --follow takes one file, or - for standard input"
                 )));
             }
-            () => return Ok(Self::Pipe(Pipe::open(Some(path.to_owned()), shown))),
+            () => return Ok(Self::Pipe(Pipe::open(Some(path.to_owned()), shown), 0)),
         }
         let source = match named {
             Some(name) => name.to_owned(),
@@ -129,7 +131,7 @@ impl Grown {
 
     fn read(&mut self, text: &mut Vec<u8>) -> Outcome<Step> {
         match self {
-            Self::Pipe(pipe) => pipe.read(text, LOOK),
+            Self::Pipe(pipe, _) => pipe.read(text, LOOK),
             Self::File(file, _) => {
                 let step = file.read(text)?;
                 if step != Step::Read {
@@ -143,15 +145,26 @@ impl Grown {
     /// Returns the place of its bookmark in `latest`.
     fn place(&self, latest: &Version) -> Option<String> {
         match self {
-            Self::Pipe(_) => None,
+            Self::Pipe(..) => None,
             Self::File(_, source) => latest.bookmark(source).map(str::to_owned),
+        }
+    }
+
+    /// Returns the number of lines that were taken, of this file or of the pipe since its start.
+    fn lines_taken(&self) -> u64 {
+        match self {
+            Self::Pipe(_, lines) => *lines,
+            Self::File(file, _) => file.lines_taken(),
         }
     }
 
     /// Takes bytes that were read, and returns the bookmark behind them.
     fn take(&mut self, bytes: &[u8]) -> Option<Bookmark> {
         match self {
-            Self::Pipe(_) => None,
+            Self::Pipe(_, lines) => {
+                *lines += num_lines(bytes);
+                None
+            }
             Self::File(file, source) => {
                 let place = file.take(bytes).to_string();
                 Some(Bookmark { source: source.clone(), place })
@@ -176,10 +189,11 @@ struct Appender<'a> {
 }
 
 impl Appender<'_> {
-    /// Commits the documents in `text`. `bookmark` is behind it.
-    fn commit(&mut self, text: Vec<u8>, bookmark: Option<Bookmark>) -> Outcome {
+    /// Commits the documents in `text`. `lines_before` are before it, `bookmark` is behind it.
+    fn commit(&mut self, text: Vec<u8>, lines_before: u64, bookmark: Option<Bookmark>) -> Outcome {
         let len_bytes = text.len() as u64;
-        let input = Input::new(Source::Text(Bytes::from(text)), self.path.clone(), len_bytes);
+        let source = Source::Text { bytes: Bytes::from(text), lines_before };
+        let input = Input::new(source, self.path.clone(), len_bytes);
         let (living, job) = (self.living, self.job.clone());
         let ingest = job.options;
         let place = bookmark.as_ref().map(|bookmark| bookmark.place.clone());
@@ -204,6 +218,11 @@ impl Appender<'_> {
             note(text);
         }
     }
+}
+
+/// Returns the number of line ends in `bytes`.
+fn num_lines(bytes: &[u8]) -> u64 {
+    memchr_iter(b'\n', bytes).count() as u64
 }
 
 /// Follows the source `path`. Its documents have the path `name`.
@@ -273,8 +292,9 @@ pub fn follow(
             _ => waiting.take_due(limits),
         };
         if let Some(text) = text {
+            let lines_before = source.lines_taken();
             let bookmark = source.take(&text);
-            appender.commit(text, bookmark)?;
+            appender.commit(text, lines_before, bookmark)?;
         }
         if is_asked || step == Step::Closed {
             return Ok(());
@@ -284,9 +304,10 @@ pub fn follow(
         }
         if waiting.text.len() as u64 > max_bytes {
             return Err(Failure::new(format!(
-                "{}: a line is larger than {}; a line that is followed is held in memory as a whole: pass a \
+                "{}: line {} is larger than {}; a line that is followed is held in memory as a whole: pass a \
                  larger --max-row-size",
                 appender.path,
+                source.lines_taken() + 1,
                 display::bytes(max_bytes)
             )));
         }

@@ -285,7 +285,7 @@ fn changed(input: &Input) -> SystemTime {
     let changed = match &input.source {
         Source::File(path) => fs::metadata(path).and_then(|metadata| metadata.modified()).ok(),
         Source::Stored(stored) => Some(stored.file.modified()),
-        Source::Stdin | Source::Text(_) | Source::Member(_) => None,
+        Source::Stdin | Source::Text { .. } | Source::Member(_) => None,
     };
     changed.unwrap_or_else(SystemTime::now)
 }

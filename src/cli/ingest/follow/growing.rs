@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::Step;
+use super::{Step, num_lines};
 use crate::display;
 use crate::failure::{Failure, Outcome};
 
@@ -43,6 +43,8 @@ pub struct Place {
     /// CRC32C of the first bytes of the file, and of the bytes before the offset.
     head: u32,
     tail: u32,
+    /// Number of lines before the offset.
+    lines: u64,
 }
 
 /// Device and inode of a file. Zeros on systems without them.
@@ -67,8 +69,8 @@ impl FileId {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file: FileId { device, inode }, offset, head, tail } = self;
-        write!(f, "{offset} {device} {inode} {head} {tail}")
+        let Self { file: FileId { device, inode }, offset, head, tail, lines } = self;
+        write!(f, "{offset} {device} {inode} {head} {tail} {lines}")
     }
 }
 
@@ -77,10 +79,19 @@ impl FromStr for Place {
 
     fn from_str(text: &str) -> Result<Self, ()> {
         let numbers: Result<Vec<u64>, _> = text.split(' ').map(str::parse).collect();
-        let Ok([offset, device, inode, head, tail]) = numbers.as_deref() else { return Err(()) };
+        let numbers = numbers.map_err(|_| ())?;
+        let [offset, device, inode, head, tail, ref rest @ ..] = numbers[..] else {
+            return Err(());
+        };
+        // Early builds stored no number of lines.
+        let lines = match *rest {
+            [] => 0,
+            [lines] if lines <= offset => lines,
+            _ => return Err(()),
+        };
         let checksum = |number: u64| u32::try_from(number).map_err(|_| ());
-        let (head, tail) = (checksum(*head)?, checksum(*tail)?);
-        Ok(Self { file: FileId { device: *device, inode: *inode }, offset: *offset, head, tail })
+        let (head, tail) = (checksum(head)?, checksum(tail)?);
+        Ok(Self { file: FileId { device, inode }, offset, head, tail, lines })
     }
 }
 
@@ -90,6 +101,8 @@ struct Mark {
     offset: u64,
     head: Vec<u8>,
     tail: Vec<u8>,
+    /// Number of lines before the offset, as far as they were counted.
+    lines: u64,
 }
 
 impl Mark {
@@ -107,7 +120,7 @@ impl Mark {
         };
         let (head, tail) = (read(0)?, read(offset - len)?);
         let is_whole = head.len() as u64 == len && tail.len() as u64 == len;
-        Ok(is_whole.then_some(Self { offset, head, tail }))
+        Ok(is_whole.then_some(Self { offset, head, tail, lines: 0 }))
     }
 
     /// Moves on by `bytes`.
@@ -117,11 +130,12 @@ impl Mark {
         self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(MARK_BYTES)..]);
         self.tail.drain(..self.tail.len().saturating_sub(MARK_BYTES));
         self.offset += bytes.len() as u64;
+        self.lines += num_lines(bytes);
     }
 
     fn place(&self, file: FileId) -> Place {
         let (head, tail) = (crc32c::crc32c(&self.head), crc32c::crc32c(&self.tail));
-        Place { file, offset: self.offset, head, tail }
+        Place { file, offset: self.offset, head, tail, lines: self.lines }
     }
 }
 
@@ -249,6 +263,11 @@ impl GrowingFile {
         self.taken.advance(bytes);
         self.taken.place(self.id)
     }
+
+    /// Returns the number of lines of the file that were taken.
+    pub fn lines_taken(&self) -> u64 {
+        self.taken.lines
+    }
 }
 
 /// Returns the file that has `place`, and the mark there.
@@ -269,12 +288,13 @@ fn find(path: &Path, place: &Place) -> io::Result<Option<(File, Mark)>> {
         true => return Ok(None),
         false => found.swap_remove(with_id.unwrap_or(0)).1,
     };
-    Ok(Mark::of(&file, place.offset)?.map(|mark| (file, mark)))
+    let mark = Mark::of(&file, place.offset)?;
+    Ok(mark.map(|mark| (file, Mark { lines: place.lines, ..mark })))
 }
 
 fn has_place(file: &File, place: &Place) -> io::Result<bool> {
     let mark = Mark::of(file, place.offset)?;
-    Ok(mark.is_some_and(|mark| mark.place(place.file) == *place))
+    Ok(mark.is_some_and(|mark| Mark { lines: place.lines, ..mark }.place(place.file) == *place))
 }
 
 /// Returns the files beside `path` whose names are its name and `.` or `-` and more, by name.
@@ -389,9 +409,12 @@ mod tests {
     #[test]
     fn places_are_written_and_read() {
         let file = FileId { device: 1, inode: 2 };
-        let place = Place { file, offset: u64::MAX, head: 3, tail: u32::MAX };
+        let place = Place { file, offset: u64::MAX, head: 3, tail: u32::MAX, lines: 4 };
         assert_eq!(place.to_string().parse(), Ok(place));
-        for bad in ["", "1 2 3 4", "1 2 3 4 5 6", "1 2 3 4 x", "1 2 3 4 4294967296"] {
+        assert_eq!("9 1 2 3 4".parse(), Ok(Place { offset: 9, tail: 4, lines: 0, ..place }));
+        for bad in
+            ["", "1 2 3 4", "1 2 3 4 5 2", "1 2 3 4 5 1 1", "1 2 3 4 x", "1 2 3 4 4294967296"]
+        {
             assert_eq!(bad.parse::<Place>(), Err(()), "{bad}");
         }
     }
@@ -426,6 +449,7 @@ mod tests {
         log.write("ee\n");
         let (mut again, is_found) = GrowingFile::open(&log.path(), Some(place)).unwrap();
         assert_eq!((text(&mut again).as_str(), is_found), ("three\n", true));
+        assert_eq!((again.lines_taken(), again.take(b"three\n").lines), (2, 3));
     }
 
     #[test]
@@ -444,8 +468,9 @@ mod tests {
         assert_eq!(text(&mut file), "late\n");
         file.ended = Instant::now().checked_sub(GRACE);
         assert!(matches!(rest(&mut file).1, Step::Ended));
+        assert_eq!(file.take(b"late\n").lines, 2);
         file.next().unwrap();
-        assert_eq!(text(&mut file), "two\n");
+        assert_eq!((text(&mut file).as_str(), file.lines_taken()), ("two\n", 0));
         // The same after a restart.
         let (mut again, is_found) = GrowingFile::open(&log.path(), Some(place)).unwrap();
         assert_eq!((text(&mut again).as_str(), is_found), ("late\n", true));

@@ -204,7 +204,7 @@ pub struct Arguments {
     ///
     /// Without this option, links inside folders are skipped and counted: a folder gives only its
     /// own contents. A link that is named on the command line is always followed. A link back to a
-    /// folder on the current path is not followed.
+    /// folder on the current path is not followed. A link that leads nowhere is named in a note.
     #[arg(long)]
     follow_links: bool,
 

@@ -2,9 +2,10 @@
 //!
 //! A folder is read recursively, ordered by name. Hidden entries, symbolic links, pipes and devices
 //! inside it are skipped. On demand, links are followed unless they lead back to a folder on the
-//! current path. An entry that is named on the command line is always read, even if it is hidden, a
-//! link or a pipe. Only a device is refused, because it may never end. Names are bytes. Names that
-//! are not UTF-8 are escaped one to one in the paths of documents ([`path_text`]).
+//! current path; links that lead nowhere are noted. An entry that is named on the command line is
+//! always read, even if it is hidden, a link or a pipe. Only a device is refused, because it may never
+//! end. Names are bytes. Names that are not UTF-8 are escaped one to one in the paths of documents
+//! ([`path_text`]).
 
 use std::collections::HashSet;
 use std::fs::{self, File, Metadata};
@@ -22,6 +23,8 @@ use crate::resolver::{BlockingResolver, StoredFile};
 
 /// Path of documents of standard input.
 pub const STDIN_PATH: &str = "stdin";
+/// Most links that a note names.
+const MAX_NAMED: usize = 5;
 
 /// Source of the bytes of an [`Input`].
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,7 +142,7 @@ pub struct Found {
 }
 
 /// Numbers of skipped entries of folders.
-#[derive(Debug, Default, Clone, Copy)]
+#[derive(Debug, Default)]
 pub struct Skipped {
     /// Number of hidden files and folders. Only an error about a folder without files names it.
     hidden: u64,
@@ -147,19 +150,26 @@ pub struct Skipped {
     links: u64,
     /// Number of pipes, sockets and devices.
     special: u64,
+    /// Number of symbolic links that are followed and lead nowhere, and the first of them.
+    dangling: u64,
+    first_dangling: Vec<String>,
 }
 
 impl Skipped {
     /// Returns messages that say what was skipped and how to read it.
-    pub fn notes(self) -> Vec<String> {
+    pub fn notes(&self) -> Vec<String> {
         let links = display::plural(self.links, "symbolic link");
         let special = display::plural(self.special, "special file");
+        let dangling = display::plural(self.dangling, "symbolic link");
+        let names = self.first_dangling.join(", ");
+        let more = if self.dangling > MAX_NAMED as u64 { " …" } else { "" };
         let notes = [
             (self.links, format!("{links} skipped; --follow-links reads what they point to")),
             (
                 self.special,
                 format!("{special} (pipe, socket, device) skipped; name one to read it"),
             ),
+            (self.dangling, format!("{dangling} cannot be followed: {names}{more}")),
         ];
         notes.into_iter().filter(|(count, _)| *count > 0).map(|(_, note)| note).collect()
     }
@@ -168,6 +178,16 @@ impl Skipped {
         self.hidden += other.hidden;
         self.links += other.links;
         self.special += other.special;
+        self.dangling += other.dangling;
+        self.first_dangling.extend(other.first_dangling);
+        self.first_dangling.truncate(MAX_NAMED);
+    }
+
+    fn add_dangling(&mut self, link: &Path) {
+        self.dangling += 1;
+        if self.first_dangling.len() < MAX_NAMED {
+            self.first_dangling.push(display::path(link));
+        }
     }
 }
 
@@ -207,7 +227,7 @@ pub fn collect(arguments: &[PathBuf], filter: &Filter) -> Outcome<Found> {
     let mut seen = HashSet::new();
     found.inputs.retain(|input| seen.insert((input.path.clone(), input.source.unique_path())));
     match found.inputs.is_empty() && !filter.may_be_empty {
-        true => Err(nothing_found(arguments, filter, found.skipped)),
+        true => Err(nothing_found(arguments, filter, &found.skipped)),
         false => Ok(found),
     }
 }
@@ -378,15 +398,15 @@ fn add_glob(glob: &Path, filter: &Filter, found: &mut Found) -> Outcome {
             }
         })?;
     }
+    let notes = and_notes(&skipped);
     found.skipped.add(skipped);
     if found.inputs.len() > before || filter.may_be_empty {
         return Ok(());
     }
     Err(Failure::new(format!(
         "{}: no file matches this glob (`*` stays inside one folder, `**` does not; hidden files are \
-         skipped){}",
-        display::plain(glob),
-        and_notes(skipped)
+         skipped){notes}",
+        display::plain(glob)
     )))
 }
 
@@ -451,13 +471,19 @@ impl Walk<'_> {
             self.skipped.hidden += 1;
             return Ok(());
         }
-        if !self.wanted.links && entry.file_type().is_ok_and(|file_type| file_type.is_symlink()) {
+        let is_link = entry.file_type().is_ok_and(|file_type| file_type.is_symlink());
+        if is_link && !self.wanted.links {
             self.skipped.links += 1;
             return Ok(());
         }
         let path = entry.path();
-        // A dangling link, or a file that was just removed, holds no text.
-        let Ok(metadata) = fs::metadata(&path) else { return Ok(()) };
+        let Ok(metadata) = fs::metadata(&path) else {
+            // A file that was just removed holds no text.
+            if is_link {
+                self.skipped.add_dangling(&path);
+            }
+            return Ok(());
+        };
         if metadata.is_dir() {
             let below = format!("{relative}{name}");
             return match self.folders.is_none_or(|folders| folders.enters(&below)) {
@@ -473,7 +499,7 @@ impl Walk<'_> {
     }
 }
 
-fn nothing_found(arguments: &[PathBuf], filter: &Filter, skipped: Skipped) -> Failure {
+fn nothing_found(arguments: &[PathBuf], filter: &Filter, skipped: &Skipped) -> Failure {
     let folders: Vec<String> = arguments.iter().map(|path| display::path(path)).collect();
     let folders = folders.join(", ");
     let patterns: Vec<&str> = filter.patterns.iter().map(Pattern::as_str).collect();
@@ -498,7 +524,7 @@ fn nothing_found(arguments: &[PathBuf], filter: &Filter, skipped: Skipped) -> Fa
 }
 
 /// Formats the notes about skipped entries for the end of a message.
-fn and_notes(skipped: Skipped) -> String {
+fn and_notes(skipped: &Skipped) -> String {
     skipped.notes().iter().map(|note| format!("; {note}")).collect()
 }
 
@@ -556,6 +582,13 @@ mod tests {
         let follow = Filter { follow_links: true, ..Filter::default() };
         let followed = ["a.md", "b.txt", "sub/c.txt", "two/b.txt", "z.md"];
         assert_eq!(paths_with(dir.path(), &["one"], &follow), followed);
+        for name in ["one/a", "one/self", "two/b", "two/c", "two/d"] {
+            symlink("self", dir.path().join(name)).unwrap();
+        }
+        let found = collect(&[dir.path().join("one"), dir.path().join("two")], &follow).unwrap();
+        let notes = found.skipped.notes();
+        assert!(notes[0].starts_with("8 symbolic links cannot be followed: "), "{notes:?}");
+        assert!(notes[0].ends_with("one/two/d …") && notes.len() == 1, "{notes:?}");
         // A link that is named on the command line is followed.
         assert_eq!(paths(dir.path(), &["one/two"], &[]), ["b.txt"]);
         assert_eq!(paths(&dir.path().join("one"), &["z.md"], &[]).len(), 1);

@@ -233,10 +233,10 @@ pub struct Arguments {
     /// Leave out what is damaged, with a warning, instead of ending with an error
     ///
     /// A compressed file that is cut, damaged or exceeds a limit is stored up to there, and so is an archive;
-    /// of a cut zip file, whose list of members is missing, nothing. Files that cannot be opened are left
-    /// out, and with jsonl lines that are no JSON objects. For --documents files, lines and jsonl. A path
-    /// that does not exist, a folder that cannot be read, an error of the disk or of a store, and rows that
-    /// do not fit end the ingest nevertheless.
+    /// a cut zip file, whose list of members is missing, ends before the first member whose length stands
+    /// behind it. Files that cannot be opened are left out, and with jsonl lines that are no JSON objects.
+    /// For --documents files, lines and jsonl. A path that does not exist, a folder that cannot be read, an
+    /// error of the disk or of a store, and rows that do not fit end the ingest nevertheless.
     #[arg(long)]
     keep_going: bool,
 

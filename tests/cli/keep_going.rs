@@ -46,12 +46,13 @@ fn damaged_files_are_stored_up_to_the_damage() {
     let refused = folder.run(&["ingest", "in", "-o", "c.tadoc"]);
     assert_eq!((refused.status, folder.path().join("c.tadoc").exists()), (1, false));
     let ran = ingest(&folder, &["in"]);
-    for damaged in ["b.gz", "c.zst", "d.tar.gz", "e.zip/2", "f.zip", "g.tar/deep.zip"] {
+    let of_cut_zips = ["f.zip", "f.zip/2", "g.tar/deep.zip", "g.tar/deep.zip/2"];
+    for damaged in [&["b.gz", "c.zst", "d.tar.gz", "e.zip/2"], &of_cut_zips[..]].concat() {
         let warning = format!("warning: in/{damaged}: ");
         let num = ran.stderr.lines().filter(|line| line.starts_with(&warning)).count();
         assert_eq!(num, 1, "{damaged}: {}", ran.stderr);
     }
-    assert_eq!(ran.stderr.lines().count(), 6, "{}", ran.stderr);
+    assert_eq!(ran.stderr.lines().count(), 8, "{}", ran.stderr);
     let listed = folder.ok(&["ls", "c.tadoc"]);
     let paths: Vec<&str> = listed.lines().collect();
     let expected = [
@@ -63,6 +64,10 @@ fn damaged_files_are_stored_up_to_the_damage() {
         "e.zip/1",
         "e.zip/2",
         "e.zip/3",
+        "f.zip/1",
+        "f.zip/2",
+        "g.tar/deep.zip/1",
+        "g.tar/deep.zip/2",
         "g.tar/after",
         "z.txt",
     ];
@@ -70,7 +75,8 @@ fn damaged_files_are_stored_up_to_the_damage() {
     for (path, bytes) in [("a.txt", "whole"), ("e.zip/3", "third"), ("g.tar/after", "deep")] {
         assert_eq!(folder.cat("c.tadoc", path), bytes.as_bytes(), "{path}");
     }
-    for path in ["b.gz", "c.zst", "d.tar.gz/2"] {
+    assert_eq!(folder.cat("c.tadoc", "f.zip/1"), b"first");
+    for path in ["b.gz", "c.zst", "d.tar.gz/2", "f.zip/2", "g.tar/deep.zip/2"] {
         let stored = folder.cat("c.tadoc", path);
         assert!(stored.len() > 1 << 17 && text.starts_with(&stored), "{path}");
     }
@@ -79,6 +85,46 @@ fn damaged_files_are_stored_up_to_the_damage() {
     assert!(lines.stderr.contains("in/b.gz: the gzip stream is cut"), "{}", lines.stderr);
     let last = "SELECT path, text FROM d ORDER BY doc_id DESC LIMIT 1";
     assert_eq!(folder.table_rows("c.tadoc", last), ["in/z.txt,whole too"]);
+}
+
+#[test]
+fn members_of_cut_zip_files_are_stored() {
+    let folder = new_folder();
+    let text = noise(3000);
+    let whole = zip(&[("1", b"first"), ("in/2", &text), ("3", b"third"), ("4", b"")]);
+    let all = ["1", "in/2", "3", "4"];
+    // The end of the file states the place of the list.
+    let place = whole[whole.len() - 6..].first_chunk().unwrap();
+    let list = u32::from_le_bytes(*place) as usize;
+    // Cuts behind the members, in their list, and in its end.
+    for cut in [list, list + 1, list + 100, whole.len() - 1] {
+        folder.write("cut.zip", &whole[..cut]);
+        let ran = ingest(&folder, &["cut.zip"]);
+        let warning = "warning: cut.zip: the zip file is cut or damaged; ";
+        assert!(ran.stderr.starts_with(warning), "{cut}: {}", ran.stderr);
+        assert_eq!(ran.stderr.lines().count(), 1, "{cut}: {}", ran.stderr);
+        assert_eq!(folder.ok(&["ls", "c.tadoc"]).lines().collect::<Vec<_>>(), all, "{cut}");
+        assert_eq!(folder.cat("c.tadoc", "in/2"), text, "{cut}");
+    }
+    ingest(&folder, &["cut.zip", "--glob", "[14]"]);
+    assert_eq!(folder.ok(&["ls", "c.tadoc"]), "1\n4\n");
+    // Any other cut stores the members before it, and what it leaves of the next one.
+    for cut in (30..list).step_by(97) {
+        folder.write("cut.zip", &whole[..cut]);
+        folder.write("whole.txt", "whole");
+        ingest(&folder, &["cut.zip", "whole.txt"]);
+        let listed = folder.ok(&["ls", "c.tadoc"]);
+        let of_zip = listed.strip_suffix("whole.txt\n").unwrap();
+        let expected = all.map(|path| format!("cut.zip/{path}\n")).concat();
+        assert!(expected.starts_with(of_zip), "{cut}: {listed}");
+    }
+    // A member whose length stands behind it ends the file.
+    let mut streamed = whole[..list].to_vec();
+    let second = streamed[4..].windows(4).position(|bytes| bytes == b"PK\x03\x04").unwrap() + 4;
+    streamed[second + 6] |= 1 << 3;
+    folder.write("cut.zip", streamed);
+    ingest(&folder, &["cut.zip"]);
+    assert_eq!(folder.ok(&["ls", "c.tadoc"]), "1\n");
 }
 
 #[test]

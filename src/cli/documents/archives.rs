@@ -8,18 +8,20 @@
 //!
 //! An archive is treated as a folder: hidden members are left out, links are skipped and counted,
 //! and `--glob` chooses members. A tar archive is streamed. A zip file has its list of members at the
-//! end, so one that is no file on a disk is first copied to a temporary file. All decoders of an input
-//! share one budget ([`Budget`]), so archives in archives expand no further than one file may.
+//! end, so one that is no file on a disk is first copied to a temporary file. With `--keep-going`, one
+//! without a list, as it was cut, is streamed. All decoders of an input share one budget ([`Budget`]),
+//! so archives in archives expand no further than one file may.
 
 use std::fs::File;
-use std::io::{self, Seek};
+use std::io::{self, BufReader, Read, Seek};
 
 use tadoc::format::path_text;
 use zip::ZipArchive;
+use zip::read::{ZipFile, read_zipfile_from_stream};
 use zip::result::ZipError;
 
 use super::faults::{Faults, RAW};
-use super::open::{Budget, Opened, limited, open_member};
+use super::open::{Budget, Counters, Opened, limited, open_member};
 use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{Input, Source};
@@ -183,9 +185,15 @@ impl<'a> Archives<'a> {
             )),
             error => damaged(&budget.faults, input, Kind::Zip, &error),
         };
-        let mut archive = ZipArchive::new(io::BufReader::new(file)).map_err(failed)?;
         // All members together may expand as far as one file of this length.
         let counters = budget.counters(file_bytes);
+        let mut archive = match ZipArchive::new(BufReader::new(&file)) {
+            Ok(archive) => archive,
+            Err(error) => {
+                budget.faults.pass(input, Err(failed(error)))?;
+                return self.cut_zip(&file, input, &counters, &budget, depth, visit);
+            }
+        };
         for idx in 0..archive.len() {
             let packed = match archive.by_index(idx) {
                 Ok(packed) => packed,
@@ -194,24 +202,54 @@ impl<'a> Archives<'a> {
                     continue;
                 }
             };
-            if packed.is_dir() {
-                continue;
-            }
-            if packed.is_symlink() {
-                self.num_skipped += 1;
-                continue;
-            }
-            let (name, len_bytes) = (packed.name().to_owned(), packed.size());
             let packed_bytes = packed.compressed_size().min(file_bytes);
-            if let Some(member) = self.member(input, &name, len_bytes, &budget)? {
-                let bytes = limited(Box::new(packed), &counters, &budget);
-                let outcome = open_member(&member, bytes, true, &budget)
-                    .and_then(|opened| self.visit_below(opened, &member, depth + 1, visit));
-                budget.faults.pass(&member, outcome)?;
-            }
+            self.zip_member(packed, input, &counters, &budget, depth, visit)?;
             budget.add_disk_bytes(packed_bytes);
         }
         Ok(())
+    }
+
+    /// Reads the members of the zip file `input` without its list of members, up to the first one whose
+    /// length does not stand before it. The last one may be cut.
+    fn cut_zip(
+        &mut self,
+        mut file: &File,
+        input: &Input,
+        counters: &Counters,
+        budget: &Budget,
+        depth: u32,
+        visit: &mut Visit<'_>,
+    ) -> Outcome {
+        file.rewind().map_err(|error| damaged(&budget.faults, input, Kind::Zip, &error))?;
+        let mut bytes = BufReader::new(file);
+        while let Ok(Some(packed)) = read_zipfile_from_stream(&mut bytes) {
+            self.zip_member(packed, input, counters, budget, depth, visit)?;
+        }
+        Ok(())
+    }
+
+    fn zip_member(
+        &mut self,
+        packed: ZipFile<'_, impl Read>,
+        input: &Input,
+        counters: &Counters,
+        budget: &Budget,
+        depth: u32,
+        visit: &mut Visit<'_>,
+    ) -> Outcome {
+        if packed.is_dir() {
+            return Ok(());
+        }
+        if packed.is_symlink() {
+            self.num_skipped += 1;
+            return Ok(());
+        }
+        let (name, len_bytes) = (packed.name().to_owned(), packed.size());
+        let Some(member) = self.member(input, &name, len_bytes, budget)? else { return Ok(()) };
+        let bytes = limited(Box::new(packed), counters, budget);
+        let outcome = open_member(&member, bytes, true, budget)
+            .and_then(|opened| self.visit_below(opened, &member, depth + 1, visit));
+        budget.faults.pass(&member, outcome)
     }
 
     /// Returns the member `name` of `archive` as an input, unless it is not wanted.

@@ -45,6 +45,7 @@
 //! | `write` | `COPY TO` and `CREATE EXTERNAL TABLE` |
 //! | `planner` | named arguments, the depth limit of statements, hints for errors |
 //! | `session` | registration with a session |
+//! | `stop` | joins that let others run, and can be stopped |
 //! | `distributed` | plans that travel to other machines; a feature |
 //!
 //! [`recipes`] lists common questions and their SQL statements.
@@ -64,6 +65,7 @@ pub mod safety;
 mod scan;
 mod session;
 mod source;
+mod stop;
 mod store;
 mod text_files;
 pub mod throughput;
@@ -82,6 +84,7 @@ pub use self::scan::{
 };
 pub use self::session::{FILE_TYPE, GSST_FILE_TYPE, TadocSessionStateBuilderExt, register_all};
 pub use self::source::{FileAt, Found, Resolver, enough_memory, is_memory_of_corpora, made_store};
+pub use self::stop::{Stop, cooperative, stoppable};
 pub use self::write::{TadocFormatFactory, TadocTableFactory};
 
 /// Rust examples of the README, which run as tests.

@@ -28,7 +28,7 @@ async fn a_statement_ends_when_its_time_is_over() {
     assert!(is_at_rest(&server));
 }
 
-/// An operator that computes without a pause does not stop the clock.
+/// An operator that computes without a pause does not stop the clock, and ends then.
 #[tokio::test(flavor = "multi_thread")]
 async fn time_goes_on_while_an_operator_computes() {
     let server = Server::start(&["--timeout", "1s"]);
@@ -37,6 +37,7 @@ async fn time_goes_on_while_an_operator_computes() {
     let started = Instant::now();
     assert_eq!(server.query(busy).status, 504);
     assert!(started.elapsed() < SOON);
+    assert!(is_at_rest(&server));
     assert_eq!(server.query("SELECT 1").status, 200);
 }
 

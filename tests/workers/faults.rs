@@ -98,23 +98,34 @@ fn a_worker_killed_in_the_middle_gives_no_partial_rows() {
 #[test]
 fn cancelling_frees_the_workers() {
     let folder = corpora();
-    let statement = long_statement(&folder);
-    let workers = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];
-    let urls = list(&workers);
-    let arguments = ["sql", "--quiet", "--workers", &urls, "-c", statement];
-    let mut child =
-        folder.command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    assert!(wait_until(BOUND, || workers.iter().all(|worker| worker.computed() > 0.3)), "no work");
-    let interrupt =
-        std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(interrupt.unwrap().success());
-    assert_eq!(child.wait().unwrap().code(), Some(130));
-    let is_idle = || {
-        let before: f64 = workers.iter().map(Worker::computed).sum();
-        std::thread::sleep(Duration::from_millis(500));
-        workers.iter().map(Worker::computed).sum::<f64>() - before < 0.1
-    };
-    assert!(wait_until(Duration::from_secs(20), is_idle), "the workers go on");
+    let long = long_statement(&folder);
+    // Tasks that a repartition spawns, and joins that find no rows.
+    let tables = "tokens('many.tadoc') a, tokens('many.tadoc') b";
+    let grouped = format!("SELECT a.word, count(*) FROM {tables} GROUP BY 1");
+    let fruitless = format!("SELECT count(*) FROM {tables} WHERE a.word_index + b.word_index < 0");
+    for statement in [long, &grouped, &fruitless] {
+        let workers = [Worker::start(&folder, &[]), Worker::start(&folder, &[])];
+        let urls = list(&workers);
+        let arguments = ["sql", "--quiet", "--workers", &urls, "-c", statement];
+        let mut child = folder
+            .command(&arguments)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let work = || workers.iter().all(|worker| worker.computed() > 0.3);
+        assert!(wait_until(BOUND, work), "no work: {statement}");
+        let interrupt =
+            std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+        assert!(interrupt.unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        let is_idle = || {
+            let before: f64 = workers.iter().map(Worker::computed).sum();
+            std::thread::sleep(Duration::from_millis(500));
+            workers.iter().map(Worker::computed).sum::<f64>() - before < 0.1
+        };
+        assert!(wait_until(Duration::from_secs(20), is_idle), "the workers go on: {statement}");
+    }
 }
 
 #[test]

@@ -29,7 +29,7 @@ use datafusion::execution::context::SQLOptions;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::sql::parser::Statement;
 use datafusion::sql::unparser::expr_to_sql;
-use datafusion_tadoc::contain_panics_of;
+use datafusion_tadoc::{Stop, contain_panics_of};
 use futures::TryStreamExt;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -243,14 +243,15 @@ impl Statements {
         let cancelled = Arc::new(Notify::new());
         self.running().insert(text.id, Arc::clone(&cancelled));
         // In a task of its own: an operator may compute for long without a pause, and time goes on meanwhile.
-        let mut work =
-            self.threads.spawn({
-                let (this, text, sender) = (Arc::clone(self), text.clone(), sender.clone());
-                let tell = Arc::clone(&tell);
-                async move {
-                    contain_panics_of("the statement", this.produce(&text, &sender, &tell)).await
-                }
-            });
+        let stop = Stop::default();
+        let mut work = self.threads.spawn({
+            let (this, text, sender) = (Arc::clone(self), text.clone(), sender.clone());
+            let (tell, stop) = (Arc::clone(&tell), stop.clone());
+            async move {
+                let rows = this.produce(&text, &sender, &tell, &stop);
+                contain_panics_of("the statement", rows).await
+            }
+        });
         let outcome = tokio::select! {
             outcome = timeout(self.limits.time, &mut work) => match outcome {
                 Ok(Ok(contained)) => contained.map_err(Refusal::from).and_then(|outcome| outcome),
@@ -261,6 +262,7 @@ impl Statements {
             () = cancelled.notified() => Err(Refusal::new(Kind::Cancelled, "cancelled")),
         };
         work.abort();
+        stop.set();
         self.running().remove(&text.id);
         self.metrics.end(outcome.as_ref().err().map(|refusal| refusal.kind), begun.elapsed());
         let Err(refusal) = outcome else { return true };
@@ -283,6 +285,7 @@ impl Statements {
         text: &Text,
         sender: &Sender<Result<RecordBatch, Refusal>>,
         tell: &Mutex<Option<oneshot::Sender<Result<SchemaRef, Refusal>>>>,
+        stop: &Stop,
     ) -> Result<(), Refusal> {
         let _turn = self.turn().await;
         let (planner, of_planner) = (Arc::clone(self), text.clone());
@@ -293,7 +296,7 @@ impl Statements {
         let schema = wire::schema(plan.schema().inner());
         let of_session = Arc::clone(&self.session.context().runtime_env().memory_pool);
         let pool = StatementPool::new(of_session, self.limits.memory_bytes);
-        let rows = self.session.start_in(plan, Some(pool)).await?;
+        let rows = self.session.start_in(plan, Some(pool), Some(stop)).await?;
         let tell = tell.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(tell) = tell {
             // The client may have left, which the channel of rows shows too.

@@ -1,6 +1,5 @@
 //! `tadoc sql`: statements, scripts, or a prompt, in one DataFusion session.
 
-mod cooperative;
 mod heap;
 mod parameters;
 mod prepared;

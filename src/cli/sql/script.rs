@@ -15,9 +15,11 @@ use datafusion::physical_plan::execute_stream;
 use datafusion::sql::parser::{DFParser, DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::dialect::{Dialect, dialect_from_str};
 use datafusion::sql::sqlparser::tokenizer::Token;
-use datafusion_tadoc::{TadocOptions, check_statement_depth, contain_panics_of, enough_memory};
+use datafusion_tadoc::{
+    Stop, TadocOptions, check_statement_depth, contain_panics_of, cooperative, enough_memory,
+    stoppable,
+};
 
-use super::cooperative::cooperative;
 use super::resident::Statement as LimitedStatement;
 use super::{Session, print};
 use crate::failure::{self, Failure, Outcome};
@@ -164,11 +166,11 @@ impl Session {
     /// # Errors
     /// The statement cannot be planned for execution, or its DDL fails.
     pub async fn start(&self, plan: LogicalPlan) -> Result<Rows> {
-        self.start_in(plan, None).await
+        self.start_in(plan, None, None).await
     }
 
     /// Starts the statement of `plan` as [`Session::start`] does. Its operators take their memory
-    /// from `pool` instead of that of the session.
+    /// from `pool` instead of that of the session, and end after `stop` is set.
     ///
     /// # Errors
     /// As [`Session::start`].
@@ -176,6 +178,7 @@ impl Session {
         &self,
         plan: LogicalPlan,
         pool: Option<Arc<dyn MemoryPool>>,
+        stop: Option<&Stop>,
     ) -> Result<Rows> {
         let whole = print::is_shown_whole(&plan);
         let frame = self.execute(plan).await?;
@@ -186,6 +189,10 @@ impl Session {
         }
         let context = Arc::new(context);
         let plan = cooperative(frame.create_physical_plan().await?)?;
+        let plan = match stop {
+            Some(stop) => stoppable(plan, stop)?,
+            None => plan,
+        };
         let limited = self.memory.as_ref().map(|pool| pool.statement(enough_memory(&plan)));
         let mut stream = execute_stream(plan, context)?;
         if whole {

@@ -37,7 +37,7 @@
 //!
 //! Reading order: `message` (bytes), `scans` (a scan and its message), `travelled` (a scan that arrived),
 //! `columns` (GSST columns), `codec` (all nodes), `tasks` (which worker gets which runs), `explain`
-//! (stages in plans), `series` (a fault of datafusion-proto), `credentials`, `lost` (errors of
+//! (stages in plans), `requests` (tasks end with their statement), `series` (a fault of datafusion-proto), `credentials`, `lost` (errors of
 //! connections) and `session`; then `tables` and `listings` (tables of logical plans) and `home`.
 //! `scale.md` says what 10 TB on 100 workers would take.
 
@@ -50,6 +50,7 @@ mod home;
 mod listings;
 mod lost;
 mod message;
+mod requests;
 mod scans;
 mod series;
 mod session;

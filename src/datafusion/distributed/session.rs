@@ -51,6 +51,7 @@ use url::Url;
 use super::credentials::Credentials;
 use super::explain::StagesPlanner;
 use super::lost::{named, unreachable};
+use super::requests::{Requests, stop_of_request};
 use super::series::WholeSeries;
 use super::tasks::{desired_tasks, divide, route};
 use super::{TadocCodec, TravelError};
@@ -63,6 +64,7 @@ use crate::portions::Spreading;
 use crate::scan::BatchRows;
 use crate::source::CorpusCache;
 use crate::source::location::object_store;
+use crate::stop::stoppable;
 use crate::store::WriteSegmentsExec;
 
 /// Version that the machines of a statement must share.
@@ -254,7 +256,7 @@ pub fn worker_of(
 /// such as a plan with a list of a million words.
 pub fn worker_routes(worker: Worker) -> Routes {
     let service = worker.into_worker_server().max_decoding_message_size(MAX_MESSAGE_BYTES);
-    Routes::new(service)
+    Routes::new(Requests { inner: service })
 }
 
 /// Answers the requests of coordinators and other workers at `listener`, until `stop` ends. Then it
@@ -305,8 +307,8 @@ impl WorkerHome {
     }
 }
 
-/// Refuses plans that write more than they may, and prepares scans of files: their stores are known, and
-/// errors of Parquet files name the file.
+/// Refuses plans that write more than they may, prepares scans of files (their stores are known, and errors
+/// of Parquet files name the file), and makes joins stop when the coordinator has left.
 fn prepare(
     event: WorkerPlanRewriteEvent<'_>,
     runtime: &RuntimeEnv,
@@ -328,7 +330,7 @@ fn prepare(
         Ok(TreeNodeRecursion::Continue)
     })?;
     let plan = NameParquetFiles.optimize(event.plan, event.session_config.options())?;
-    Ok(WorkerPlanRewriteEventResponse::new(plan))
+    Ok(WorkerPlanRewriteEventResponse::new(stoppable(plan, &stop_of_request())?))
 }
 
 fn check_version(headers: &HeaderMap) -> Result<()> {

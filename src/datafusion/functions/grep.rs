@@ -257,7 +257,7 @@ struct Rows {
     texts: [Option<(Vec<u8>, Vec<usize>)>; 3],
     max_rows: usize,
     max_bytes: usize,
-    num_hits: NumHits,
+    num_hits: Arc<NumHits>,
     reservation: MemoryReservation,
 }
 
@@ -272,7 +272,7 @@ impl Rows {
             texts: [LINE, BEFORE, AFTER].map(text),
             max_rows: run.output.batch_size(),
             max_bytes: batch_bytes(&run.runtime.memory_pool) as usize,
-            num_hits: NumHits::for_execution(run)?,
+            num_hits: NumHits::shared(run)?,
             reservation: run.reservation("Grep"),
         })
     }

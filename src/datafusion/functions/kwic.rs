@@ -17,8 +17,7 @@ use futures::future::BoxFuture;
 
 use super::doc_rows::{DOC_ID, paths};
 use super::searching::{
-    NumHits, QueryText, finished, load_searched, num_search_partitions, searched_documents,
-    searched_segments,
+    QueryText, Searched, finished, load_searched, num_search_partitions, searched_segments,
 };
 use super::sequence_rows::length;
 use super::strings::{int64, list_array};
@@ -175,12 +174,12 @@ impl TableFunction for Kwic {
 impl Kwic {
     fn send_contexts(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let query = self.query.parse(&run.scan).map_err(datafusion_error)?;
-        let docs = searched_documents(&run)?;
+        let searched = Searched::shared(&run)?;
         let cancel = run.output.canceller();
         let is_cancelled = move || cancel.is_closed();
         let options = SearchOptions {
             doc_id: None,
-            docs: docs.as_deref(),
+            docs: searched.docs(),
             max_hits: run.scan.options.max_hits,
             is_cancelled: &is_cancelled,
         };
@@ -189,11 +188,11 @@ impl Kwic {
         let form = ContextForm { width: self.width, with_words: lists_words(&run.scan) };
         let corpus = &loaded.corpus;
         let segments = searched_segments(&run, corpus);
-        let num_hits = NumHits::for_execution(&run)?;
         let reservation = run.reservation("Kwic");
         let mut outcome = Ok(true);
         let mut visit = |batch: &ContextBatch| {
-            outcome = num_hits
+            outcome = searched
+                .num_hits
                 .add(batch.len())
                 .and_then(|()| reservation.try_resize(2 * batch.memory_bytes()))
                 .and_then(|()| send_batch(&mut run, loaded, batch, blanks));

@@ -17,8 +17,7 @@ use futures::future::BoxFuture;
 
 use super::doc_rows::{self, check_doc_id, path_of};
 use super::searching::{
-    NumHits, QueryText, finished, load_searched, num_search_partitions, searched_documents,
-    searched_segments,
+    QueryText, Searched, finished, load_searched, num_search_partitions, searched_segments,
 };
 use super::strings::int64;
 use crate::errors::datafusion_error;
@@ -147,17 +146,16 @@ impl TableFunction for Search {
 impl Search {
     fn send_hits(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let query = self.query.parse(&run.scan).map_err(datafusion_error)?;
-        let docs = searched_documents(&run)?;
+        let shared = Searched::shared(&run)?;
         let cancel = run.output.canceller();
         let is_cancelled = move || cancel.is_closed();
         let options = SearchOptions {
             doc_id: self.doc_id,
-            docs: docs.as_deref(),
+            docs: shared.docs(),
             max_hits: run.scan.options.max_hits,
             is_cancelled: &is_cancelled,
         };
         let segments = searched_segments(&run, &loaded.corpus);
-        let num_hits = NumHits::for_execution(&run)?;
         let hits_found = run.counter("hits");
         let reservation = run.reservation("Search");
         let mut lines = (run.scan.uses(LINE) || run.scan.uses(COLUMN))
@@ -165,7 +163,7 @@ impl Search {
         let mut outcome = Ok(());
         let searched = search_segments(&loaded.corpus, &query, segments, &options, &mut |hits| {
             hits_found.add(hits.len());
-            let counted = num_hits.add(hits.len());
+            let counted = shared.num_hits.add(hits.len());
             if let Err(error) = counted.and_then(|()| reservation.try_resize(size_of_val(hits))) {
                 outcome = Err(error);
                 return ControlFlow::Break(());

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::error::Result;
 
-use super::doc_rows::{num_partitions, passing_documents, selected_documents};
+use super::doc_rows::{all_selected_documents, num_partitions, passing_documents};
 use super::strings::{int64, shown_fold};
 use crate::errors::{datafusion_error, task_error};
 use crate::scan::arguments::Arguments;
@@ -95,15 +95,59 @@ pub(super) async fn sought_documents(run: &Execution) -> Result<Option<Vec<u64>>
     Ok(Some(tokio::task::spawn_blocking(pick).await.map_err(task_error)??))
 }
 
-/// Returns the documents that a search covers, ascending: those that pass the filters on `doc_id`.
-/// Returns `None` if there are no filters.
-pub(super) fn searched_documents(run: &Execution) -> Result<Option<Vec<u64>>> {
-    if !run.scan.is_filtered() {
-        return Ok(None);
+/// State that the partitions of a search share.
+pub(super) struct Searched {
+    docs: Option<Vec<u64>>,
+    pub(super) num_hits: NumHits,
+}
+
+impl Searched {
+    /// Returns the state of a search. The first partition makes it.
+    pub(super) fn shared(run: &Execution) -> Result<Arc<Self>> {
+        run.shared.prepared(|| {
+            let docs = match run.scan.is_filtered() {
+                true => Some(all_selected_documents(run)?.iter().collect::<Vec<u64>>()),
+                false => None,
+            };
+            if let Some(docs) = &docs {
+                run.counter("documents_searched").add(docs.len());
+            }
+            Ok(Self { docs, num_hits: NumHits::new(run) })
+        })
     }
-    let docs: Vec<u64> = selected_documents(run)?.iter().collect();
-    run.counter("documents_searched").add(docs.len());
-    Ok(Some(docs))
+
+    /// Returns the documents that are searched, ascending: those of all partitions that pass the filters on
+    /// `doc_id`, as partitions divide the segments and a document may be in several. Returns `None` if
+    /// there are no filters.
+    pub(super) fn docs(&self) -> Option<&[u64]> {
+        self.docs.as_deref()
+    }
+}
+
+/// Number of hits that all partitions have found together.
+pub(super) struct NumHits {
+    found: AtomicU64,
+    max_hits: u64,
+}
+
+impl NumHits {
+    fn new(run: &Execution) -> Self {
+        Self { found: AtomicU64::new(0), max_hits: run.scan.options.max_hits }
+    }
+
+    /// Returns the number of an execution that shares nothing else.
+    pub(super) fn shared(run: &Execution) -> Result<Arc<Self>> {
+        run.shared.prepared(|| Ok(Self::new(run)))
+    }
+
+    /// Adds `num_hits`.
+    ///
+    /// # Errors
+    /// An error if there are more hits than `tadoc.max_hits`.
+    pub(super) fn add(&self, num_hits: usize) -> Result<()> {
+        let found = self.found.fetch_add(num_hits as u64, Ordering::Relaxed) + num_hits as u64;
+        check_num_hits(found, self.max_hits).map_err(datafusion_error)
+    }
 }
 
 /// Returns the number of partitions that are worth their threads if segments are searched. It is
@@ -122,28 +166,6 @@ pub(super) fn num_search_partitions(scan: &Scan, target: usize, query: &Query) -
 pub(super) fn searched_segments(run: &Execution, corpus: &Corpus) -> Range<usize> {
     let share = |partition: usize| corpus.segments().len() * partition / run.scan.num_partitions;
     share(run.partition)..share(run.partition + 1)
-}
-
-/// Number of hits that all partitions have found together.
-pub(super) struct NumHits {
-    found: Arc<AtomicU64>,
-    max_hits: u64,
-}
-
-impl NumHits {
-    pub(super) fn for_execution(run: &Execution) -> Result<Self> {
-        let found = run.shared.prepared(|| Ok(AtomicU64::new(0)))?;
-        Ok(Self { found, max_hits: run.scan.options.max_hits })
-    }
-
-    /// Adds `num_hits`.
-    ///
-    /// # Errors
-    /// An error if there are more hits than `tadoc.max_hits`.
-    pub(super) fn add(&self, num_hits: usize) -> Result<()> {
-        let found = self.found.fetch_add(num_hits as u64, Ordering::Relaxed) + num_hits as u64;
-        check_num_hits(found, self.max_hits).map_err(datafusion_error)
-    }
 }
 
 /// Returns the outcome of a search whose rows were sent while it ran. An error of sending has

@@ -13,7 +13,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::doc_rows::{DOC_ID, paths};
-use super::searching::{QueryText, finished, load_searched, searched_documents};
+use super::searching::{QueryText, Searched, finished, load_searched};
 use super::strings::int64;
 use crate::errors::datafusion_error;
 use crate::scan::function::{Definition, Merge, TableFunction};
@@ -93,12 +93,12 @@ impl TableFunction for TermCount {
 impl TermCount {
     fn send_counts(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
         let query = self.query.parse(&run.scan).map_err(datafusion_error)?;
-        let docs = searched_documents(&run)?;
+        let searched = Searched::shared(&run)?;
         let cancel = run.output.canceller();
         let is_cancelled = move || cancel.is_closed();
         let options = SearchOptions {
             doc_id: None,
-            docs: docs.as_deref(),
+            docs: searched.docs(),
             max_hits: u64::MAX,
             is_cancelled: &is_cancelled,
         };

@@ -219,3 +219,35 @@ async fn partitions_give_the_same_rows_in_the_order_they_declare() {
         }
     }
 }
+
+/// A join or `ORDER BY … LIMIT` gives a scan a filter while it runs, when partitions are made already. The
+/// rows are those that a condition above the scan keeps.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn filters_of_joins_keep_all_rows() {
+    let dir = TempDir::new().unwrap();
+    let [_, corpus] = corpora(&dir);
+    let with =
+        |target: usize| super::session_with(SessionConfig::new().with_target_partitions(target));
+    let of_documents = CALLS.iter().filter(|(.., order)| order.starts_with("doc_id"));
+    let kwic = CALLS.iter().filter(|(call, ..)| call.starts_with("kwic"));
+    for (call, number, _) in of_documents.chain(kwic) {
+        let key = if number.contains("doc_id_a") { "doc_id_a" } else { "doc_id" };
+        let call = call.replace('@', &format!("'{corpus}'"));
+        let kept = format!("FILTER (WHERE {key} % 3 < 2)");
+        let expected =
+            format!("SELECT count(*) {kept} AS rows, sum({number}) {kept} AS sum FROM {call}");
+        let joined = format!(
+            "SELECT count(*) AS rows, sum({number}) AS sum FROM {call} JOIN \
+             (SELECT doc_id AS id FROM documents('{corpus}') WHERE doc_id % 3 < 2) ON {key} = id"
+        );
+        let last = format!(
+            "SELECT count(*), sum({key}) FROM (SELECT {key} FROM {call} ORDER BY {key} DESC LIMIT 999)"
+        );
+        let [expected, expected_last] =
+            [table(&with(1), &expected).await, table(&with(1), &last).await];
+        for target in [1, 3, 4] {
+            assert_eq!(table(&with(target), &joined).await, expected, "{target}: {joined}");
+            assert_eq!(table(&with(target), &last).await, expected_last, "{target}: {last}");
+        }
+    }
+}

@@ -57,6 +57,26 @@ fn json_types_of_many_chunks_are_joined() {
 }
 
 #[test]
+fn json_numbers_keep_their_digits() {
+    let folder = new_folder();
+    let lines = r#"{"t":"a","big":1,"float":0.25,"mixed":9007199254740993}
+{"t":"b 12345678901234567890","big":12345678901234567890,"float":0.1234567890123456789,"mixed":0.5}
+{"t":"c","big":-123456789012345678901234567890123456789012345,"float":1152921504606846976}
+"#;
+    folder.write("a.jsonl", lines);
+    folder.ok(&["ingest", "a.jsonl", "--documents", "jsonl:t", "-o", "c.tadoc"]);
+    let sql = "SELECT big, float + 0 AS float, mixed FROM d ORDER BY doc_id";
+    assert_eq!(
+        folder.table_rows("c.tadoc", sql),
+        [
+            "1,0.25,9007199254740993",
+            "12345678901234567890,0.12345678901234568,0.5",
+            "-123456789012345678901234567890123456789012345,1.152921504606847e18,"
+        ]
+    );
+}
+
+#[test]
 fn json_that_does_not_fit_names_the_line() {
     let folder = new_folder();
     let fails = |lines: &str, options: &[&str], text: &str| {

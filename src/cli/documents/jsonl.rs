@@ -10,8 +10,8 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::mem;
 use std::sync::Arc;
 
-use datafusion::arrow::array::RecordBatch;
-use datafusion::arrow::datatypes::Schema;
+use datafusion::arrow::array::{AsArray, RecordBatch};
+use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::json::ReaderBuilder;
 use datafusion::arrow::json::reader::infer_json_schema;
@@ -24,6 +24,9 @@ use super::open::Opened;
 use super::rows::{self, Rows};
 use crate::failure::{Failure, Outcome};
 use crate::inputs::Input;
+
+/// Most digits of a whole number that a float always keeps.
+const MAX_FLOAT_DIGITS: usize = 15;
 
 /// Reads the rows of one input. `field` is the name of the text field.
 pub fn read(field: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
@@ -170,7 +173,8 @@ fn take_chunk(field: &str, chunk: &mut Chunk, rows: &mut Rows<'_, '_>) -> Outcom
         true => schema,
         false => only(&schema, |name| rows.needs(name, field)),
     };
-    let batch = decode(Arc::new(schema), &chunk.lines, num_rows)
+    let batch = with_exact_numbers(schema, &chunk.lines, num_rows)
+        .and_then(|schema| decode(Arc::new(schema), &chunk.lines, num_rows))
         .map_err(|error| bad_value(&file, chunk, &error))?;
     rows.take(field, &batch, &|row_idx| format!("{unit} {}", chunk.line_of_row(row_idx)))
 }
@@ -190,6 +194,36 @@ fn check_field(field: &str, place: &str, schema: &Schema, rows: &Rows<'_, '_>) -
 fn only(schema: &Schema, wanted: impl Fn(&str) -> bool) -> Schema {
     let fields = schema.fields().iter().filter(|field| wanted(field.name()));
     Schema::new(fields.cloned().collect::<Vec<_>>())
+}
+
+/// Returns `schema` with texts in place of floats, for fields with a whole number that a float rounds.
+fn with_exact_numbers(schema: Schema, lines: &[u8], num_rows: usize) -> Result<Schema, ArrowError> {
+    let is_float = |field: &Arc<Field>| *field.data_type() == DataType::Float64;
+    let mut numbers = lines.split(|byte| !byte.is_ascii_digit());
+    let may_be_rounded = schema.fields().iter().any(is_float)
+        && numbers.any(|digits| digits.len() > MAX_FLOAT_DIGITS);
+    if !may_be_rounded {
+        return Ok(schema);
+    }
+    let as_text = |field: &Arc<Field>| field.as_ref().clone().with_data_type(DataType::Utf8);
+    let texts = schema.fields().iter().filter(|field| is_float(field)).map(as_text);
+    let texts = decode(Arc::new(Schema::new(texts.collect::<Vec<_>>())), lines, num_rows)?;
+    let is_rounded = |field: &Arc<Field>| {
+        let column = texts.column_by_name(field.name()).filter(|_| is_float(field));
+        let column = column.and_then(|column| column.as_string_opt::<i32>());
+        column.is_some_and(|texts| texts.iter().flatten().any(is_rounded_by_float))
+    };
+    let exact = |field: &Arc<Field>| match is_rounded(field) {
+        true => as_text(field),
+        false => field.as_ref().clone(),
+    };
+    Ok(Schema::new(schema.fields().iter().map(exact).collect::<Vec<_>>()))
+}
+
+fn is_rounded_by_float(number: &str) -> bool {
+    let digits = number.strip_prefix('-').unwrap_or(number);
+    let is_whole = digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_whole && !number.parse::<i128>().is_ok_and(|number| number as f64 as i128 == number)
 }
 
 fn decode(schema: Arc<Schema>, lines: &[u8], num_rows: usize) -> Result<RecordBatch, ArrowError> {

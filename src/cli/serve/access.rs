@@ -107,7 +107,10 @@ pub async fn check(State(access): State<Access>, request: Request, next: Next) -
         return next.run(request).await;
     }
     let (status, text) = match access.token {
-        Some(_) => (StatusCode::UNAUTHORIZED, "a token is needed: Authorization: Bearer TOKEN"),
+        Some(_) => (
+            StatusCode::UNAUTHORIZED,
+            "the token is missing or wrong; send Authorization: Bearer TOKEN",
+        ),
         None => (StatusCode::FORBIDDEN, "without a token, only localhost and addresses are served"),
     };
     let kind = request.headers().get(header::CONTENT_TYPE);

@@ -104,6 +104,17 @@ async fn a_statement_has_its_memory() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn long_statements_are_refused() {
+    let server = Server::start(&[]);
+    let mut client = server.client().await;
+    let long = format!("SELECT '{}'", "x".repeat(1 << 20));
+    let text = batches(&mut client, &long).await.unwrap_err();
+    assert!(text.contains("the statement has more than 1 MiB"), "{text}");
+    let text = client.prepare(long, None).await.err().unwrap().to_string();
+    assert!(text.contains("the statement has more than 1 MiB"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn too_many_statements_are_refused() {
     let server = Server::start(&["--max-statements", "2"]);
     let mut running = Vec::new();

@@ -34,12 +34,10 @@ use uuid::Uuid;
 
 use super::connections::InUse;
 use super::refusal::{Kind, Refusal};
-use super::statements::{Statements, Text};
+use super::statements::{MAX_STATEMENT_BYTES, Statements, Text};
 
 /// The page.
 const PAGE: &str = include_str!("page.html");
-/// Maximum bytes of a statement.
-pub const MAX_STATEMENT_BYTES: usize = 1 << 20;
 /// Maximum number of rows of an answer in JSON.
 const MAX_ROWS: usize = 10_000;
 /// Number of rows of an answer in JSON, if the request does not say.

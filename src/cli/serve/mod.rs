@@ -49,7 +49,7 @@ pub use self::connections::Connections;
 pub use self::connections::InUse;
 use self::flight::Flight;
 pub use self::metrics::Metrics;
-use self::statements::{Limits, Statements};
+use self::statements::{Limits, MAX_STATEMENT_BYTES, Statements};
 use crate::failure::{Failure, Outcome};
 use crate::location::text_of;
 use crate::output::note;
@@ -256,7 +256,7 @@ fn root_of(location: &str) -> &str {
 fn router(statements: Arc<Statements>, access: Access, request_time: Duration) -> Router {
     let flight = Flight::new(Arc::clone(&statements), access.clone());
     let flight =
-        FlightServiceServer::new(flight).max_decoding_message_size(2 * http::MAX_STATEMENT_BYTES);
+        FlightServiceServer::new(flight).max_decoding_message_size(2 * MAX_STATEMENT_BYTES);
     let in_time = move |request: Request, next: Next| async move {
         let answered = tokio::time::timeout(request_time, next.run(request)).await;
         answered.unwrap_or_else(|_| StatusCode::REQUEST_TIMEOUT.into_response())

@@ -45,6 +45,8 @@ use super::refusal::{Kind, Refusal};
 use super::wire;
 use crate::sql::{Parameters, Session, parameter_names};
 
+/// Maximum bytes of a statement.
+pub const MAX_STATEMENT_BYTES: usize = 1 << 20;
 /// Time after which a statement gives its turn back.
 const TURN: Duration = Duration::from_secs(1);
 /// Time in which a client has to take a batch of rows.
@@ -324,11 +326,18 @@ impl Statements {
 
     /// Plans `text`. Takes as long as it takes, so it runs on a thread of its own.
     async fn plan(&self, text: &Text) -> Result<LogicalPlan, Refusal> {
-        let mut statement = self.session.parse_one(&text.sql)?;
+        let mut statement = self.parsed(&text.sql)?;
         let mut parameters = bound(&mut statement, text.parameters.as_ref())?;
         parameters.replace(&mut statement)?;
         parameters.finish()?;
         self.plan_of(statement).await
+    }
+
+    fn parsed(&self, sql: &str) -> Result<Statement, Refusal> {
+        if sql.len() > MAX_STATEMENT_BYTES {
+            return Err(Refusal::new(Kind::Invalid, "the statement has more than 1 MiB"));
+        }
+        Ok(self.session.parse_one(sql)?)
     }
 
     async fn plan_of(&self, statement: Statement) -> Result<LogicalPlan, Refusal> {
@@ -339,7 +348,7 @@ impl Statements {
     }
 
     async fn description(&self, sql: &str) -> Result<Description, Refusal> {
-        let mut statement = self.session.parse_one(sql)?;
+        let mut statement = self.parsed(sql)?;
         let names = parameter_names(&mut statement);
         let planned = self.plan_of(statement).await;
         let types = match &planned {

@@ -17,7 +17,7 @@ use super::doc_rows::path_of;
 use super::portion_reader::PortionReader;
 use super::sequence_rows::length;
 use super::strings::{int64, shown_fold, views};
-use crate::errors::{core_error, datafusion_error};
+use crate::errors::core_error;
 use crate::scan::function::{Definition, TableFunction};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::scan::{Execution, Scan};
@@ -128,7 +128,7 @@ impl NearDuplicates {
     fn send_pairs(&self, mut run: Execution, portions: &PortionReader) -> Result<()> {
         match self.find_pairs(&mut run, portions) {
             Err(tadoc::Error::Cancelled) => Ok(()),
-            sent => sent.map_err(datafusion_error),
+            sent => sent.map_err(|error| portions.error(error)),
         }
     }
 

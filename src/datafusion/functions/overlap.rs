@@ -149,7 +149,7 @@ impl Overlap {
         }
         let answers = match analytics::overlap(&texts, portions, portions.memory_bytes()) {
             Err(tadoc::Error::Cancelled) => return Ok(()),
-            answers => answers.map_err(datafusion_error)?,
+            answers => answers.map_err(|error| portions.error(error))?,
         };
         let batch_size = run.output.batch_size();
         for (answers, ids) in answers.chunks(batch_size).zip(ids.chunks(batch_size)) {

@@ -7,18 +7,21 @@ use std::borrow::Borrow;
 use std::sync::Arc;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::MemoryReservation;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
 
 use super::sequence_rows::task_memory_bytes;
-use crate::errors::core_error;
+use crate::errors::{core_error, datafusion_error};
 use crate::portions::portions_of;
 use crate::scan::Execution;
 use crate::source::{CorpusCache, LoadContext, LoadedCorpus, Source};
 use tadoc::Corpus;
 use tadoc::analytics::CorpusParts;
+
+/// Setting that limits the memory of functions.
+const MEMORY_KNOB: &str = "tadoc.max_memory_bytes";
 
 /// A corpus in portions. Its methods block, so they are called on blocking threads.
 pub(super) struct PortionReader {
@@ -87,6 +90,21 @@ impl PortionReader {
     /// Returns the bytes of memory that the function may take beside the portions.
     pub(super) fn memory_bytes(&self) -> u64 {
         self.memory_bytes
+    }
+
+    /// Returns the error of the function. If portions take the other half of the memory, it asks for twice
+    /// as much.
+    pub(super) fn error(&self, error: tadoc::Error) -> DataFusionError {
+        let takes_half = matches!(self.portions.first(), Some(Portion::Stored(_)));
+        datafusion_error(match error {
+            tadoc::Error::Capacity { what, requested, limit, knob }
+                if takes_half && knob.starts_with(MEMORY_KNOB) =>
+            {
+                let [requested, limit] = [requested, limit].map(|bytes| bytes.saturating_mul(2));
+                tadoc::Error::Capacity { what, requested, limit, knob }
+            }
+            other => other,
+        })
     }
 }
 

@@ -125,7 +125,7 @@ impl RepeatedSpans {
             analytics::RepeatedSpans::find(portions, self.min_words, portions.memory_bytes());
         let spans = match found {
             Err(tadoc::Error::Cancelled) => return Ok(()),
-            found => found.map_err(datafusion_error)?,
+            found => found.map_err(|error| portions.error(error))?,
         };
         for index in 0..portions.num_parts() {
             let mut rows = spans.of_part(index);

@@ -154,6 +154,21 @@ async fn functions_that_load_portions_themselves_have_the_rows_of_the_whole() {
     }
 }
 
+/// Portions take half of the memory. The error of the function names the limit of both.
+#[tokio::test]
+async fn errors_of_functions_that_load_portions_name_the_whole_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    let corpus = write(&dir);
+    let ctx = session_with(SessionConfig::new());
+    let asked = "CREATE VIEW asked AS SELECT 'text ' || value || ' of many' AS text \
+                 FROM generate_series(1, 100000)";
+    table(&ctx, asked).await;
+    table(&ctx, &format!("SET tadoc.max_memory_bytes = '{}'", limit())).await;
+    let sql = format!("SELECT count(*) FROM overlap('{corpus}', 'asked', n => 3)");
+    let error = super::batches(&ctx, &sql).await.unwrap_err().to_string();
+    assert!(error.contains(&format!("the limit is {};", limit())), "{error}");
+}
+
 /// Only portions with wanted documents are read.
 #[tokio::test]
 async fn ids_choose_the_portions() {

@@ -182,6 +182,42 @@ fn every_line_is_stored_once() {
     follower.wait().unwrap();
 }
 
+/// Waits until the corpus has a commit of a follower.
+fn wait_for_a_commit(folder: &Folder) {
+    let start = Instant::now();
+    let has_commit = || {
+        block_on(async {
+            let place = LocalFolder::new(folder.join("logs"));
+            let store = LivingStore::open(place, StoreOptions::default()).await.ok()?;
+            store.latest().await.ok().filter(|latest| latest.number > 1)
+        })
+    };
+    while has_commit().is_none() {
+        assert!(start.elapsed() < PATIENCE);
+        sleep(Duration::from_millis(20));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_is_rotated_before_the_first_commit_is_read() {
+    let folder = new_folder();
+    folder.write("app.log", "old 1\nold 2\n");
+    let late = [&FOLLOW[..8], &["--commit-every", "3600s"]].concat();
+    let mut follower = start(&folder, &late);
+    wait_for_a_commit(&folder);
+    assert_eq!(stored(&folder), [""; 0]);
+    fs::rename(folder.join("app.log"), folder.join("app.log.1")).unwrap();
+    folder.write("app.log", "new 1\n");
+    follower.kill().unwrap();
+    follower.wait().unwrap();
+    let follower = start(&folder, &FOLLOW);
+    wait_for(&folder, &texts(&["old 1", "old 2", "new 1"]));
+    let (status, errors) = interrupt(follower);
+    assert_eq!(status.code(), Some(0), "{errors}");
+    assert!(!errors.contains("is gone"), "{errors}");
+}
+
 #[test]
 fn an_incomplete_line_waits() {
     let folder = new_folder();

@@ -7,9 +7,10 @@
 //! ```
 //!
 //! A commit holds the place up to which the file was read, so each line is stored once, also after
-//! `kill -9`. Two processes that follow the same file cannot both commit: the bookmark of the second is not
-//! the one that it has seen. A pipe has no places: what was read and not committed is lost by `kill -9`.
-//! Memory is that of the waiting text and of one ingest.
+//! `kill -9`. A file without a place gets one while its first lines wait, so that a restart finds it if it
+//! was renamed meanwhile. Two processes that follow the same file cannot both commit: the bookmark of the
+//! second is not the one that it has seen. A pipe has no places: what was read and not committed is lost by
+//! `kill -9`. Memory is that of the waiting text and of one ingest.
 
 mod growing;
 mod pipe;
@@ -23,7 +24,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use clap::Args;
 use memchr::memchr_iter;
-use tadoc_store::{Bookmark, Version};
+use tadoc_store::{Bookmark, Change, CommitKind, Version};
 
 use self::growing::{GrowingFile, Place};
 use self::pipe::Pipe;
@@ -161,13 +162,20 @@ impl Grown {
     /// Takes bytes that were read, and returns the bookmark behind them.
     fn take(&mut self, bytes: &[u8]) -> Option<Bookmark> {
         match self {
-            Self::Pipe(_, lines) => {
-                *lines += num_lines(bytes);
-                None
+            Self::Pipe(_, lines) => *lines += num_lines(bytes),
+            Self::File(file, _) => {
+                file.take(bytes);
             }
+        }
+        self.bookmark()
+    }
+
+    /// Returns the bookmark behind the bytes that were taken.
+    fn bookmark(&self) -> Option<Bookmark> {
+        match self {
+            Self::Pipe(..) => None,
             Self::File(file, source) => {
-                let place = file.take(bytes).to_string();
-                Some(Bookmark { source: source.clone(), place })
+                Some(Bookmark { source: source.clone(), place: file.place().to_string() })
             }
         }
     }
@@ -210,6 +218,16 @@ impl Appender<'_> {
             self.say(done);
         }
         self.latest = living.version(None)?;
+        Ok(())
+    }
+
+    /// Commits `bookmark` alone, unless the corpus has one of the source.
+    fn mark(&mut self, bookmark: Option<Bookmark>) -> Outcome {
+        let Some(after) = bookmark.filter(|_| self.place.is_none()) else { return Ok(()) };
+        let place = after.place.clone();
+        let change = Change::append(CommitKind::Append, &[]).with_bookmark(None, after);
+        self.latest = self.living.wait(self.living.store.commit(&self.latest, &change))?;
+        self.place = Some(place);
         Ok(())
     }
 
@@ -291,10 +309,13 @@ pub fn follow(
             _ if is_asked => waiting.take_all(),
             _ => waiting.take_due(limits),
         };
-        if let Some(text) = text {
-            let lines_before = source.lines_taken();
-            let bookmark = source.take(&text);
-            appender.commit(text, lines_before, bookmark)?;
+        match text {
+            Some(text) => {
+                let lines_before = source.lines_taken();
+                let bookmark = source.take(&text);
+                appender.commit(text, lines_before, bookmark)?;
+            }
+            None => appender.mark(source.bookmark())?,
         }
         if is_asked || step == Step::Closed {
             return Ok(());

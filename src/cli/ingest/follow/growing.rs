@@ -12,10 +12,11 @@
 //!
 //! A file has a place if the bytes at its start and before the offset are the same. Of several, the one
 //! with the inode is meant, then the file of the name, then its neighbours `NAME.*` and `NAME-*`: copies
-//! that were made before the file was truncated. A rotated file has ended when it did not grow for
-//! [`GRACE`]. Then comes the file that was changed next: of files that were rotated several times between
-//! two looks each is read, if it has the name with a number or a date behind it (`NAME.1`,
-//! `NAME-20240506`), is not packed, and is no copy of its neighbours in time.
+//! that were made before the file was truncated. All files have the place at offset 0, so only the inode
+//! counts there. A rotated file has ended when it did not grow for [`GRACE`]. Then comes the file that was
+//! changed next: of files that were rotated several times between two looks each is read, if it has the name
+//! with a number or a date behind it (`NAME.1`, `NAME-20240506`), is not packed, and is no copy of its
+//! neighbours in time.
 
 use std::fmt;
 use std::fs::{self, File};
@@ -261,6 +262,11 @@ impl GrowingFile {
     /// Takes bytes that [`read`](Self::read) has returned, in order, and returns the place behind them.
     pub fn take(&mut self, bytes: &[u8]) -> Place {
         self.taken.advance(bytes);
+        self.place()
+    }
+
+    /// Returns the place behind the bytes that were taken.
+    pub fn place(&self) -> Place {
         self.taken.place(self.id)
     }
 
@@ -283,11 +289,13 @@ fn find(path: &Path, place: &Place) -> io::Result<Option<(File, Mark)>> {
             found.push((FileId::of(&metadata) == place.file, file));
         }
     }
-    let with_id = found.iter().position(|(has_id, _)| *has_id);
-    let file = match found.is_empty() {
-        true => return Ok(None),
-        false => found.swap_remove(with_id.unwrap_or(0)).1,
+    let idx = match found.iter().position(|(has_id, _)| *has_id) {
+        Some(idx) => idx,
+        // Every file has the place at its start.
+        None if found.is_empty() || place.offset == 0 => return Ok(None),
+        None => 0,
     };
+    let file = found.swap_remove(idx).1;
     let mark = Mark::of(&file, place.offset)?;
     Ok(mark.map(|mark| (file, Mark { lines: place.lines, ..mark })))
 }
@@ -553,6 +561,24 @@ mod tests {
         assert_eq!((all(&mut again).as_str(), is_found), (expected, true));
         // The same for one that was reading, and is behind.
         assert_eq!(all(&mut file), expected);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_of_which_nothing_was_taken_is_found_by_its_inode() {
+        let log = Log::new();
+        log.write("old\n");
+        let (mut file, _) = GrowingFile::open(&log.path(), None).unwrap();
+        assert_eq!(text(&mut file), "old\n");
+        let place = file.place();
+        fs::rename(log.path(), log.rotated()).unwrap();
+        log.write("new\n");
+        let (mut again, is_found) = GrowingFile::open(&log.path(), Some(place)).unwrap();
+        assert_eq!((all(&mut again).as_str(), is_found), ("old\nnew\n", true));
+        // Without the inode no file is meant. `file` keeps the inode from being used again.
+        fs::remove_file(log.rotated()).unwrap();
+        let (mut again, is_found) = GrowingFile::open(&log.path(), Some(place)).unwrap();
+        assert_eq!((text(&mut again).as_str(), is_found), ("new\n", false));
     }
 
     #[test]

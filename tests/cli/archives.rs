@@ -240,6 +240,58 @@ fn damaged_archives_are_refused() {
     }
 }
 
+/// A decoder checks the bytes behind the tar archive only if it is read to its end.
+#[test]
+fn the_end_of_the_stream_around_a_tar_is_checked() {
+    let folder = new_folder();
+    // So many zeros that decoders pause before the end of the stream.
+    let archive = [tar(&[("a", b"first"), ("b", b"second")]), vec![0; 300_000]].concat();
+    let mut zstd = zstd::Encoder::new(Vec::new(), 3).unwrap();
+    zstd.include_checksum(true).unwrap();
+    zstd.write_all(&archive).unwrap();
+    let info = lz4_flex::frame::FrameInfo::new().content_checksum(true);
+    let mut lz4 = lz4_flex::frame::FrameEncoder::with_frame_info(info, Vec::new());
+    lz4.write_all(&archive).unwrap();
+    // Each with a place in its checksum, from the end.
+    let packed = [
+        ("x.tar.gz", "gzip", gzip(&archive), 8),
+        ("x.tar.bz2", "bzip2", bzip2(&archive), 3),
+        ("x.tar.xz", "xz", xz(&archive), 12),
+        ("x.tar.zst", "zstd", zstd.finish().unwrap(), 1),
+        ("x.tar.lz4", "lz4", lz4.finish().unwrap(), 1),
+    ];
+    for (name, codec, bytes, at) in packed {
+        let mut flipped = bytes.clone();
+        flipped[bytes.len() - at] ^= 0x55;
+        let cuts = [1, 3].map(|len| bytes[..bytes.len() - len].to_vec());
+        for damaged in cuts.iter().chain([&flipped]) {
+            folder.write(name, damaged);
+            let text = format!("{name}: the {codec} stream is cut or damaged (");
+            refused(&folder, &[name], &format!("error: {text}"));
+            let ran =
+                folder.run(&["ingest", name, "-q", "--keep-going", "--force", "-o", "d.tadoc"]);
+            assert_eq!((ran.status, ran.stderr.lines().count()), (0, 1), "{}", ran.stderr);
+            assert!(ran.stderr.starts_with(&format!("warning: {text}")), "{}", ran.stderr);
+            assert_eq!(folder.ok(&["ls", "d.tadoc"]), "a\nb\n", "{name}");
+        }
+        folder.write(name, &bytes);
+        let ran = folder.run(&["ingest", name, "-q", "--force", "-o", "c.tadoc"]);
+        assert_eq!((ran.status, ran.stderr.as_str()), (0, ""), "{name}");
+    }
+    // Bytes behind the end mark that decode are no damage, and a member that is a tar has a checksum, too.
+    folder.write("behind.tar.gz", gzip(&[&archive[..], &[7; 100_000]].concat()));
+    ingest(&folder, &["behind.tar.gz"]);
+    assert_eq!(folder.ok(&["ls", "c.tadoc"]), "a\nb\n");
+    let mut outer = zip(&[("in.tar", &archive)]);
+    let list = outer.windows(4).position(|bytes| bytes == b"PK\x01\x02").unwrap();
+    // The checksums in the header of the member and in the list.
+    for at in [14, list + 16] {
+        outer[at] ^= 0x55;
+    }
+    folder.write("outer.zip", &outer);
+    refused(&folder, &["outer.zip"], "error: outer.zip/in.tar: the tar archive is cut or damaged");
+}
+
 #[test]
 fn bombs_are_refused() {
     let folder = new_folder();

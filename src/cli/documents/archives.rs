@@ -7,7 +7,8 @@
 //! ```
 //!
 //! An archive is treated as a folder: hidden members are left out, links are skipped and counted,
-//! and `--glob` chooses members. A tar archive is streamed. A zip file has its list of members at the
+//! and `--glob` chooses members. A tar archive is streamed, to the end of the stream around it, where its
+//! checksum stands. A zip file has its list of members at the
 //! end, so one that is no file on a disk is first copied to a temporary file. With `--keep-going`, one
 //! without a list, as it was cut, is streamed. All decoders of an input share one budget ([`Budget`]),
 //! so archives in archives expand no further than one file may.
@@ -164,6 +165,12 @@ impl<'a> Archives<'a> {
                 budget.faults.pass(&member, outcome)?;
             }
         }
+        // The checksum of the stream stands behind the archive.
+        let failed = |error: io::Error| match codec {
+            Some(_) => budget.failed(codec, input, &error),
+            None => failed(error),
+        };
+        io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(failed)?;
         Ok(())
     }
 

@@ -281,6 +281,31 @@ fn records_and_timestamps_are_followed() {
 }
 
 #[test]
+fn a_record_whose_lines_come_slowly_stays_whole() {
+    let folder = new_folder();
+    let append = |text: &str| {
+        let mut file =
+            File::options().create(true).append(true).open(folder.join("app.log")).unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+    };
+    append("2024-05-06T07:08:09Z one\n");
+    let options = ["--record-start", "^2", "--timestamp", "auto", "--commit-every", "4s"];
+    let follower = start(&folder, &[&FOLLOW[..8], &options].concat());
+    wait_for_a_commit(&folder);
+    // Longer than the age of a commit, and shorter than twice as long.
+    sleep(Duration::from_secs(6));
+    append(" at a.rs\n2024-05-06T07:08:10Z two\n");
+    let first = "2024-05-06T07:08:09Z one\n at a.rs";
+    wait_for(&folder, &texts(&[first]));
+    // No record begins behind the last one.
+    wait_for(&folder, &texts(&[first, "2024-05-06T07:08:10Z two"]));
+    let (status, errors) = interrupt(follower);
+    assert_eq!(status.code(), Some(0), "{errors}");
+    let without = folder.table_rows("logs", "SELECT count(*) FROM d WHERE ts IS NULL");
+    assert_eq!(without, ["0"]);
+}
+
+#[test]
 fn errors_name_the_line_of_the_file() {
     let folder = new_folder();
     let rows = ["--documents", "jsonl:t", "--follow", "--commit-every", "0"];

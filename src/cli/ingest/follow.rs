@@ -50,7 +50,8 @@ pub struct Follow {
     ///
     /// A file that is rotated or truncated is read to its end, then the new one from its start. A commit
     /// stores the place up to which the file was read: the next --follow goes on there, and no line is
-    /// stored twice. A last line without a line end waits for it. The file is not decompressed.
+    /// stored twice. A last line without a line end waits for it, and with --record-start the last record
+    /// waits for the next one, or until nothing came for twice --commit-every. The file is not decompressed.
     #[arg(long, requires = "append")]
     follow: bool,
 

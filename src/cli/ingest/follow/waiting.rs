@@ -5,6 +5,9 @@
 //! └── complete lines ─────┘ └ waits for its line end
 //! └── complete records ┘      with --record-start: the last record may go on
 //! ```
+//!
+//! The last record goes on until the next one begins, or the text was quiet for the age of a commit and as
+//! long again.
 
 use std::time::{Duration, Instant};
 
@@ -52,7 +55,7 @@ impl Waiting {
         if self.text.is_empty() || !(is_large || self.since.elapsed() >= limits.age) {
             return None;
         }
-        let is_quiet = self.grown.elapsed() >= limits.age;
+        let is_quiet = self.grown.elapsed() >= limits.age.saturating_mul(2);
         self.take_up_to(self.complete_len(is_quiet))
     }
 
@@ -129,6 +132,17 @@ mod tests {
         assert_eq!(records.take_due(Limits { len_bytes: 1, age }).unwrap(), b"A\n b\n");
         assert_eq!(records.take_due(Limits { len_bytes: 1, age }), None);
         assert_eq!(records.take_due(AT_ONCE).unwrap(), b"A\n c\n");
+        // It also waits while it is old enough for a commit and its lines come slowly.
+        let age = Duration::from_secs(60);
+        let limits = Limits { len_bytes: 1 << 20, age };
+        let mut slow = waiting(text, Some("^A"));
+        let ago = |ages: f64| Instant::now().checked_sub(age.mul_f64(ages)).unwrap();
+        (slow.since, slow.grown) = (ago(1.5), ago(1.5));
+        assert_eq!(slow.take_due(limits).unwrap(), b"A\n b\n");
+        slow.since = ago(1.5);
+        assert_eq!(slow.take_due(limits), None);
+        slow.grown = ago(2.0);
+        assert_eq!(slow.take_due(limits).unwrap(), b"A\n c\n");
         assert_eq!(waiting(" b\n c\n", Some("^A")).take_lines().unwrap(), b" b\n c\n");
     }
 }

@@ -140,6 +140,32 @@ fn members_stand_behind_the_path_of_their_archive() {
 }
 
 #[test]
+fn members_that_are_left_out_are_counted() {
+    let folder = new_folder();
+    let mut twice = zip(&[("a/one", b"1"), ("b/one", b"2"), ("c", b"3"), (".d", b"4")]);
+    // The writer refuses names that occur twice. They stand before the member and in the list.
+    for _ in 0..2 {
+        let at = twice.windows(5).position(|bytes| bytes == b"b/one").unwrap();
+        twice[at] = b'a';
+    }
+    folder.write("in/twice.zip", twice);
+    folder.write("in/hidden.tar", tar(&[("x", b"5"), (".git/config", b"6"), (".y", b"7")]));
+    let ran = folder.run(&["ingest", "in", "-o", "c.tadoc"]);
+    let warnings: Vec<&str> =
+        ran.stderr.lines().take_while(|line| line.starts_with("warning: ")).collect();
+    let expected = [
+        "warning: 3 hidden members of archives left out",
+        "warning: 1 member of zip files left out: a later one has the same name",
+    ];
+    assert_eq!((ran.status, warnings.as_slice()), (0, expected.as_slice()), "{}", ran.stderr);
+    assert_eq!(folder.ok(&["ls", "c.tadoc"]), "hidden.tar/x\ntwice.zip/a/one\ntwice.zip/c\n");
+    assert_eq!(folder.cat("c.tadoc", "twice.zip/a/one"), b"2");
+    // Members that are not asked for are not counted.
+    let ran = folder.run(&["ingest", "in/hidden.tar", "--glob", "x", "--force", "-o", "c.tadoc"]);
+    assert!(ran.status == 0 && !ran.stderr.contains("warning"), "{}", ran.stderr);
+}
+
+#[test]
 fn rows_of_members() {
     let folder = new_folder();
     let files: [(&str, &[u8]); 2] = [

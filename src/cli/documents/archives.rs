@@ -6,7 +6,7 @@
 //!                        └─ archive ─▶ member ─▶ (the same again, --max-depth)
 //! ```
 //!
-//! An archive is treated as a folder: hidden members are left out, links are skipped and counted,
+//! An archive is treated as a folder: hidden members and links are left out and counted,
 //! and `--glob` chooses members. A tar archive is streamed, to the end of the stream around it, where its
 //! checksum stands. A zip file has its list of members at the
 //! end, so one that is no file on a disk is first copied to a temporary file. With `--keep-going`, one
@@ -14,7 +14,7 @@
 //! so archives in archives expand no further than one file may.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek};
+use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
 use tadoc::format::path_text;
 use zip::ZipArchive;
@@ -32,6 +32,10 @@ use crate::pattern::Pattern;
 const TAR_MAGIC: (usize, &[u8]) = (257, b"ustar");
 /// First bytes of a zip file, and of one without members.
 const ZIP_MAGICS: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
+/// First bytes of an entry of the list of members of a zip file, and bytes of an entry besides texts.
+const ZIP_ENTRY: (&[u8], usize) = (b"PK\x01\x02", 46);
+/// Places of the lengths of the texts of an entry: name, extra fields and comment.
+const ZIP_LENGTHS: [usize; 3] = [28, 30, 32];
 
 /// Options for archives.
 #[derive(Debug, Clone)]
@@ -67,7 +71,11 @@ pub type Visit<'v> = dyn FnMut(Opened<'_>, &Input, &[u8]) -> Outcome + 'v;
 pub struct Archives<'a> {
     options: &'a ArchiveOptions,
     /// Number of links and special files that were left out.
-    pub num_skipped: u64,
+    num_skipped: u64,
+    /// Number of hidden members that were left out.
+    num_hidden: u64,
+    /// Number of members of zip files that were left out because a later one has their name.
+    num_replaced: u64,
 }
 
 #[derive(Clone, Copy)]
@@ -96,7 +104,18 @@ impl Kind {
 
 impl<'a> Archives<'a> {
     pub fn new(options: &'a ArchiveOptions) -> Self {
-        Self { options, num_skipped: 0 }
+        Self { options, num_skipped: 0, num_hidden: 0, num_replaced: 0 }
+    }
+
+    /// Returns a warning for each kind of members that were left out.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        let counts = [
+            (self.num_skipped, "link or special file", "of archives left out"),
+            (self.num_hidden, "hidden member", "of archives left out"),
+            (self.num_replaced, "member", "of zip files left out: a later one has the same name"),
+        ];
+        let counts = counts.into_iter().filter(|(count, ..)| *count > 0);
+        counts.map(|(count, noun, end)| format!("{} {end}", display::plural(count, noun)))
     }
 
     /// Calls `visit` with `opened`, or with each member if it is an archive.
@@ -201,6 +220,9 @@ impl<'a> Archives<'a> {
                 return self.cut_zip(&file, input, &counters, &budget, depth, visit);
             }
         };
+        let num_listed = num_listed(&file, archive.central_directory_start())
+            .map_err(|error| damaged(&budget.faults, input, Kind::Zip, &error))?;
+        self.num_replaced += num_listed.saturating_sub(archive.len() as u64);
         for idx in 0..archive.len() {
             let packed = match archive.by_index(idx) {
                 Ok(packed) => packed,
@@ -270,9 +292,11 @@ impl<'a> Archives<'a> {
         let name = name.trim_start_matches("./");
         let globs = &self.options.globs;
         let is_hidden = |part: &str| part.starts_with('.') && part != "..";
-        if name.split('/').any(is_hidden)
-            || !(globs.is_empty() || globs.iter().any(|g| g.matches(name)))
-        {
+        if !(globs.is_empty() || globs.iter().any(|g| g.matches(name))) {
+            return Ok(None);
+        }
+        if name.split('/').any(is_hidden) {
+            self.num_hidden += 1;
             return Ok(None);
         }
         let num_members = budget.num_members.get() + 1;
@@ -288,6 +312,21 @@ impl<'a> Archives<'a> {
         let path = format!("{}{name}", archive.members);
         Ok(Some(Input::new(Source::Member(shown), path, len_bytes)))
     }
+}
+
+/// Returns the number of entries in the list of members of a zip file, which begins at `start`. The reader of
+/// zip keeps one of those with the same name.
+fn num_listed(file: &File, start: u64) -> io::Result<u64> {
+    let (magic, mut num) = (ZIP_ENTRY.0, 0);
+    let mut list = BufReader::new(file);
+    list.seek(SeekFrom::Start(start))?;
+    let mut entry = [0; ZIP_ENTRY.1];
+    while list.read_exact(&mut entry).is_ok() && entry.starts_with(magic) {
+        num += 1;
+        let len = |at: usize| i64::from(u16::from_le_bytes([entry[at], entry[at + 1]]));
+        list.seek_relative(ZIP_LENGTHS.map(len).iter().sum())?;
+    }
+    Ok(num)
 }
 
 /// Returns the bytes of `opened` as a file that can be read at any place.

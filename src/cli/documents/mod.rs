@@ -56,7 +56,6 @@ use self::timestamps::Clock;
 pub use self::timestamps::Timestamps;
 use self::unsearchable::Unsearchable;
 use crate::columns::{Columns, StoredColumns};
-use crate::display::plural;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::Input;
 
@@ -300,10 +299,7 @@ pub fn read(
     }
     sink.flush()?;
     let mut warnings = sink.unsearchable.warnings();
-    if archives.num_skipped > 0 {
-        let skipped = plural(archives.num_skipped, "link or special file");
-        warnings.push(format!("{skipped} of archives left out"));
-    }
+    warnings.extend(archives.warnings());
     warnings.extend(clock.and_then(|clock| clock.warning()));
     Ok(Read { columns: columns.into_parquet()?, warnings, faults: faults.warnings() })
 }

@@ -318,6 +318,33 @@ fn the_end_of_the_stream_around_a_tar_is_checked() {
     refused(&folder, &["outer.zip"], "error: outer.zip/in.tar: the tar archive is cut or damaged");
 }
 
+/// GNU tar takes such an archive, too.
+#[test]
+fn a_tar_without_an_end_mark_has_a_warning() {
+    let folder = new_folder();
+    let whole = tar(&[("a", b"first"), ("b", b"second")]);
+    let with_and_without: [&[&str]; 2] = [&[], &["--keep-going"]];
+    // Each member has two blocks, and the mark has two.
+    for (blocks, members) in [(2, "a\n"), (4, "a\nb\n")] {
+        let cut = &whole[..blocks * 512];
+        for (name, bytes) in [("x.tar", cut.to_vec()), ("x.tar.gz", gzip(cut))] {
+            folder.write(name, bytes);
+            for options in with_and_without {
+                let ingest = ["ingest", name, "-q", "--force", "-o", "c.tadoc"];
+                let ran = folder.run(&[&ingest[..], options].concat());
+                let text = format!("warning: {name}: the tar archive has no mark at its end; ");
+                assert_eq!((ran.status, ran.stderr.lines().count()), (0, 1), "{}", ran.stderr);
+                assert!(ran.stderr.starts_with(&text), "{}", ran.stderr);
+                assert_eq!(folder.ok(&["ls", "c.tadoc"]), members, "{name}");
+            }
+        }
+    }
+    // One block of the mark is enough.
+    folder.write("x.tar", &whole[..5 * 512]);
+    let ran = folder.run(&["ingest", "x.tar", "-q", "--force", "-o", "c.tadoc"]);
+    assert_eq!((ran.status, ran.stderr.as_str()), (0, ""));
+}
+
 #[test]
 fn bombs_are_refused() {
     let folder = new_folder();

@@ -313,6 +313,7 @@ fn packed_files_that_are_stored_as_such_are_told() {
     folder.write("in/b", packed);
     folder.write("in/c.Z.gz", gzip(b"\x1f\x9d\x90abc"));
     folder.write("in/d.7z", "text that is called so");
+    folder.write("in/e.lzma", b"]\0\0\x80\0\xff\xff\xff\xff\xff\xff\xff\xff\0");
     let ran = folder.run(&["ingest", "in", "-o", "c.tadoc"]);
     let warnings: Vec<&str> =
         ran.stderr.lines().take_while(|line| line.starts_with("warning: ")).collect();
@@ -322,6 +323,8 @@ fn packed_files_that_are_stored_as_such_are_told() {
         "warning: 1 file packed as compress (.Z) stored as the bytes, which nobody can search \
          (in/c.Z.gz); unpack first (gzip -dc FILE | tadoc ingest -), or pass --no-decompress if the bytes \
          are meant",
+        "warning: 1 file packed as lzma stored as the bytes, which nobody can search (in/e.lzma); unpack \
+         first (xz -dc FILE | tadoc ingest -), or pass --no-decompress if the bytes are meant",
     ];
     assert_eq!(warnings, expected, "{}", ran.stderr);
     assert!(folder.cat("c.tadoc", "a.7z") == packed);

@@ -165,7 +165,7 @@ impl<'a> Archives<'a> {
             true => budget.failed(codec, input, &error),
             false => damaged(&budget.faults, input, Kind::Tar, &error),
         };
-        let mut archive = tar::Archive::new(opened.reader);
+        let mut archive = tar::Archive::new(Ending { inner: opened.reader, has_ended: false });
         for entry in archive.entries().map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let entry_type = entry.header().entry_type();
@@ -184,12 +184,22 @@ impl<'a> Archives<'a> {
                 budget.faults.pass(&member, outcome)?;
             }
         }
+        let mut rest = archive.into_inner();
+        if rest.has_ended {
+            let shown = input.shown();
+            budget.faults.note(
+                input,
+                Failure::new(format!(
+                    "{shown}: the tar archive has no mark at its end; if it is cut there, members are missing"
+                )),
+            );
+        }
         // The checksum of the stream stands behind the archive.
         let failed = |error: io::Error| match codec {
             Some(_) => budget.failed(codec, input, &error),
             None => failed(error),
         };
-        io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(failed)?;
+        io::copy(&mut rest.inner, &mut io::sink()).map_err(failed)?;
         Ok(())
     }
 
@@ -311,6 +321,20 @@ impl<'a> Archives<'a> {
         let shown = format!("{}/{}", archive.shown(), display::plain(name));
         let path = format!("{}{name}", archive.members);
         Ok(Some(Input::new(Source::Member(shown), path, len_bytes)))
+    }
+}
+
+/// A reader that notes if its end was read.
+struct Ending<R> {
+    inner: R,
+    has_ended: bool,
+}
+
+impl<R: Read> Read for Ending<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let len = self.inner.read(bytes)?;
+        self.has_ended |= len == 0 && !bytes.is_empty();
+        Ok(len)
     }
 }
 

@@ -5,6 +5,7 @@
 //! archive that is damaged or exceeds a limit    its members up to there are stored
 //! input that cannot be opened                   left out
 //! line of JSON that is no object                left out
+//! tar archive without a mark at its end         its members are stored, also without --keep-going
 //! ```
 //!
 //! An error of the disk or of a store ends the ingest nevertheless: the same input may be whole at the next

@@ -15,7 +15,7 @@ struct Kind {
     remedy: &'static str,
 }
 
-const KINDS: [Kind; 4] = [
+const KINDS: [Kind; 5] = [
     Kind {
         name: "packed as 7z",
         magics: &[b"7z\xbc\xaf\x27\x1c"],
@@ -30,6 +30,24 @@ const KINDS: [Kind; 4] = [
         name: "packed as compress (.Z)",
         magics: &[b"\x1f\x9d"],
         remedy: "unpack first (gzip -dc FILE | tadoc ingest -), or pass --no-decompress if the bytes are meant",
+    },
+    Kind {
+        name: "packed as lzma",
+        // The usual properties, and windows from 64 KiB to 64 MiB.
+        magics: &[
+            b"]\0\0\x01\0",
+            b"]\0\0\x02\0",
+            b"]\0\0\x04\0",
+            b"]\0\0\x08\0",
+            b"]\0\0\x10\0",
+            b"]\0\0\x20\0",
+            b"]\0\0\x40\0",
+            b"]\0\0\x80\0",
+            b"]\0\0\0\x01",
+            b"]\0\0\0\x02",
+            b"]\0\0\0\x04",
+        ],
+        remedy: "unpack first (xz -dc FILE | tadoc ingest -), or pass --no-decompress if the bytes are meant",
     },
     Kind {
         name: "in UTF-16",
@@ -76,8 +94,9 @@ mod tests {
         let kind = |head: &[u8]| kind_idx(head).map(|kind_idx| KINDS[kind_idx].name);
         assert_eq!(kind(b"7z\xbc\xaf\x27\x1c..."), Some("packed as 7z"));
         assert_eq!(kind(b"\x1f\x9d"), Some("packed as compress (.Z)"));
+        assert_eq!(kind(b"]\0\0\x80\0\xff\xff"), Some("packed as lzma"));
         assert_eq!(kind(b"\xfe\xff\0a"), Some("in UTF-16"));
-        for plain in [b"".as_slice(), b"7z", b"Rar! is how rar begins", &[0; 600]] {
+        for plain in [b"".as_slice(), b"7z", b"]\0\0\0\0", b"Rar! is how rar begins", &[0; 600]] {
             assert_eq!(kind(plain), None, "{plain:?}");
         }
     }

@@ -82,6 +82,47 @@ def test_interrupts_end_an_ingest(folder):
     assert list(folder.iterdir()) == []
 
 
+PLANTED = ["datafusion_tadoc/__init__.py", "datafusion_tadoc/__main__.py", "signal.py", "os.py"]
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_the_command_runs_no_code_of_the_current_folder(name, con, folder):
+    planted = folder / name
+    planted.parent.mkdir(exist_ok=True)
+    (planted.parent / "__init__.py").touch()
+    planted.write_text("import sys; open('planted', 'w').close(); sys.exit(0)")
+    (folder / "notes").mkdir()
+    (folder / "notes" / "a.txt").write_text("to be")
+    tadoc.ingest("notes", "notes.tadoc")
+    assert con.documents("notes.tadoc").rows()[0][1] == "a.txt"
+    corpus = tadoc.open("living", create=True)
+    corpus.append([("a.txt", "to be")])
+    corpus.optimize()
+    assert not (folder / "planted").exists()
+
+
+def test_a_command_that_writes_nothing_is_an_error(monkeypatch, folder):
+    monkeypatch.setattr("datafusion_tadoc._command.START", "pass")
+    (folder / "a.txt").write_text("to be")
+    with pytest.raises(tadoc.Error, match="wrote nothing"):
+        tadoc.ingest("a.txt", "a.tadoc")
+
+
+def test_the_command_is_that_of_the_package_that_starts_it(folder):
+    (folder / "a.txt").write_text("to be")
+    home = os.path.dirname(os.path.dirname(tadoc.__file__))
+    code = f"""
+import sys
+sys.path.append({home!r})
+import datafusion_tadoc as tadoc
+tadoc.ingest('a.txt', 'a.tadoc')
+"""
+    # Outside of a virtual environment the interpreter does not find the package by itself.
+    python = getattr(sys, "_base_executable", sys.executable)
+    subprocess.run([python, "-c", code], check=True, timeout=60)
+    assert (folder / "a.tadoc").is_file()
+
+
 def test_the_command_can_be_interrupted():
     command = subprocess.Popen(
         [sys.executable, "-m", "datafusion_tadoc", "sql", "-c", ENDLESS], stderr=subprocess.PIPE, text=True

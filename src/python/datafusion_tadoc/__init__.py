@@ -26,6 +26,7 @@ from datafusion_tadoc import _native
 from datafusion_tadoc._native import Error, __version__
 from datafusion_tadoc._command import run_command
 from datafusion_tadoc._living import Living
+from datafusion_tadoc._output import check_written
 from datafusion_tadoc._progress import Progress
 from datafusion_tadoc._sql_text import identifier, quoted, setting
 
@@ -534,6 +535,7 @@ def ingest(
         flags += ["--force"] if overwrite else []
         flags += [] if progress else ["--quiet"]
         run_command("ingest", *flags, "--output", os.fspath(out), "--", *paths, progress=progress)
+        check_written(out)
         return out
     if documents is not None:
         raise TypeError("documents is for files; rows and pairs are documents already")

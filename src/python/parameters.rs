@@ -15,20 +15,25 @@ use pyo3::types::{
 };
 use tadoc_cli::Parameters;
 
+use crate::Error;
+
+/// Lists in each other that a parameter may have.
+const MAX_DEPTH: usize = 16;
+
 /// Reads a list, a tuple or a dictionary of values.
 ///
 /// # Errors
-/// A value has no literal in SQL.
+/// A value has no literal in SQL, or lists are too deep in each other.
 pub fn parameters_of(values: Option<&Bound<'_, PyAny>>) -> PyResult<Parameters> {
     let mut literals = BTreeMap::new();
     let Some(values) = values else { return Ok(Parameters::default()) };
     if let Ok(named) = values.cast::<PyDict>() {
         for (name, value) in named {
-            literals.insert(name.extract()?, literal(&value)?);
+            literals.insert(name.extract()?, literal(&value, MAX_DEPTH)?);
         }
     } else if values.is_instance_of::<PyList>() || values.is_instance_of::<PyTuple>() {
         for (at, value) in values.try_iter()?.enumerate() {
-            literals.insert((at + 1).to_string(), literal(&value?)?);
+            literals.insert((at + 1).to_string(), literal(&value?, MAX_DEPTH)?);
         }
     } else {
         return Err(PyTypeError::new_err("parameters are a list, a tuple or a dictionary"));
@@ -36,8 +41,8 @@ pub fn parameters_of(values: Option<&Bound<'_, PyAny>>) -> PyResult<Parameters> 
     Ok(Parameters::new(literals))
 }
 
-/// Returns the literal of a Python value.
-fn literal(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
+/// Returns the literal of a Python value with at most `depth` lists in each other.
+fn literal(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Expr> {
     Ok(if value.is_none() {
         plain(Value::Null)
     } else if let Ok(value) = value.cast::<PyBool>() {
@@ -62,9 +67,13 @@ fn literal(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
     } else if value.is_instance_of::<PyTime>() {
         typed(DataType::Time(None, TimezoneInfo::None), value.call_method0("isoformat")?.extract()?)
     } else if value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>() {
-        let elem = value.try_iter()?.map(|item| literal(&item?)).collect::<PyResult<_>>()?;
+        let depth = depth.checked_sub(1).ok_or_else(|| {
+            Error::new_err(format!("a parameter has more than {MAX_DEPTH} lists in each other"))
+        })?;
+        let elem = value.try_iter()?.map(|item| literal(&item?, depth));
+        let elem = elem.collect::<PyResult<_>>()?;
         Expr::Array(Array { elem, named: true })
-    } else if is_decimal(value)? {
+    } else if is_decimal(value.str()?.to_string()) {
         decimal(value.str()?.to_string())
     } else if value.hasattr("__fspath__")? {
         let path: String = value.call_method0("__fspath__")?.extract()?;

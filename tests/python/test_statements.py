@@ -54,6 +54,24 @@ def test_parameters_come_back(value, con):
         assert con.sql(sql, params).rows() == [(value,)]
 
 
+def nested(depth):
+    """1 in `depth` lists."""
+    value = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+def test_lists_in_lists_are_bounded(con):
+    assert con.sql("SELECT $1", [nested(16)]).rows() == [(nested(16),)]
+    endless = []
+    endless.append(endless)
+    for value in [nested(17), nested(100_000), endless, (endless, endless)]:
+        for params in [[value], {"1": value}]:
+            with pytest.raises(tadoc.Error, match="more than 16 lists in each other"):
+                con.sql("SELECT $1", params)
+
+
 def test_moments_with_zones_come_back(con):
     zone = datetime.timezone(datetime.timedelta(hours=2))
     moment = datetime.datetime(2026, 11, 24, 20, 2, 38, tzinfo=zone)

@@ -48,7 +48,7 @@ fn literal(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Expr> {
     } else if let Ok(value) = value.cast::<PyBool>() {
         plain(Value::Boolean(value.is_true()))
     } else if value.is_instance_of::<PyInt>() {
-        number(&value.str()?.to_string())
+        integer(value)?
     } else if let Ok(value) = value.cast::<PyFloat>() {
         float(value.extract()?)
     } else if let Ok(value) = value.cast::<PyString>() {
@@ -117,6 +117,19 @@ fn zoned(text: String) -> Expr {
         null_treatment: None,
         over: None,
         within_group: Vec::new(),
+    })
+}
+
+/// Returns the literal of an integer of 64 bits. SQL reads a longer one as a float.
+fn integer(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
+    let signed = value.extract::<i64>().map(|value| value.to_string());
+    let digits = signed.or_else(|_| value.extract::<u64>().map(|value| value.to_string()));
+    digits.map(|digits| number(&digits)).map_err(|_| {
+        // Python refuses to write an integer of thousands of digits.
+        let shown = value.str().map_or_else(|_| "an integer".to_owned(), |text| text.to_string());
+        Error::new_err(format!(
+            "a parameter: got {shown}, which does not fit into 64 bits; pass a Decimal or a text"
+        ))
     })
 }
 

@@ -3,6 +3,7 @@
 import datetime
 import decimal
 import doctest
+import enum
 import math
 from pathlib import Path
 
@@ -45,7 +46,8 @@ def test_everything_public_has_an_example():
 
 @pytest.mark.parametrize(
     "value",
-    [None, True, False, 0, -7, 2**62, 1.5, -0.25, 1e300, math.inf, "it's \\ $1", "", "naïve\n", b"\x00\xff", b"",
+    [None, True, False, 0, -7, 2**62, 2**63 - 1, -(2**63), 2**63, 2**64 - 1,
+     1.5, -0.25, 1e300, math.inf, "it's \\ $1", "", "naïve\n", b"\x00\xff", b"",
      datetime.date(2026, 11, 24), datetime.datetime(2026, 11, 24, 20, 2, 38, 123456), datetime.time(1, 2, 3),
      decimal.Decimal("-12.340"), [1, 2, 3], ["a", None]],
 )  # fmt: skip
@@ -70,6 +72,24 @@ def test_lists_in_lists_are_bounded(con):
         for params in [[value], {"1": value}]:
             with pytest.raises(tadoc.Error, match="more than 16 lists in each other"):
                 con.sql("SELECT $1", params)
+
+
+# Python and pytest do not write an integer of 5,000 digits.
+@pytest.mark.parametrize("value", [2**64, -(2**63) - 1, 10**40, 10**5_000], ids=int.bit_length)
+def test_integers_that_do_not_fit_are_an_error(value, con):
+    for parameter in [value, [1, value]]:
+        with pytest.raises(tadoc.Error, match="does not fit into 64 bits; pass a Decimal or a text") as error:
+            con.sql("SELECT $1", [parameter])
+        assert value > 10**4_000 or str(value) in str(error.value)
+    if abs(value) < 10**38:
+        assert con.sql("SELECT $1", [decimal.Decimal(value)]).rows() == [(value,)]
+
+
+def test_enumerations_are_their_numbers(con):
+    class Level(enum.IntEnum):
+        HIGH = 7
+
+    assert con.sql("SELECT $1", [Level.HIGH]).rows() == [(7,)]
 
 
 def test_moments_with_zones_come_back(con):

@@ -43,6 +43,34 @@ def test_a_corpus_is_not_replaced_by_accident(plays, con):
     assert texts(con, plays) == [("a", b"b")]
 
 
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [("plays", "ends with .tadoc, such as plays.tadoc"), ("plays/", "such as plays.tadoc"),
+     ("", "such as corpus.tadoc"), ("plays.txt", "ends with .tadoc"), ("*.tadoc", "pattern"),
+     ("pl?ys.tadoc", "pattern"), ("[p]lays.tadoc", "pattern"), ("s3://plays/*.tadoc", "pattern"),
+     ("file:plays.tadoc", "write ./file:plays.tadoc"), ("a:b.tadoc", "colon"),
+     ("folder.tadoc", "is a folder"), ("living", "append")],
+)  # fmt: skip
+def test_rows_become_the_file_that_is_named(out, message, con, folder):
+    (folder / "folder.tadoc").mkdir()
+    tadoc.open("living", create=True)
+    before = sorted(folder.rglob("*"))
+    rows = con.sql("SELECT 'a.txt' AS path, 'to be' AS text")
+    for source in [[("a.txt", "to be")], rows]:
+        for overwrite in [False, True]:
+            with pytest.raises(tadoc.Error, match=re.escape(message)):
+                tadoc.ingest(source, out, overwrite=overwrite)
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("out", ["./a:b.tadoc", "deep/a:b.tadoc", "a b%20#{1}.tadoc", "file://HERE/a.tadoc"])
+def test_rows_go_to_files_of_many_names(out, con, folder):
+    out = out.replace("HERE", str(folder))
+    tadoc.ingest([("a.txt", "to be")], out)
+    assert (folder / out.removeprefix(f"file://{folder}/")).is_file()
+    assert texts(con, out) == [("a.txt", b"to be")]
+
+
 def test_user_columns_come_from_arrow(con):
     rows = con.sql("SELECT 'a.txt' AS path, 'to be' AS text, 7 AS severity, 'Ada' AS author")
     tadoc.ingest(rows, "rows.tadoc", tokenizer="uax29", layout="fast", effort="small")

@@ -26,7 +26,7 @@ from datafusion_tadoc import _native
 from datafusion_tadoc._native import Error, __version__
 from datafusion_tadoc._command import run_command
 from datafusion_tadoc._living import Living
-from datafusion_tadoc._output import check_written
+from datafusion_tadoc._output import check_written, corpus_file
 from datafusion_tadoc._progress import Progress
 from datafusion_tadoc._sql_text import identifier, quoted, setting
 
@@ -521,6 +521,8 @@ def ingest(
 
     `effort` is ``'fast'``, ``'balanced'`` or ``'small'``.
 
+    Pairs and Arrow objects become one file, whose name ends with ``.tadoc``.
+
     Nothing is left behind if it fails. `progress` shows a line on a terminal while it works, and a
     summary on standard error.
 
@@ -545,7 +547,7 @@ def ingest(
         f"'tadoc.{name}' {quoted(setting(value))}" for name, value in options.items() if value is not None
     )
     with_options = f" OPTIONS ({listed})" if listed else ""
-    target = quoted(os.fspath(out))
+    target = quoted(corpus_file(out))
     con = connection or connect()
     copy = f"COPY (SELECT * FROM {{rows}}) TO {target} STORED AS TADOC{with_options}"
     if not progress:

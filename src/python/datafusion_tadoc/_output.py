@@ -1,14 +1,37 @@
-"""Files that an ingest writes."""
+"""Names of the files that rows are written to."""
 
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING
 
 from datafusion_tadoc._native import Error
 
 if TYPE_CHECKING:
     from datafusion_tadoc import Location
+
+
+def corpus_file(out: Location) -> str:
+    """Returns the path or URL of a corpus that ``COPY`` writes as this one file.
+
+    >>> corpus_file("plays.tadoc")
+    'plays.tadoc'
+    >>> corpus_file("plays")
+    Traceback (most recent call last):
+    datafusion_tadoc.Error: plays: expected the name of a file that ends with .tadoc, such as plays.tadoc
+    """
+    name = os.fspath(out)
+    if os.path.isdir(name):
+        raise Error(f"{name} is a folder; name a file, or add to a living corpus with open(…).append(rows)")
+    if not name.endswith(".tadoc"):
+        example = f"{name.rstrip('/') or 'corpus'}.tadoc"
+        raise Error(f"{name}: expected the name of a file that ends with .tadoc, such as {example}")
+    if re.search(r"[*?\[]", name):
+        raise Error(f"{name}: a name with *, ? or [ is a pattern for several files; name one file")
+    if re.match(r"[^/]*:(?!//)", name):
+        raise Error(f"{name}: what stands before the colon is the scheme of a URL; for a file write ./{name}")
+    return name
 
 
 def check_written(out: Location) -> None:

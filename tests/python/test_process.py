@@ -1,6 +1,7 @@
 """Threads, interrupts, forks, and the end of the interpreter during a statement."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -80,6 +81,25 @@ def test_interrupts_end_an_ingest(folder):
         tadoc.ingest(endless(), "x.tadoc")
     timer.join()
     assert list(folder.iterdir()) == []
+
+
+def test_an_interrupt_of_this_process_alone_ends_an_ingest_of_files(folder):
+    words = random.Random(7)
+    with open("notes.txt", "w") as notes:
+        notes.writelines(f"{words.randrange(10**6)} of {words.randrange(10**6)}\n" for _ in range(10**6))
+
+    def interrupt():
+        # Until the command is at work, and has a file to remove.
+        while not list(folder.glob(".notes.tadoc*")):
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt, daemon=True)
+    thread.start()
+    with pytest.raises(KeyboardInterrupt):
+        tadoc.ingest("notes.txt", "notes.tadoc", effort="small")
+    thread.join()
+    assert [path.name for path in folder.iterdir()] == ["notes.txt"]
 
 
 PLANTED = ["datafusion_tadoc/__init__.py", "datafusion_tadoc/__main__.py", "signal.py", "os.py"]

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 from datafusion_tadoc._native import Error
 
@@ -17,14 +19,31 @@ sys.path[:] = [*filter(None, sys.path), sys.argv.pop(1)]
 from datafusion_tadoc.__main__ import main
 main()
 """
+#: Seconds between two looks for signals. Libraries in Go let a read go on after a signal.
+LOOK_EVERY = 0.1
 HOME = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def run_command(*arguments: str, progress: bool = False) -> None:
-    """Runs the command `tadoc`, in a process of its own, so that Ctrl-C is its to handle."""
+    """Runs the command `tadoc`, in a process of its own.
+
+    An interrupt of this process is passed on, and raised when the command has cleaned up.
+    """
     command = [sys.executable, "-c", START, HOME, *arguments]
-    done = subprocess.run(command, stderr=None if progress else subprocess.PIPE, check=False)
-    if done.returncode != 0:
-        said = (done.stderr or b"").decode(errors="replace").strip()
+    process = subprocess.Popen(command, stderr=None if progress else subprocess.PIPE)
+    stderr = None
+    try:
+        while process.returncode is None:
+            with suppress(subprocess.TimeoutExpired):
+                _, stderr = process.communicate(timeout=LOOK_EVERY)
+    except BaseException:
+        if process.stderr is not None:
+            # Nobody reads what the command still says, and it must not wait for that.
+            process.stderr.close()
+        process.send_signal(signal.SIGINT)
+        process.wait()
+        raise
+    if process.returncode != 0:
+        said = (stderr or b"").decode(errors="replace").strip()
         lines = [line for line in said.splitlines() if line.startswith("error: ")]
         raise Error(lines[-1].removeprefix("error: ") if lines else said or f"tadoc {arguments[0]} failed")

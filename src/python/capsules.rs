@@ -17,7 +17,7 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
-use crate::error_of;
+use crate::{Error, error_of};
 
 const STREAM: &CStr = c"arrow_array_stream";
 const SCHEMA: &CStr = c"arrow_schema";
@@ -45,7 +45,7 @@ pub fn is_arrow(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// Returns the record batches of an object with `__arrow_c_stream__` or `__arrow_c_array__`.
 ///
 /// # Errors
-/// `object` has neither, or its rows have no columns with names.
+/// `object` has neither, its rows have no columns with names, or rows are null.
 pub fn reader_of(object: &Bound<'_, PyAny>) -> PyResult<Reader> {
     if object.hasattr("__arrow_c_stream__")? {
         return stream_of(&object.call_method0("__arrow_c_stream__")?);
@@ -83,6 +83,14 @@ fn batch_of(capsules: &Bound<'_, PyAny>) -> PyResult<Reader> {
             "expected rows with named columns, and got an array of {}",
             array.data_type()
         ))));
+    }
+    if array.null_count() > 0 {
+        let nulls = array.null_count();
+        return Err(Error::new_err(format!(
+            "expected rows, and got an array of structs in which {nulls} of {} are null; leave them out, \
+             as drop_null() does",
+            array.len()
+        )));
     }
     let batch = RecordBatch::from(StructArray::from(array));
     let schema = batch.schema();

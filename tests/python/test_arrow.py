@@ -24,6 +24,21 @@ def test_pyarrow(plays, con):
         con.register("t", pa.chunked_array([[1, 2]]))
 
 
+def test_rows_that_are_null_are_an_error(con, folder):
+    pa = pytest.importorskip("pyarrow")
+    rows = pa.array([{"text": "to be"}, None, {"text": None}])
+    for take in [
+        lambda: con.register("t", rows),
+        lambda: tadoc.ingest(rows, "rows.tadoc"),
+        lambda: tadoc.write_gsst(rows, "rows.parquet"),
+    ]:
+        with pytest.raises(tadoc.Error, match="1 of 3 are null"):
+            take()
+    assert list(folder.iterdir()) == []
+    con.register("t", rows.drop_null())
+    assert con.sql("SELECT text FROM t").rows() == [("to be",), (None,)]
+
+
 def test_streams_come_batch_by_batch(con):
     pa = pytest.importorskip("pyarrow")
     endless = con.sql("SELECT value FROM generate_series(1, 1000000000000)")

@@ -92,6 +92,22 @@ def test_enumerations_are_their_numbers(con):
     assert con.sql("SELECT $1", [Level.HIGH]).rows() == [(7,)]
 
 
+def test_extract_goes_to_the_end(plays, con):
+    texts = [row[4] for row in con.documents(plays)]
+    assert [con.extract(plays, doc_id).rows()[0][0] for doc_id in range(len(texts))] == texts
+    hamlet = next(doc_id for doc_id, text in enumerate(texts) if text.startswith("To be"))
+    assert con.extract(plays, hamlet, 7).rows() == [(texts[hamlet][7:],)]
+    assert con.extract(plays, hamlet, byte_len=5).rows() == [("To be",)]
+    assert con.extract(plays, hamlet, 7, 2).rows() == [("or",)]
+    corpus = tadoc.open("living", create=True, connection=con)
+    corpus.append([("a.txt", "to be")])
+    corpus.edit(0, text=" or not")
+    assert con.extract("living", 0).rows() == [("to be or not",)]
+    assert con.extract("living", 0, version=2).rows() == [("to be",)]
+    with pytest.raises(tadoc.Error, match="doc_id"):
+        con.extract(plays, 99).rows()
+
+
 def test_moments_with_zones_come_back(con):
     zone = datetime.timezone(datetime.timedelta(hours=2))
     moment = datetime.datetime(2026, 11, 24, 20, 2, 38, tzinfo=zone)

@@ -294,15 +294,31 @@ class Connection:
         """
         return self._call("grep", [corpus, pattern], options)
 
-    def extract(self, corpus: Location, doc_id: int, **options: Any) -> Result:
-        """Returns a document, or a part of it (`byte_offset`, `byte_len`).
+    def extract(
+        self,
+        corpus: Location,
+        doc_id: int,
+        byte_offset: int = 0,
+        byte_len: int | None = None,
+        **options: Any,
+    ) -> Result:
+        """Returns a document, or a part of it: `byte_len` bytes, or the rest, from `byte_offset` on.
+
+        Without `byte_len` the corpus is asked for the length at once.
 
         >>> _ = ingest([("a.txt", "to be or not to be")], "parts.tadoc", overwrite=True)
         >>> con = connect()
         >>> con.extract("parts.tadoc", 0, byte_offset=9, byte_len=3).rows()
         [('not',)]
+        >>> con.extract("parts.tadoc", 0).rows()
+        [('to be or not to be',)]
         """
-        return self._call("extract", [corpus, doc_id], options)
+        if byte_len is None:
+            lengths = "SELECT bytes FROM documents($1, version => $2) WHERE doc_id = $3"
+            rows = self.sql(lengths, [corpus, options.get("version"), doc_id]).rows()
+            # Without a row there is no such document, and `extract` says so.
+            byte_len = rows[0][0] if rows else 0
+        return self._call("extract", [corpus, doc_id, byte_offset, byte_len], options)
 
     def collocates(self, corpus: Location, query: str, **options: Any) -> Result:
         """Returns the words near the places of a query, with a measure of how much more often they are

@@ -71,6 +71,19 @@ def test_rows_go_to_files_of_many_names(out, con, folder):
     assert texts(con, out) == [("a.txt", b"to be")]
 
 
+def test_errors_name_the_options_of_python(plays, folder):
+    (folder / "a.txt").write_text("to be")
+    for source in [[("a", "b")], "a.txt"]:
+        with pytest.raises(tadoc.Error, match="overwrite=True") as error:
+            tadoc.ingest(source, plays)
+        assert "--force" not in str(error.value) and "OPTIONS" not in str(error.value)
+    with pytest.raises(tadoc.Error, match="; create=True begins a living corpus there"):
+        tadoc.open("no_such_folder")
+    # SQL is written in SQL.
+    with pytest.raises(tadoc.Error, match=r"OPTIONS \('tadoc.create' 'true'\)"):
+        tadoc.connect().sql("CREATE EXTERNAL TABLE t STORED AS TADOC LOCATION 'no_such_folder'")
+
+
 def test_user_columns_come_from_arrow(con):
     rows = con.sql("SELECT 'a.txt' AS path, 'to be' AS text, 7 AS severity, 'Ada' AS author")
     tadoc.ingest(rows, "rows.tadoc", tokenizer="uax29", layout="fast", effort="small")

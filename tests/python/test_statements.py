@@ -14,7 +14,7 @@ import datafusion_tadoc as tadoc
 
 # What the examples of these methods need.
 NEEDED = {"Result.arrow": ["pyarrow"], "Result.pl": ["polars"], "Result.df": ["pandas", "pyarrow"]}
-MODULES = [tadoc, tadoc._living, tadoc._output, tadoc._progress, tadoc._sql_text]
+MODULES = [tadoc, tadoc._errors, tadoc._living, tadoc._output, tadoc._progress, tadoc._sql_text]
 
 
 def docstrings():

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from datafusion_tadoc import _native
 from datafusion_tadoc._native import Error, __version__
 from datafusion_tadoc._command import run_command
+from datafusion_tadoc._errors import errors_in_python
 from datafusion_tadoc._living import Living
 from datafusion_tadoc._output import check_written, corpus_file
 from datafusion_tadoc._progress import Progress
@@ -567,9 +568,10 @@ def ingest(
     con = connection or connect()
     copy = f"COPY (SELECT * FROM {{rows}}) TO {target} STORED AS TADOC{with_options}"
     if not progress:
-        con._feed(source, copy)
+        with errors_in_python():
+            con._feed(source, copy)
         return out
-    with Progress() as counted:
+    with errors_in_python(), Progress() as counted:
         con._feed(source, copy, counted.advance)
     counted.summarize(os.fspath(out), dict(con.corpus_info(out).rows()))
     return out
@@ -662,7 +664,8 @@ def open(location: Location, *, create: bool = False, connection: Connection | N
     table = f"living_{uuid.uuid4().hex}"
     options = " OPTIONS ('tadoc.create' 'true')" if create else ""
     target = quoted(os.fspath(location))
-    con.sql(f"CREATE EXTERNAL TABLE {table} STORED AS TADOC LOCATION {target}{options}")
+    with errors_in_python():
+        con.sql(f"CREATE EXTERNAL TABLE {table} STORED AS TADOC LOCATION {target}{options}")
     return Living(location, con, table)
 
 

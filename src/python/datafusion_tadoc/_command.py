@@ -8,6 +8,7 @@ import subprocess
 import sys
 from contextlib import suppress
 
+from datafusion_tadoc._errors import in_python
 from datafusion_tadoc._native import Error
 
 #: Starts the command. With `-c`, as with `-m`, Python looks for modules in the current folder first,
@@ -46,4 +47,5 @@ def run_command(*arguments: str, progress: bool = False) -> None:
     if process.returncode != 0:
         said = (stderr or b"").decode(errors="replace").strip()
         lines = [line for line in said.splitlines() if line.startswith("error: ")]
-        raise Error(lines[-1].removeprefix("error: ") if lines else said or f"tadoc {arguments[0]} failed")
+        text = lines[-1].removeprefix("error: ") if lines else said or f"tadoc {arguments[0]} failed"
+        raise Error(in_python(text))

@@ -19,6 +19,8 @@ use crate::Error;
 
 /// Lists in each other that a parameter may have.
 const MAX_DEPTH: usize = 16;
+/// Digits of the widest decimal.
+const MAX_DIGITS: i64 = 38;
 
 /// Reads a list, a tuple or a dictionary of values.
 ///
@@ -73,8 +75,8 @@ fn literal(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Expr> {
         let elem = value.try_iter()?.map(|item| literal(&item?, depth));
         let elem = elem.collect::<PyResult<_>>()?;
         Expr::Array(Array { elem, named: true })
-    } else if is_decimal(value.str()?.to_string()) {
-        decimal(value.str()?.to_string())
+    } else if is_decimal(value)? {
+        decimal(value)?
     } else if value.hasattr("__fspath__")? {
         let path: String = value.call_method0("__fspath__")?.extract()?;
         plain(Value::SingleQuotedString(path))
@@ -154,8 +156,18 @@ fn is_decimal(value: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// Returns a literal with all digits of a decimal, and with the most room before the point.
-fn decimal(text: String) -> Expr {
+fn decimal(value: &Bound<'_, PyAny>) -> PyResult<Expr> {
+    // The text below has no exponent, so a large one would become that many digits.
+    let exponent: i64 = value.call_method0("adjusted")?.extract()?;
+    if !(-MAX_DIGITS..MAX_DIGITS).contains(&exponent) {
+        let shown = value.str()?;
+        return Err(Error::new_err(format!(
+            "a parameter: got {shown}, expected a decimal of at most {MAX_DIGITS} digits; pass a float \
+             or a text"
+        )));
+    }
+    let text: String = value.call_method1("__format__", ("f",))?.extract()?;
     let scale = text.split_once('.').map_or(0, |(_, fraction)| fraction.len());
     let scale = i64::try_from(scale).unwrap_or(i64::MAX);
-    typed(DataType::Decimal(ExactNumberInfo::PrecisionAndScale(38, scale)), text)
+    Ok(typed(DataType::Decimal(ExactNumberInfo::PrecisionAndScale(38, scale)), text))
 }

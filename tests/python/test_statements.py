@@ -5,6 +5,7 @@ import decimal
 import doctest
 import enum
 import math
+import re
 from pathlib import Path
 
 import pytest
@@ -49,7 +50,8 @@ def test_everything_public_has_an_example():
     [None, True, False, 0, -7, 2**62, 2**63 - 1, -(2**63), 2**63, 2**64 - 1,
      1.5, -0.25, 1e300, math.inf, "it's \\ $1", "", "naïve\n", b"\x00\xff", b"",
      datetime.date(2026, 11, 24), datetime.datetime(2026, 11, 24, 20, 2, 38, 123456), datetime.time(1, 2, 3),
-     decimal.Decimal("-12.340"), [1, 2, 3], ["a", None]],
+     decimal.Decimal("-12.340"), [1, 2, 3], ["a", None], decimal.Decimal("0.0000001"),
+     decimal.Decimal("1e10"), decimal.Decimal("-1.5E-20"), decimal.Decimal("0E-9")],
 )  # fmt: skip
 def test_parameters_come_back(value, con):
     for sql, params in [("SELECT $1", [value]), ("SELECT ?", [value]), ("SELECT :v", {"v": value})]:
@@ -83,6 +85,12 @@ def test_integers_that_do_not_fit_are_an_error(value, con):
         assert value > 10**4_000 or str(value) in str(error.value)
     if abs(value) < 10**38:
         assert con.sql("SELECT $1", [decimal.Decimal(value)]).rows() == [(value,)]
+
+
+@pytest.mark.parametrize("text", ["1e38", "1e-39", "1e999999999", "-1e-999999999", "NaN", "Infinity"])
+def test_decimals_that_do_not_fit_are_an_error(text, con):
+    with pytest.raises(tadoc.Error, match=re.escape(str(decimal.Decimal(text)))):
+        con.sql("SELECT $1", [decimal.Decimal(text)]).rows()
 
 
 def test_enumerations_are_their_numbers(con):

@@ -187,6 +187,14 @@ def test_a_failing_source_or_progress_leaves_nothing(con, monkeypatch, folder):
     assert list(folder.iterdir()) == []
 
 
+def test_optimize_prints_nothing(capfd):
+    corpus = tadoc.open("living", create=True)
+    corpus.append([("a.txt", "to be")])
+    corpus.edit(0, text=" or not")
+    corpus.optimize()
+    assert capfd.readouterr() == ("", "")
+
+
 def test_living_corpora(con):
     corpus = tadoc.open("living", create=True, connection=con)
     corpus.append([("a.txt", "to be"), ("b.bin", b"\xff")])

@@ -122,4 +122,4 @@ class Living:
         >>> corpus.documents().rows()[0][4]
         'to be or not'
         """
-        run_command("optimize", "--", os.fspath(self.location))
+        run_command("optimize", "--quiet", "--", os.fspath(self.location))

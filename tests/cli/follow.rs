@@ -293,7 +293,7 @@ fn a_record_whose_lines_come_slowly_stays_whole() {
     let follower = start(&folder, &[&FOLLOW[..8], &options].concat());
     wait_for_a_commit(&folder);
     // Longer than the age of a commit, and shorter than twice as long.
-    sleep(Duration::from_secs(6));
+    sleep(Duration::from_secs(5));
     append(" at a.rs\n2024-05-06T07:08:10Z two\n");
     let first = "2024-05-06T07:08:09Z one\n at a.rs";
     wait_for(&folder, &texts(&[first]));

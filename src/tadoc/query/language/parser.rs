@@ -43,12 +43,12 @@ const DEFAULT_NEAR_WORDS: u64 = 10;
 const NEAR: &str = "NEAR";
 /// Characters up to which the list of a `near` in other case is looked for. So time stays O(text).
 const MAX_OTHER_NEAR: usize = 1000;
-/// Characters up to which the end of a range `[a TO b]` is looked for.
+/// Characters up to which the end of a range `[a TO b]` or of a single quote is looked for.
 const MAX_RANGE_CHARS: usize = 100;
 /// Largest number of words of NEAR and behind a quoted phrase.
 const MAX_NEAR_WORDS: u64 = 1_000_000;
 /// Columns of documents, which other engines filter by `column:word`.
-const COLUMNS: [&str; 4] = ["doc_id", "path", "text", "title"];
+const COLUMNS: [&str; 5] = ["content", "doc_id", "path", "text", "title"];
 
 /// A parsed query.
 pub(in crate::query) struct Parsed {
@@ -93,7 +93,8 @@ pub(in crate::query) fn parse(
     if parser.next() != Next::End {
         return Err(invalid(
             format!("a closing parenthesis that closes nothing, {}", parser.here()),
-            "parentheses in pairs; write one inside quotes to search beside it",
+            "parentheses in pairs; one behind a word, as in f(a, opens no group; write one inside quotes to \
+             search beside it",
         ));
     }
     let punctuation = parser.punctuation;
@@ -271,7 +272,7 @@ impl Parser<'_> {
         let start = self.at;
         self.at = open + 1;
         let mut items = Vec::new();
-        let mut max_between = DEFAULT_NEAR_WORDS;
+        let (mut max_between, mut has_number) = (DEFAULT_NEAR_WORDS, false);
         loop {
             let next = self.next();
             match (next, self.char_at(self.at)) {
@@ -280,7 +281,7 @@ impl Parser<'_> {
                 (_, Some(',')) => {
                     self.at += 1;
                     self.next();
-                    max_between = self.number("NEAR(a b, 10)")?;
+                    (max_between, has_number) = (self.number("NEAR(a b, 10)")?, true);
                     match self.next() {
                         Next::Close => break,
                         Next::End => return Err(unclosed(start)),
@@ -301,11 +302,13 @@ impl Parser<'_> {
                 return Err(self.not_in_near());
             }
         }
-        if items.is_empty() {
-            return Err(invalid(
-                format!("NEAR without words, at character {}", start + 1),
-                NEAR_SYNTAX,
-            ));
+        let fault = match items.len() {
+            0 => Some("without words"),
+            1 if has_number => Some("with a number for one part"),
+            _ => None,
+        };
+        if let Some(fault) = fault {
+            return Err(invalid(format!("NEAR {fault}, at character {}", start + 1), NEAR_SYNTAX));
         }
         self.at += 1;
         Ok(Expression::Leaf(self.leaves.near(items, max_between)))
@@ -438,36 +441,39 @@ impl Parser<'_> {
         let begins = before.is_none_or(|c| c.is_whitespace() || c == '(');
         let written: String = item.iter().map(|&(_, character)| character).collect();
         let behind_sign = self.char_at(start + 1);
-        let is_excluded = behind_sign.is_some_and(|c| c.is_alphabetic() || matches!(c, '"' | '('));
+        let is_group = behind_sign.is_some_and(|c| matches!(c, '"' | '('));
+        let is_part = is_group || behind_sign.is_some_and(char::is_alphabetic);
+        let end = start + item.len();
         let allowed = match written.as_str() {
-            text if begins && is_excluded && text.starts_with(['-', '!']) => {
+            text if begins && is_part && text.starts_with(['-', '!']) => {
                 "NOT before what is excluded, as in a NOT b; write \"-b\" in quotes for the text"
             }
-            "&&" => "AND between parts, or nothing; write \"&&\" in quotes for the text",
-            "||" => "OR between parts; write \"||\" in quotes for the text",
-            "*:*" => "words; documents(corpus) lists all documents, and * finds every word",
-            text if text.contains(['“', '”', '„']) => {
-                "straight quotes around a phrase, as in \"a b\"; write them inside straight quotes for \
-                 the characters"
+            text if begins && is_group && text.starts_with('+') => {
+                "parts without a sign: documents hold all of them anyway"
             }
-            text if text.rsplit_once('^').is_some_and(|(_, weight)| is_number(weight)) => {
-                "parts without weights; write \"a^2\" in quotes for the text"
+            text if text.len() > 1 && text.ends_with(':') && self.char_at(end) == Some('"') => {
+                "a query without column filters; write a colon inside quotes for the text, or a condition \
+                 on the column in WHERE"
             }
-            text if text.strip_prefix('~').is_some_and(is_number) => {
-                "a number of edits or words directly behind a word or phrase, as in word~1 or \
-                 \"a b\"~5; write \\~ for the character"
-            }
-            text if text.ends_with('~')
-                && text.chars().rev().nth(1).is_some_and(char::is_alphanumeric) =>
-            {
-                "word~1 or word~2 for words within so many edits; write \\~ for the character"
-            }
-            text if text.starts_with(['[', '{']) && self.is_range_from(start + item.len()) => {
+            text if text.starts_with(['[', '{']) && self.is_range_from(end) => {
                 "words or patterns; a query has no ranges, and WHERE has them for columns"
             }
-            _ => return Ok(()),
+            text if text.starts_with(['\'', '‘']) && self.closes_single_quote(end) => {
+                STRAIGHT_QUOTES
+            }
+            text => match meant_otherwise(text) {
+                Some(allowed) => allowed,
+                None => return Ok(()),
+            },
         };
         Err(invalid(format!("`{}` at character {}", shown(item), start + 1), allowed))
+    }
+
+    /// Returns true if an item ends with a single quote behind character `at`.
+    fn closes_single_quote(&self, at: usize) -> bool {
+        let rest: String =
+            self.text[at..].iter().map(|&(_, character)| character).take(MAX_RANGE_CHARS).collect();
+        rest.split_whitespace().any(|word| word.ends_with(['\'', '’']))
     }
 
     /// Returns true if ` TO b]` or ` TO b}` is at character `at`.
@@ -546,6 +552,54 @@ impl Parser<'_> {
 
 const NEAR_SYNTAX: &str = "NEAR(a \"b c\", 5): words and phrases, then the most words between them; \
                            write \"NEAR\" in quotes for the word";
+
+const STRAIGHT_QUOTES: &str = "straight double quotes around a phrase, as in \"a b\"; write other quotes \
+                               inside them for the characters";
+
+/// Returns what to write in place of `text`, an item without quotes, if it means something in the language
+/// of another engine.
+fn meant_otherwise(text: &str) -> Option<&'static str> {
+    let ends_in_tilde = || {
+        let before = text.strip_suffix('~').and_then(|text| text.chars().next_back());
+        before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '*' | '?'))
+    };
+    Some(match text {
+        "&&" => "AND between parts, or nothing; write \"&&\" in quotes for the text",
+        "||" => "OR between parts; write \"||\" in quotes for the text",
+        "*:*" => "words; documents(corpus) lists all documents, and * finds every word",
+        _ if is_distance(text) => {
+            "NEAR(a b, 5) or \"a b\"~5 for words near each other; write it in quotes for the text"
+        }
+        _ if text.contains(['“', '”', '„', '«', '»']) => STRAIGHT_QUOTES,
+        _ if text.contains("}:") => {
+            "a query without column filters; write a condition on the column in WHERE"
+        }
+        _ if text.rsplit_once('^').is_some_and(|(_, weight)| is_number(weight)) => {
+            "parts without weights; write \"a^2\" in quotes for the text"
+        }
+        _ if text.strip_prefix('~').is_some_and(is_number) => {
+            "a number of edits or words directly behind a word or phrase, as in word~1 or \"a b\"~5; \
+             write \\~ for the character"
+        }
+        _ if ends_in_tilde() => {
+            "word~1 or word~2 for words within so many edits; write \\~ for the character"
+        }
+        _ => return None,
+    })
+}
+
+/// Returns true for an operator between words that lie near each other: `w/3`, `pre/3`, `AROUND(3)`, `<3>`.
+fn is_distance(text: &str) -> bool {
+    let around = text.strip_prefix("AROUND(").and_then(|text| text.strip_suffix(')'));
+    let angles = text.strip_prefix('<').and_then(|text| text.strip_suffix('>'));
+    let slash = text.split_once('/').filter(|(name, _)| {
+        ["w", "pre"].iter().any(|operator| name.eq_ignore_ascii_case(operator))
+    });
+    let number = around.or(angles).or(slash.map(|(_, number)| number));
+    number.is_some_and(|number| {
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
 
 /// Returns true for digits, with or without a point among them.
 fn is_number(text: &str) -> bool {

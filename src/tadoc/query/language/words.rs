@@ -225,13 +225,15 @@ pub(in crate::query) fn words_of(
     budget.add(&words.patterns[num_counted..], start)?;
     if words.patterns.is_empty() {
         let item = shown(item);
-        return Err(invalid(
-            format!(
-                "`{item}` at character {}, which holds no word in profile {profile}",
-                start + 1
-            ),
-            "items with at least one word",
-        ));
+        let allowed = match item.as_str() {
+            "&" => "AND between parts, or nothing",
+            "|" => "OR between parts",
+            "+" | "<->" => "one phrase, as in \"a b\"",
+            ":" => "a query without column filters, and a condition on the column in WHERE",
+            _ => "items with at least one word; grep finds any text",
+        };
+        let place = format!("at character {}, which holds no word in profile {profile}", start + 1);
+        return Err(invalid(format!("`{item}` {place}"), allowed));
     }
     Ok(words)
 }

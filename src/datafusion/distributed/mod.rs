@@ -37,8 +37,8 @@
 //!
 //! Reading order: `message` (bytes), `scans` (a scan and its message), `travelled` (a scan that arrived),
 //! `columns` (GSST columns), `codec` (all nodes), `tasks` (which worker gets which runs), `explain`
-//! (stages in plans), `requests` (tasks end with their statement), `series` (a fault of datafusion-proto), `credentials`, `lost` (errors of
-//! connections) and `session`; then `tables` and `listings` (tables of logical plans) and `home`.
+//! (stages in plans), `requests` (tasks end with their statement), `series` (a fault of datafusion-proto),
+//! `credentials`, `lost` (errors of connections) and `session`; then `tables` and `listings` (tables of logical plans) and `home`.
 //! `scale.md` says what 10 TB on 100 workers would take.
 
 mod codec;

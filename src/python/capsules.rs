@@ -7,17 +7,20 @@
 #![allow(unsafe_code, reason = "capsules hold raw pointers")]
 
 use std::ffi::CStr;
+use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchIterator, RecordBatchReader, StructArray};
-use arrow::datatypes::Schema;
+use arrow::array::{
+    ArrayData, RecordBatch, RecordBatchIterator, RecordBatchOptions, RecordBatchReader, StructArray,
+};
+use arrow::datatypes::{DataType, Schema, SchemaRef};
 use arrow::error::ArrowError;
-use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi};
-use arrow::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
+use arrow::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, from_ffi_and_data_type};
+use arrow::ffi_stream::FFI_ArrowArrayStream;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 
-use crate::{Error, error_of};
+use crate::error_of;
 
 const STREAM: &CStr = c"arrow_array_stream";
 const SCHEMA: &CStr = c"arrow_schema";
@@ -62,8 +65,8 @@ pub fn reader_of(object: &Bound<'_, PyAny>) -> PyResult<Reader> {
 fn stream_of(capsule: &Bound<'_, PyAny>) -> PyResult<Reader> {
     let pointer = capsule.cast::<PyCapsule>()?.pointer_checked(Some(STREAM))?;
     // SAFETY: a capsule of this name holds a valid stream. It is moved out, so it is released once.
-    let reader = unsafe { ArrowArrayStreamReader::from_raw(pointer.cast().as_ptr()) };
-    Ok(Box::new(reader.map_err(error_of)?))
+    let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer.cast().as_ptr()) };
+    Ok(Box::new(StreamReader::new(stream).map_err(error_of)?))
 }
 
 fn batch_of(capsules: &Bound<'_, PyAny>) -> PyResult<Reader> {
@@ -78,21 +81,97 @@ fn batch_of(capsules: &Bound<'_, PyAny>) -> PyResult<Reader> {
         from_ffi(FFI_ArrowArray::from_raw(array.cast().as_ptr()), &schema)
     };
     let array = array.map_err(error_of)?;
-    if !matches!(array.data_type(), arrow::datatypes::DataType::Struct(_)) {
+    let DataType::Struct(fields) = array.data_type() else {
         return Err(error_of(ArrowError::SchemaError(format!(
             "expected rows with named columns, and got an array of {}",
             array.data_type()
         ))));
-    }
-    if array.null_count() > 0 {
-        let nulls = array.null_count();
-        return Err(Error::new_err(format!(
-            "expected rows, and got an array of structs in which {nulls} of {} are null; leave them out, \
-             as drop_null() does",
-            array.len()
+    };
+    let schema = Arc::new(Schema::new(fields.clone()));
+    let batch = rows(array, &schema).map_err(error_of)?;
+    Ok(Box::new(RecordBatchIterator::new([Ok(batch)], schema)))
+}
+
+/// Returns the rows of an array of structs with the fields of `schema`.
+///
+/// # Errors
+/// A struct is null, which no row can be, or a column without nulls has some.
+fn rows(mut array: ArrayData, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
+    let (num_rows, num_nulls) = (array.len(), array.null_count());
+    if num_nulls > 0 {
+        return Err(ArrowError::InvalidArgumentError(format!(
+            "expected rows, and got an array of structs in which {num_nulls} of {num_rows} are null; leave \
+             them out, as drop_null() does"
         )));
     }
-    let batch = RecordBatch::from(StructArray::from(array));
-    let schema = batch.schema();
-    Ok(Box::new(RecordBatchIterator::new([Ok(batch)], schema)))
+    array.align_buffers();
+    let (_, columns, _) = StructArray::from(array).into_parts();
+    let options = RecordBatchOptions::new().with_row_count(Some(num_rows));
+    RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
+}
+
+/// The batches of a stream of another library.
+///
+/// Arrow's own reader takes a null struct for a row, and panics at an error without a text.
+struct StreamReader {
+    stream: FFI_ArrowArrayStream,
+    schema: SchemaRef,
+}
+
+impl StreamReader {
+    fn new(mut stream: FFI_ArrowArrayStream) -> Result<Self, ArrowError> {
+        let get_schema = stream.get_schema.ok_or_else(|| broken("it was read already"))?;
+        let mut schema = FFI_ArrowSchema::empty();
+        // SAFETY: the stream is valid, and takes a place for its schema.
+        if unsafe { get_schema(&raw mut stream, &raw mut schema) } != 0 {
+            return Err(broken(&last_error(&mut stream)));
+        }
+        let schema = Arc::new(Schema::try_from(&schema)?);
+        Ok(Self { stream, schema })
+    }
+
+    fn read(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        let get_next = self.stream.get_next.ok_or_else(|| broken("it has no rows"))?;
+        let mut array = FFI_ArrowArray::empty();
+        // SAFETY: the stream is valid, and takes a place for its next array.
+        if unsafe { get_next(&raw mut self.stream, &raw mut array) } != 0 {
+            return Err(broken(&last_error(&mut self.stream)));
+        }
+        if array.is_released() {
+            return Ok(None);
+        }
+        let kind = DataType::Struct(self.schema.fields().clone());
+        // SAFETY: the arrays of a stream have the type of its schema.
+        let array = unsafe { from_ffi_and_data_type(array, kind) }?;
+        rows(array, &self.schema).map(Some)
+    }
+}
+
+impl Iterator for StreamReader {
+    type Item = Result<RecordBatch, ArrowError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.read().transpose()
+    }
+}
+
+impl RecordBatchReader for StreamReader {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+}
+
+/// Returns the text of the last error of `stream`.
+fn last_error(stream: &mut FFI_ArrowArrayStream) -> String {
+    let text = stream.get_last_error.and_then(|get_last_error| {
+        // SAFETY: the stream is valid. Its text, if there is one, lives until the next call.
+        let text = unsafe { get_last_error(stream) };
+        // SAFETY: as above; the text is copied here.
+        (!text.is_null()).then(|| unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
+    });
+    text.unwrap_or_else(|| "its library gives no reason".to_owned())
+}
+
+fn broken(reason: &str) -> ArrowError {
+    ArrowError::CDataInterface(format!("a stream of Arrow: {reason}"))
 }

@@ -1,17 +1,18 @@
 //! Python values as the parameters of statements, which are literals of SQL.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use datafusion::sql::sqlparser::ast::{
     Array, DataType, ExactNumberInfo, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, ObjectName, TimezoneInfo, TypedString,
-    UnaryOperator, Value,
+    FunctionArgumentList, FunctionArguments, Ident, Interval, ObjectName, TimezoneInfo,
+    TypedString, UnaryOperator, Value,
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{
-    PyBool, PyBytes, PyDate, PyDateTime, PyDict, PyFloat, PyInt, PyList, PyString, PyTime, PyTuple,
-    PyTzInfoAccess,
+    PyBool, PyBytes, PyDate, PyDateAccess, PyDateTime, PyDelta, PyDeltaAccess, PyDict, PyFloat,
+    PyInt, PyList, PyString, PyTime, PyTuple, PyTzInfoAccess,
 };
 use tadoc_cli::Parameters;
 
@@ -21,6 +22,8 @@ use crate::Error;
 const MAX_DEPTH: usize = 16;
 /// Digits of the widest decimal.
 const MAX_DIGITS: i64 = 38;
+/// Years of which all moments fit into 64 bits of nanoseconds, as SQL's timestamps are.
+const NANOSECOND_YEARS: Range<i32> = 1678..2262;
 
 /// Reads a list, a tuple or a dictionary of values.
 ///
@@ -59,11 +62,19 @@ fn literal(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Expr> {
         let hex = value.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
         plain(Value::HexStringLiteral(hex))
     } else if let Ok(moment) = value.cast::<PyDateTime>() {
-        let text = value.call_method0("isoformat")?.extract()?;
+        let text: String = value.call_method0("isoformat")?.extract()?;
         match moment.get_tzinfo() {
-            Some(_) => zoned(text),
-            None => typed(DataType::Timestamp(None, TimezoneInfo::None), text),
+            // pandas has a moment that is none.
+            _ if text == "NaT" => plain(Value::Null),
+            // `TIMESTAMP WITH TIME ZONE` takes the zone of the session, which may be none.
+            Some(_) => arrow_cast(text, "Timestamp(Microsecond, Some(\"+00:00\"))"),
+            None if NANOSECOND_YEARS.contains(&moment.get_year()) => {
+                typed(DataType::Timestamp(None, TimezoneInfo::None), text)
+            }
+            None => arrow_cast(text, "Timestamp(Microsecond, None)"),
         }
+    } else if let Ok(span) = value.cast::<PyDelta>() {
+        interval(span)
     } else if value.is_instance_of::<PyDate>() {
         typed(DataType::Date, value.call_method0("isoformat")?.extract()?)
     } else if value.is_instance_of::<PyTime>() {
@@ -80,11 +91,13 @@ fn literal(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<Expr> {
     } else if value.hasattr("__fspath__")? {
         let path: String = value.call_method0("__fspath__")?.extract()?;
         plain(Value::SingleQuotedString(path))
+    } else if let Some(value) = plain_value(value)? {
+        literal(&value, depth)?
     } else {
         let kind = value.get_type().name()?;
         return Err(PyTypeError::new_err(format!(
-            "a parameter is None, a bool, int, float, str, bytes, date, time, datetime, Decimal, \
-             path or list of these, and not {kind}"
+            "a parameter is None, a bool, int, float, str, bytes, date, time, datetime, timedelta, \
+             Decimal, path, scalar of numpy or list of these, and not {kind}"
         )));
     })
 }
@@ -98,11 +111,52 @@ fn typed(data_type: DataType, text: String) -> Expr {
     Expr::TypedString(TypedString { data_type, value, uses_odbc_syntax: false })
 }
 
-/// Returns a moment with a zone. `TIMESTAMP WITH TIME ZONE` takes the zone of the session, which may
-/// be none.
-fn zoned(text: String) -> Expr {
-    let utc = "Timestamp(Microsecond, Some(\"+00:00\"))";
-    let texts = [text, utc.to_owned()].map(|text| {
+/// Returns the interval of a span of time. It has no days, because SQL orders intervals by days first.
+fn interval(span: &Bound<'_, PyDelta>) -> Expr {
+    let seconds = i128::from(span.get_days()) * 86_400 + i128::from(span.get_seconds());
+    let microseconds = seconds * 1_000_000 + i128::from(span.get_microseconds());
+    let (seconds, microseconds) = (microseconds / 1_000_000, microseconds % 1_000_000);
+    let text = format!("{seconds} seconds {microseconds} microseconds");
+    Expr::Interval(Interval {
+        value: Box::new(plain(Value::SingleQuotedString(text))),
+        leading_field: None,
+        leading_precision: None,
+        last_field: None,
+        fractional_seconds_precision: None,
+    })
+}
+
+/// Returns the value of Python that a scalar of numpy stands for, or `None` if there is none.
+fn plain_value<'py>(scalar: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if scalar.get_type().module()?.to_str()? != "numpy" || !scalar.hasattr("dtype")? {
+        return Ok(None);
+    }
+    let kind: String = scalar.getattr("dtype")?.getattr("kind")?.extract()?;
+    let value = match kind.as_str() {
+        "b" | "i" | "u" | "f" => scalar.call_method0("item")?,
+        // Finer units are integers in Python.
+        "M" | "m" => {
+            let name = if kind == "M" { "datetime64[us]" } else { "timedelta64[us]" };
+            let in_microseconds = scalar.call_method1("astype", (name,))?;
+            let is_none = scalar.ne(scalar)?;
+            if !is_none && in_microseconds.ne(scalar)? {
+                return Ok(None);
+            }
+            in_microseconds.call_method0("item")?
+        }
+        _ => return Ok(None),
+    };
+    let is_moment = value.is_instance_of::<PyDateTime>() || value.is_instance_of::<PyDelta>();
+    let is_expected = match kind.as_str() {
+        "M" | "m" => is_moment || value.is_none(),
+        _ => value.get_type().module()?.to_str()? == "builtins",
+    };
+    Ok(is_expected.then_some(value))
+}
+
+/// Returns `text` as a value of the Arrow type `data_type`.
+fn arrow_cast(text: String, data_type: &str) -> Expr {
+    let arguments = [text, data_type.to_owned()].map(|text| {
         let text = plain(Value::SingleQuotedString(text));
         FunctionArg::Unnamed(FunctionArgExpr::Expr(text))
     });
@@ -112,7 +166,7 @@ fn zoned(text: String) -> Expr {
         parameters: FunctionArguments::None,
         args: FunctionArguments::List(FunctionArgumentList {
             duplicate_treatment: None,
-            args: texts.into(),
+            args: arguments.into(),
             clauses: Vec::new(),
         }),
         filter: None,

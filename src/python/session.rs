@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::Schema;
 use datafusion::datasource::MemTable;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as Parsed;
@@ -109,8 +110,7 @@ impl Session {
         let task = Task::spawn(async move {
             let statement = parsed(&session, &sql, Parameters::default())?.pop();
             let statement = statement.ok_or_else(no_statement)?;
-            let plan = session.context().state().statement_to_plan(statement).await?;
-            gather(&session, plan, None).await
+            run(&session, statement).await
         });
         let fed = task.and_then(|task| feed.run(py, sender, task, counter));
         context.deregister_table(name).map_err(error_of)?;
@@ -127,14 +127,25 @@ async fn prepare(
     let mut statements = parsed(&session, sql, parameters)?;
     let last = statements.pop().ok_or_else(no_statement)?;
     for statement in statements {
-        let plan = session.context().state().statement_to_plan(statement).await?;
-        gather(&session, plan, None).await?;
+        run(&session, statement).await?;
     }
-    let plan = session.context().state().statement_to_plan(last).await?;
-    Ok(match runs_at_once(&plan) {
-        true => Statement::done(gather(&session, plan, None).await?),
-        false => Statement::query(session, plan),
+    Ok(match session.plan(last).await? {
+        None => Statement::done(no_rows()),
+        Some(plan) if runs_at_once(&plan) => Statement::done(gather(&session, plan, None).await?),
+        Some(plan) => Statement::query(session, plan),
     })
+}
+
+/// Runs `statement` and returns its rows.
+async fn run(session: &tadoc_cli::Session, statement: Parsed) -> Outcome<Gathered> {
+    match session.plan(statement).await? {
+        Some(plan) => gather(session, plan, None).await,
+        None => Ok(no_rows()),
+    }
+}
+
+fn no_rows() -> Gathered {
+    Gathered::new(Arc::new(Schema::empty()), Vec::new())
 }
 
 /// Parses `sql`, with its parameters replaced.

@@ -27,16 +27,44 @@ def test_pyarrow(plays, con):
 def test_rows_that_are_null_are_an_error(con, folder):
     pa = pytest.importorskip("pyarrow")
     rows = pa.array([{"text": "to be"}, None, {"text": None}])
-    for take in [
-        lambda: con.register("t", rows),
-        lambda: tadoc.ingest(rows, "rows.tadoc"),
-        lambda: tadoc.write_gsst(rows, "rows.parquet"),
-    ]:
-        with pytest.raises(tadoc.Error, match="1 of 3 are null"):
-            take()
+    streamed = pa.chunked_array([[{"text": "so"}], rows])
+    for source in [rows, streamed, streamed.slice(1)]:
+        for take in [
+            lambda: con.register("t", source),
+            lambda: tadoc.ingest(source, "rows.tadoc"),
+            lambda: tadoc.write_gsst(source, "rows.parquet"),
+        ]:
+            with pytest.raises(tadoc.Error, match="1 of 3 are null"):
+                take()
     assert list(folder.iterdir()) == []
-    con.register("t", rows.drop_null())
-    assert con.sql("SELECT text FROM t").rows() == [("to be",), (None,)]
+    for source in [rows.drop_null(), streamed.slice(1).drop_null(), pa.chunked_array([rows.drop_null()])]:
+        con.register("t", source)
+        assert con.sql("SELECT text FROM t").rows() == [("to be",), (None,)]
+
+
+def test_streams_that_fail_and_streams_without_rows(con):
+    pa = pytest.importorskip("pyarrow")
+    schema = pa.schema({"text": pa.string()})
+
+    def batches():
+        yield pa.record_batch({"text": ["a"]})
+        raise RuntimeError("no more")
+
+    with pytest.raises(tadoc.Error, match="no more"):
+        con.register("t", pa.RecordBatchReader.from_batches(schema, batches()))
+    con.register("t", pa.RecordBatchReader.from_batches(schema, []))
+    assert con.sql("SELECT * FROM t").rows() == []
+    once = pa.RecordBatchReader.from_batches(schema, [pa.record_batch({"text": ["a"]})])
+    capsule = once.__arrow_c_stream__()
+
+    class Again:
+        def __arrow_c_stream__(self, requested_schema=None):
+            return capsule
+
+    con.register("t", Again())
+    with pytest.raises(tadoc.Error, match="read already"):
+        con.register("t", Again())
+    assert con.sql("SELECT * FROM t").rows() == [("a",)]
 
 
 def test_streams_come_batch_by_batch(con):

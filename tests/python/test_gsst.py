@@ -73,6 +73,10 @@ def test_errors(folder):
     for columns in [[], ["a,b"], ["nobody"], ["id"]]:
         with pytest.raises(tadoc.Error):
             tadoc.write_gsst(table(), "t.parquet", columns)
+    for name in ["t", "t.csv", "t/"]:
+        with pytest.raises(tadoc.Error, match="ends with .parquet"):
+            tadoc.write_gsst(table(), name)
+    assert list(folder.iterdir()) == []
     with pytest.raises(tadoc.Error, match="nowhere"):
         tadoc.read_gsst("nowhere.parquet").rows()
     tadoc.write_gsst(table(), "t.parquet")

@@ -122,6 +122,71 @@ def test_moments_with_zones_come_back(con):
     assert con.sql("SELECT $1", [moment]).rows() == [(moment,)]
 
 
+@pytest.mark.parametrize("year", [1, 1677, 1678, 2261, 2262, 9999])
+def test_moments_of_all_years_come_back(year, con):
+    moment = datetime.datetime(year, 4, 12, 1, 2, 3, 456789)
+    assert con.sql("SELECT $1", [moment]).rows() == [(moment,)]
+    moment = moment.replace(tzinfo=datetime.timezone.utc)
+    assert con.sql("SELECT $1", [moment]).rows() == [(moment,)]
+
+
+@pytest.mark.parametrize("microseconds", [0, 1, -1, 3 * 86_400_000_000 + 5, -86_400_000_001, 10**15])
+def test_spans_of_time_are_intervals(microseconds, con):
+    span = datetime.timedelta(microseconds=microseconds)
+    start = datetime.datetime(2026, 11, 24, 20, 2, 38, 123456)
+    assert con.sql("SELECT $1 + $2", [start, span]).rows() == [(start + span,)]
+    for other in [span, datetime.timedelta(days=1), datetime.timedelta(days=-1), datetime.timedelta(days=4)]:
+        query = "SELECT ($1 + $2) - $1 > $3, ($1 + $2) - $1 = $3"
+        assert con.sql(query, [start, span, other]).rows() == [(span > other, span == other)]
+
+
+def test_scalars_of_numpy_are_their_values(con):
+    numpy = pytest.importorskip("numpy")
+    values = [
+        numpy.int8(-4), numpy.uint64(2**64 - 1), numpy.float32(0.5), numpy.float64(0.1), numpy.bool_(True),
+        numpy.str_("it's"), numpy.bytes_(b"\x00"),
+    ]  # fmt: skip
+    for value in values:
+        assert con.sql("SELECT $1", [value]).rows() == [(value.item(),)]
+        assert con.sql("SELECT $1", [[value]]).rows() == [([value.item()],)]
+    moment = datetime.datetime(2026, 11, 24, 20, 2, 38)
+    for unit in ["s", "us", "ns"]:
+        assert con.sql("SELECT $1", [numpy.datetime64(moment, unit)]).rows() == [(moment,)]
+    span = numpy.timedelta64(36, "h")
+    assert con.sql("SELECT $1 - $2", [moment, span]).rows() == [(moment - span.item(),)]
+    assert con.sql("SELECT $1, $2", [numpy.datetime64("NaT"), numpy.timedelta64("NaT")]).rows() == [(None, None)]
+    for value in [numpy.datetime64(1, "ns"), numpy.datetime64(20_000, "Y"), numpy.timedelta64(1, "M"), numpy.arange(2)]:
+        with pytest.raises(TypeError, match="a parameter is None"):
+            con.sql("SELECT $1", [value])
+
+
+def test_statements_are_prepared(plays, con):
+    con.sql("PREPARE sum AS SELECT $1 + $2; PREPARE found AS SELECT * FROM search('plays.tadoc', $1)")
+    assert con.sql("EXECUTE sum(1, 2)").rows() == [(3,)]
+    expected = con.search(plays, "king").rows()
+    assert expected
+    for word in [["king"], None]:
+        found = con.sql("EXECUTE found($1)", word) if word else con.sql("EXECUTE found('king')")
+        assert found.rows() == expected
+    with pytest.raises(tadoc.Error, match="no parameter"):
+        con.sql("PREPARE other AS SELECT $1", [1])
+    con.sql("DEALLOCATE sum; DEALLOCATE found")
+    for call in ["EXECUTE sum(1, 2)", "EXECUTE found('king')"]:
+        with pytest.raises(tadoc.Error, match="does not exist"):
+            con.sql(call)
+
+
+def test_connections_close(plays):
+    with tadoc.connect() as con:
+        words = con.word_count(plays)
+        living = tadoc.open("of_a_closed_one", create=True, connection=con)
+    assert words.rows()
+    for call in [lambda: con.sql("SELECT 1"), lambda: con.word_count(plays), lambda: living.documents()]:
+        with pytest.raises(tadoc.Error, match="the connection is closed"):
+            call()
+    con.close()
+
+
 def test_parameters_are_arguments_of_functions(plays, con):
     expected = con.sql("SELECT * FROM kwic('plays.tadoc', 'king', width => 1)").rows()
     assert expected

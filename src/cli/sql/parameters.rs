@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use datafusion::sql::parser::{CopyToSource, Statement};
-use datafusion::sql::sqlparser::ast::{Expr, Value, VisitMut, visit_expressions_mut};
+use datafusion::sql::sqlparser::ast::{self, Expr, Value, VisitMut, visit_expressions_mut};
 
 use crate::failure::{Failure, Outcome};
 
@@ -30,11 +30,16 @@ impl Parameters {
         Self { literals, ..Self::default() }
     }
 
-    /// Replaces the placeholders of `statement`.
+    /// Replaces the placeholders of `statement`. Those of `PREPARE` stay, as `EXECUTE` gives their values.
     ///
     /// # Errors
     /// A placeholder has no value.
     pub fn replace(&mut self, statement: &mut Statement) -> Outcome {
+        if let Statement::Statement(plain) = statement
+            && matches!(plain.as_ref(), ast::Statement::Prepare { .. })
+        {
+            return Ok(());
+        }
         visit_placeholders(statement, &mut |name| self.literal_of(name).map(Some))
     }
 

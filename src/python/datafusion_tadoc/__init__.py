@@ -27,7 +27,7 @@ from datafusion_tadoc._native import Error, __version__
 from datafusion_tadoc._command import run_command
 from datafusion_tadoc._errors import errors_in_python
 from datafusion_tadoc._living import Living
-from datafusion_tadoc._output import check_written, corpus_file
+from datafusion_tadoc._output import check_written, one_file
 from datafusion_tadoc._progress import Progress
 from datafusion_tadoc._sql_text import identifier, quoted, setting
 
@@ -187,7 +187,32 @@ class Connection:
     """
 
     def __init__(self, session: _native.Session) -> None:
-        self._session = session
+        self._open: _native.Session | None = session
+
+    @property
+    def _session(self) -> _native.Session:
+        if self._open is None:
+            raise Error("the connection is closed")
+        return self._open
+
+    def close(self) -> None:
+        """Closes the connection. Results that it gave can still be read, and nothing else.
+
+        >>> with connect() as con:
+        ...     ones = con.sql("SELECT 1 AS one")
+        >>> ones.rows()
+        [(1,)]
+        >>> con.sql("SELECT 1")
+        Traceback (most recent call last):
+        datafusion_tadoc.Error: the connection is closed
+        """
+        self._open = None
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
 
     def sql(self, query: str, /, params: Parameters | None = None, **named: Any) -> Result:
         """Runs a statement, or several with semicolons between them, and returns the last result.
@@ -564,7 +589,7 @@ def ingest(
         f"'tadoc.{name}' {quoted(setting(value))}" for name, value in options.items() if value is not None
     )
     with_options = f" OPTIONS ({listed})" if listed else ""
-    target = quoted(corpus_file(out))
+    target = quoted(one_file(out, ".tadoc"))
     con = connection or connect()
     copy = f"COPY (SELECT * FROM {{rows}}) TO {target} STORED AS TADOC{with_options}"
     if not progress:
@@ -589,7 +614,7 @@ def write_gsst(
 
     `columns` names the columns that become GSST; all columns of text do without it. The batches of a
     stream are written as they come. Other readers of Parquet see the other columns as they are, and
-    the text as binary.
+    the text as binary. The name of the file ends with ``.parquet``; a file of that name is replaced.
 
     >>> names = connect().sql("SELECT 1 AS id, 'https://shop.example/item/1' AS url")
     >>> write_gsst(names, "names.parquet")
@@ -610,8 +635,9 @@ def write_gsst(
         options["gsst_row_group_rows"] = str(row_group_rows)
     listed = ", ".join(f"'tadoc.{name}' {quoted(value)}" for name, value in options.items())
     with_options = f" OPTIONS ({listed})" if listed else ""
+    target = quoted(one_file(out, ".parquet"))
     con = connection or connect()
-    con._feed(source, f"COPY (SELECT * FROM {{rows}}) TO {quoted(os.fspath(out))} STORED AS GSST{with_options}")
+    con._feed(source, f"COPY (SELECT * FROM {{rows}}) TO {target} STORED AS GSST{with_options}")
     return out
 
 

@@ -12,21 +12,22 @@ if TYPE_CHECKING:
     from datafusion_tadoc import Location
 
 
-def corpus_file(out: Location) -> str:
-    """Returns the path or URL of a corpus that ``COPY`` writes as this one file.
+def one_file(out: Location, ending: str) -> str:
+    """Returns the path or URL that ``COPY`` writes as this one file, whose name has this ending.
 
-    >>> corpus_file("plays.tadoc")
+    >>> one_file("plays.tadoc", ".tadoc")
     'plays.tadoc'
-    >>> corpus_file("plays")
+    >>> one_file("plays", ".tadoc")
     Traceback (most recent call last):
     datafusion_tadoc.Error: plays: expected the name of a file that ends with .tadoc, such as plays.tadoc
     """
     name = os.fspath(out)
     if os.path.isdir(name):
-        raise Error(f"{name} is a folder; name a file, or add to a living corpus with open(…).append(rows)")
-    if not name.endswith(".tadoc"):
-        example = f"{name.rstrip('/') or 'corpus'}.tadoc"
-        raise Error(f"{name}: expected the name of a file that ends with .tadoc, such as {example}")
+        living = ", or add to a living corpus with open(…).append(rows)" if ending == ".tadoc" else ""
+        raise Error(f"{name} is a folder; name a file{living}")
+    if not name.endswith(ending):
+        example = f"{name.rstrip('/') or 'rows'}{ending}"
+        raise Error(f"{name}: expected the name of a file that ends with {ending}, such as {example}")
     if re.search(r"[*?\[]", name):
         raise Error(f"{name}: a name with *, ? or [ is a pattern for several files; name one file")
     if re.match(r"[^/]*:(?!//)", name):

@@ -92,6 +92,12 @@ impl Fold {
         }
     }
 
+    /// Returns true if each word of ASCII letters and digits that begins with a letter becomes a text that
+    /// begins with it, in either case.
+    pub(crate) fn keeps_first_letter(&self) -> bool {
+        self.synonyms.is_none() && self.stem.is_none_or(Language::keeps_first_letter)
+    }
+
     /// Returns the same fold with synonyms. They are those of words as this fold leaves them.
     pub fn with_synonyms(self, synonyms: Synonyms) -> Self {
         Self { synonyms: Some(Arc::new(synonyms)), ..self }

@@ -23,6 +23,22 @@ impl Language {
         self.0.name()
     }
 
+    /// Returns true if the stem of every word of ASCII letters and digits begins with its first letter,
+    /// if it begins with one. Some algorithms take prefixes away or write letters in another way.
+    pub(super) fn keeps_first_letter(self) -> bool {
+        !matches!(
+            self.name(),
+            "dutch"
+                | "esperanto"
+                | "indonesian"
+                | "irish"
+                | "lovins"
+                | "serbian"
+                | "sesotho"
+                | "turkish"
+        )
+    }
+
     /// Returns the stem of `word`, which is in lower case, or `word` if nothing would be left of it.
     pub(super) fn stem(self, word: &str) -> Cow<'_, str> {
         match Stemmer::new(self.0).stem(word) {
@@ -48,5 +64,37 @@ impl FromStr for Language {
             let allowed = format!("stem:LANGUAGE with one of {}", names.join(", "));
             super::refused(&format!("stem:{name}"), &allowed)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::strategy::{Strategy, ValueTree};
+    use proptest::test_runner::TestRunner;
+
+    use super::*;
+
+    /// Returns short words of letters, and longer ones of letters, digits and endings.
+    fn words() -> Vec<String> {
+        let endings = "ation|ing|ed|s|er|es|en|heit|ement|ir|din|mente|ovi|ine|unda";
+        let longer = format!("[a-z][a-z0-9]{{0,6}}({endings})?(s|e|a)?");
+        let mut runner = TestRunner::deterministic();
+        let mut words = Vec::new();
+        for form in ["[a-z]{1,3}", &longer] {
+            let form = proptest::string::string_regex(form).unwrap();
+            words.extend((0..20_000).map(|_| form.new_tree(&mut runner).unwrap().current()));
+        }
+        words
+    }
+
+    #[test]
+    fn the_first_letter_stays_where_a_language_keeps_it() {
+        let words = words();
+        for language in Language::all() {
+            let lost = words
+                .iter()
+                .find(|word| language.stem(word).as_bytes().first() != word.as_bytes().first());
+            assert_eq!(lost.is_none(), language.keeps_first_letter(), "{language} {lost:?}");
+        }
     }
 }

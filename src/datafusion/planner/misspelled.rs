@@ -2,7 +2,8 @@
 //!
 //! It is the last planner of a session, so it sees only the calls that no other planner handled. If
 //! DataFusion knows no such table function either, the error says that the name is that of a function
-//! of rows, or suggests a table function of this crate with a similar name, with its signature.
+//! of rows, or suggests a table function of this crate with its signature: one with a similar name, or the
+//! one that other engines give this name.
 
 use datafusion::common::plan_err;
 use datafusion::error::{DataFusionError, Result};
@@ -13,6 +14,19 @@ use datafusion::logical_expr::sqlparser::ast::{Ident, ObjectName, TableFactor};
 
 use crate::errors::closest;
 use crate::functions::{find_signature, signatures};
+
+/// Names that other engines and tools of corpora give to functions of this crate.
+const OTHER_NAMES: [(&str, &str); 9] = [
+    ("bm25", "rank"),
+    ("match_bm25", "rank"),
+    ("fts", "search"),
+    ("concordance", "kwic"),
+    ("ngrams", "sequence_count"),
+    ("frequency", "word_count"),
+    ("keywords", "keyness"),
+    ("dedup", "near_duplicates"),
+    ("minhash", "near_duplicates"),
+];
 
 /// Planner that suggests names of functions; see the module's description.
 #[derive(Debug)]
@@ -34,7 +48,7 @@ impl RelationPlanner for MisspelledFunctions {
                     "{name} is no table function, it answers for each row: write SELECT {usage} FROM …"
                 );
             }
-            if let Some(meant) = closest(&name.value, signatures().map(|signature| signature.name))
+            if let Some(meant) = meant_by(&name.value)
                 && let Some(signature) = find_signature(meant)
             {
                 return plan_err!(
@@ -44,6 +58,13 @@ impl RelationPlanner for MisspelledFunctions {
         }
         Ok(RelationPlanning::Original(Box::new(relation)))
     }
+}
+
+/// Returns the table function of this crate that `name` may stand for.
+fn meant_by(name: &str) -> Option<&'static str> {
+    let other = OTHER_NAMES.iter().find(|(other, _)| name.eq_ignore_ascii_case(other));
+    let names = signatures().map(|signature| signature.name);
+    other.map(|&(_, meant)| meant).or_else(|| closest(name, names))
 }
 
 fn last_name(name: &ObjectName) -> Option<Ident> {

@@ -286,10 +286,7 @@ fn merged<'l>(
     match expression {
         Expression::Leaf(leaf) => Ok(Cow::Borrowed(lists[*leaf])),
         Expression::And(parts) => {
-            let parts = parts.iter().map(|part| merged(part, lists, interrupt));
-            let mut parts: Vec<_> = parts.collect::<Result<_>>()?;
-            parts.sort_by_key(|part| part.len());
-            let mut parts = parts.into_iter();
+            let mut parts = shortest_first(parts, lists, interrupt)?.into_iter();
             let mut met = parts.next().unwrap_or_default();
             for part in parts {
                 met = Cow::Owned(in_both(&met, &part, interrupt)?);
@@ -298,8 +295,7 @@ fn merged<'l>(
         }
         Expression::Or(parts) => {
             let mut met: Cow<'l, [DocumentCount]> = Cow::default();
-            for part in parts {
-                let part = merged(part, lists, interrupt)?;
+            for part in shortest_first(parts, lists, interrupt)? {
                 met =
                     if met.is_empty() { part } else { Cow::Owned(in_any(&met, &part, interrupt)?) };
             }
@@ -314,6 +310,18 @@ fn merged<'l>(
             Ok(Cow::Owned(kept.iter().filter(is_kept).copied().collect()))
         }
     }
+}
+
+/// Returns the documents of each of `parts`, the shortest list first: the long ones are read once.
+fn shortest_first<'l>(
+    parts: &[Expression],
+    lists: &[&'l [DocumentCount]],
+    interrupt: &mut Interrupt<'_>,
+) -> Result<Vec<Cow<'l, [DocumentCount]>>> {
+    let parts = parts.iter().map(|part| merged(part, lists, interrupt));
+    let mut parts: Vec<_> = parts.collect::<Result<_>>()?;
+    parts.sort_by_key(|part| part.len());
+    Ok(parts)
 }
 
 /// Returns the documents of both lists, with the sums of their counts.

@@ -20,8 +20,9 @@
 //! FTS5 takes `path:power` for a filter on a column. A query of ours is about the text of documents
 //! only, and most colons in queries are text: `12:30`, `std::io`, `http://x`. So a column filter is
 //! refused where it names a column that documents have, and all else is words as before. Likewise
-//! `-word`, `!word`, `word~`, `word^2`, `*:*`, `[a TO b]`, `&&`, `“a b”` and `near(a b)` mean something in
-//! other languages. They are refused, and all other minus signs, tildes and words `near` are text.
+//! `-word`, `!word`, `word~`, `word^2`, `*:*`, `[a TO b]`, `[word="a"]`, `&&`, `“a b”` and `near(a b)` mean
+//! something in other languages. They are refused, and all other minus signs, tildes and words `near` are
+//! text.
 //!
 //! Time is O(text). Groups nest to a depth of [`MAX_DEPTH`]; a limit that is exceeded ends the
 //! parse at that point.
@@ -455,6 +456,12 @@ impl Parser<'_> {
                 "a query without column filters; write a colon inside quotes for the text, or a condition \
                  on the column in WHERE"
             }
+            text if text.starts_with('[')
+                && text.ends_with('=')
+                && self.char_at(end) == Some('"') =>
+            {
+                "words, patterns such as pre* and /expressions/; a query has no attributes of words"
+            }
             text if text.starts_with(['[', '{']) && self.is_range_from(end) => {
                 "words or patterns; a query has no ranges, and WHERE has them for columns"
             }
@@ -469,17 +476,19 @@ impl Parser<'_> {
         Err(invalid(format!("`{}` at character {}", shown(item), start + 1), allowed))
     }
 
+    /// Returns the text at character `at`, at most [`MAX_RANGE_CHARS`] of it.
+    fn text_from(&self, at: usize) -> String {
+        self.text[at..].iter().map(|&(_, character)| character).take(MAX_RANGE_CHARS).collect()
+    }
+
     /// Returns true if an item ends with a single quote behind character `at`.
     fn closes_single_quote(&self, at: usize) -> bool {
-        let rest: String =
-            self.text[at..].iter().map(|&(_, character)| character).take(MAX_RANGE_CHARS).collect();
-        rest.split_whitespace().any(|word| word.ends_with(['\'', '’']))
+        self.text_from(at).split_whitespace().any(|word| word.ends_with(['\'', '’']))
     }
 
     /// Returns true if ` TO b]` or ` TO b}` is at character `at`.
     fn is_range_from(&self, at: usize) -> bool {
-        let rest: String =
-            self.text[at..].iter().map(|&(_, character)| character).take(MAX_RANGE_CHARS).collect();
+        let rest = self.text_from(at);
         let mut words = rest.split_whitespace();
         words.next() == Some("TO") && words.next().is_some_and(|word| word.ends_with([']', '}']))
     }

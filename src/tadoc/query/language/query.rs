@@ -420,6 +420,7 @@ mod tests {
                 "x [a TO b]",
                 "`[a` at character 3, expected words or patterns; a query has no ranges",
             ),
+            ("[word=\"a\"]", "`[word=` at character 1, expected words, patterns such as pre*"),
             ("{2020-01-01 TO *}", "`{2020-01-01` at character 1"),
             ("(a b~)", "write \\~ for the character"),
             ("a -bc", "`-bc` at character 3, expected NOT before what is excluded"),

@@ -120,7 +120,8 @@ pub struct Arguments {
     /// jsonl:FIELD: the line is a JSON object that stays as it is, with the time in FIELD.
     /// FIELD: the column of rows, with texts as for auto, dates and times, or numbers that count seconds, ms,
     /// µs or ns since 1970, by their size.
-    /// A document without a timestamp has NULL. Times are stored in UTC, in microseconds.
+    /// A document without a timestamp has NULL. Times are stored in UTC, in microseconds. Of two hours with
+    /// one name the first counts, and an hour that clocks leave out counts by the clocks before.
     #[arg(long, value_name = "HOW", verbatim_doc_comment)]
     timestamp: Option<String>,
 
@@ -308,6 +309,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(num_threads.into()).build_global();
         pool.map_err(|error| Failure::with_cause("starting threads", &error))?;
     }
+    refuse_standard_output(&arguments.output, &arguments.paths)?;
     let mut job = arguments.job()?;
     let filter = arguments.filter();
     if arguments.append {
@@ -330,6 +332,18 @@ pub fn run(arguments: &Arguments) -> Outcome {
         note(summary);
     }
     Ok(())
+}
+
+/// Refuses `-`, which means standard output elsewhere.
+fn refuse_standard_output(output: &Path, inputs: &[PathBuf]) -> Outcome {
+    if output.as_os_str() != "-" {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "-o -: a corpus is not written to standard output; name a file, such as -o {}, or -o ./- for one of \
+         that name",
+        corpus_name(inputs)
+    )))
 }
 
 /// Refuses an output that is a folder or names one. Living corpora are checked later.

@@ -288,6 +288,13 @@ fn an_output_that_names_a_folder_says_what_to_type() {
     );
     folder.ok(&["ingest", "in", "-o", "out/", "--append"]);
     assert_eq!(folder.cat("out/", "a.txt"), b"text");
+    for arguments in [&["ingest", "in", "-o", "-"][..], &["ingest", "in", "-o", "-", "--append"]] {
+        folder.fails(
+            arguments,
+            "-o -: a corpus is not written to standard output; name a file, such as -o in.tadoc, or -o ./- \
+             for one of that name",
+        );
+    }
 }
 
 #[cfg(target_os = "linux")]

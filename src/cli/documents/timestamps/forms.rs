@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! 2024-05-06T07:08:09.123Z   2024/05/06 07:08:09   2024-05-06 07:08:09,123 +0200   2024-05-06
+//! 20240506T070809Z
 //! May  6 07:08:09   Mon May  6 07:08:09 2024   May  6 2024 07:08:09
 //! 1714979289   1714979289.123   1714979289123                        seconds or ms since 1970
 //! 127.0.0.1 - ann [06/May/2024:07:08:09 +0200] "GET / HTTP/1.1"      anywhere in a line
@@ -46,7 +47,11 @@ pub enum Moment {
 /// Returns the time that `line` begins with, or that stands in it in the common log format.
 pub fn find(line: &[u8]) -> Option<Moment> {
     let start = behind_front(line);
-    iso(start).or_else(|| syslog(start)).or_else(|| epoch(start)).or_else(|| common_log(line))
+    iso(start)
+        .or_else(|| basic_iso(start))
+        .or_else(|| syslog(start))
+        .or_else(|| epoch(start))
+        .or_else(|| common_log(line))
 }
 
 /// Returns the time behind `[`, which the kernel's log counts in seconds from the start of the machine.
@@ -82,6 +87,18 @@ fn iso(text: &[u8]) -> Option<Moment> {
         Some(time) => Some(behind.zoned(date.and_time(time))),
         None => scan.is_at_word_end().then(|| Moment::Local(date.and_time(NaiveTime::MIN))),
     }
+}
+
+/// Returns a time without separators, with its `T` and its seconds.
+fn basic_iso(text: &[u8]) -> Option<Moment> {
+    let mut scan = Scan(text);
+    let (year, month, day) = (scan.digits(4)?, scan.digits(2)?, scan.digits(2)?);
+    scan.one_of(b"Tt")?;
+    let (hour, minute, second) = (scan.digits(2)?, scan.digits(2)?, scan.digits(2)?);
+    let nanos = scan.fraction().unwrap_or(0);
+    let date = NaiveDate::from_ymd_opt(year as i32, month, day)?;
+    let moment = scan.zoned(date.and_time(time_of(hour, minute, second, nanos)?));
+    scan.is_at_word_end().then_some(moment)
 }
 
 fn syslog(text: &[u8]) -> Option<Moment> {
@@ -146,6 +163,14 @@ fn common_log(line: &[u8]) -> Option<Moment> {
         let time = scan.time()?;
         Some(scan.zoned(date.and_time(time)))
     })
+}
+
+/// Returns the time of a day. A leap second is the second before it, and one.
+fn time_of(hour: u32, minute: u32, second: u32, nanos: u32) -> Option<NaiveTime> {
+    match second {
+        60 => NaiveTime::from_hms_nano_opt(hour, minute, 59, nanos + 1_000_000_000),
+        _ => NaiveTime::from_hms_nano_opt(hour, minute, second, nanos),
+    }
 }
 
 fn instant(seconds: i64, nanos: u32) -> Option<Moment> {
@@ -220,7 +245,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Reads `hh:mm`, seconds, and parts of a second. A leap second is the second before it, and one.
+    /// Reads `hh:mm`, seconds, and parts of a second.
     fn time(&mut self) -> Option<NaiveTime> {
         let hour = self.digits(2)?;
         self.one_of(b":")?;
@@ -232,11 +257,8 @@ impl<'a> Scan<'a> {
             nanos = behind.fraction().unwrap_or(0);
             *self = behind;
         }
-        if second == 60 {
-            (second, nanos) = (59, nanos + 1_000_000_000);
-        }
         let is_end = !self.0.first().is_some_and(u8::is_ascii_digit);
-        NaiveTime::from_hms_nano_opt(hour, minute, second, nanos).filter(|_| is_end)
+        time_of(hour, minute, second, nanos).filter(|_| is_end)
     }
 
     /// Reads the zone behind `local`, if there is one.
@@ -316,6 +338,10 @@ mod tests {
             ("  (2024-05-06 07:08)", "2024-05-06T07:08:00"),
             ("2024-05-06 report", "2024-05-06T00:00:00"),
             ("2016-12-31T23:59:60Z", "2017-01-01T00:00:00Z"),
+            ("20240506T070809Z x", "2024-05-06T07:08:09Z"),
+            ("20240506T070809.5+0200", "2024-05-06T05:08:09.500Z"),
+            ("[20240506t070809] x", "2024-05-06T07:08:09"),
+            ("20161231T235960Z", "2017-01-01T00:00:00Z"),
             ("<34>1 2003-10-11T22:14:15.003Z host", "2003-10-11T22:14:15.003Z"),
             ("<34>Oct  1 22:14:15 host su: x", "10-1 22:14:15"),
             ("Jan 26 00:00:05 host sshd[1]: x", "1-26 00:00:05"),
@@ -342,6 +368,11 @@ mod tests {
             "2024-05-06x",
             "2024-05/06",
             "20240506",
+            "20240506T0708",
+            "20240506T070809x",
+            "20241306T070809Z",
+            "20240506T256161Z",
+            "20240506T070809123Z",
             "12345678901",
             "0123456789",
             "1714979289.1.2",

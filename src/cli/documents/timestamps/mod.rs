@@ -40,7 +40,6 @@ const LEAP_YEARS: i32 = 8;
 pub struct Timestamps {
     place: Place,
     zone: Tz,
-    zone_name: Arc<str>,
     year: Option<i32>,
 }
 
@@ -71,9 +70,8 @@ impl Timestamps {
                  ({error})"
             ))
         };
-        let zone_name = Arc::from(zone);
         let zone = zone.parse().map_err(of_zone)?;
-        Ok(Self { place: Place::new(place, documents)?, zone, zone_name, year })
+        Ok(Self { place: Place::new(place, documents)?, zone, year })
     }
 
     /// Returns the column of the rows that has the timestamps, if they are in rows.
@@ -186,10 +184,14 @@ impl Clock {
 
     fn times(&self, column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
         use DataType::{Date32, Date64, Float16, Float32, Float64, Null, Timestamp};
-        let in_zone = |zone: &Arc<str>| Timestamp(TimeUnit::Microsecond, Some(zone.clone()));
         match column.data_type() {
             Timestamp(_, Some(_)) | Null => cast(column, &data_type()),
-            Timestamp(_, None) => cast(&cast(column, &in_zone(&self.how.zone_name))?, &data_type()),
+            Timestamp(_, None) => {
+                let locals = cast(column, &Timestamp(TimeUnit::Microsecond, None))?;
+                let locals = locals.as_primitive::<TimestampMicrosecondType>();
+                let time = |micros| DateTime::from_timestamp_micros(micros);
+                Ok(array(locals.iter().map(|micros| self.of_local(time(micros?)?.naive_utc()))))
+            }
             Date32 | Date64 => {
                 let midnights = cast(column, &Timestamp(TimeUnit::Microsecond, None))?;
                 self.times(&midnights)
@@ -251,8 +253,14 @@ impl Clock {
         }
     }
 
+    /// Returns the first instant at which clocks of the zone show `time`. A time that they leave out, as
+    /// they are put forward, counts by the clocks of the day before.
     fn of_local(&self, time: NaiveDateTime) -> Option<i64> {
-        Some(self.how.zone.from_local_datetime(&time).earliest()?.timestamp_micros())
+        let day = TimeDelta::days(1);
+        let shown = |time: NaiveDateTime| self.how.zone.from_local_datetime(&time).earliest();
+        let instant = shown(time)
+            .or_else(|| shown(time.checked_sub_signed(day)?)?.checked_add_signed(day))?;
+        Some(instant.timestamp_micros())
     }
 }
 
@@ -364,7 +372,7 @@ mod tests {
         assert_eq!(shown("Europe/Berlin", "2024-05-06T07:08:09Z").unwrap(), "2024-05-06T07:08:09");
         // The first of two hours, and an hour that does not occur.
         assert_eq!(shown("Europe/Berlin", "2024-10-27 02:30:00").unwrap(), "2024-10-27T00:30:00");
-        assert_eq!(shown("Europe/Berlin", "2024-03-31 02:30:00"), None);
+        assert_eq!(shown("Europe/Berlin", "2024-03-31 02:30:00").unwrap(), "2024-03-31T01:30:00");
     }
 
     #[test]
@@ -453,9 +461,11 @@ mod tests {
         assert_eq!(micros(Arc::new(Date32Array::from(vec![1]))), [Some(23 * hour)]);
         let local: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![hour]));
         assert_eq!(micros(local), [Some(0)]);
+        let max: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![i64::MAX, i64::MIN]));
+        assert_eq!(micros(max), [None, None]);
         let instant = TimestampMicrosecondArray::from(vec![hour]).with_timezone("+05:00");
         assert_eq!(micros(Arc::new(instant)), [Some(hour)]);
-        assert_eq!(clock.num_missing, 3);
+        assert_eq!(clock.num_missing, 5);
     }
 
     #[test]

@@ -1,7 +1,8 @@
-//! Ranks the documents of a corpus file for queries and prints the best of each, with the time of
-//! the first and the shortest time of later calls:
-//! `cargo run -p tadoc --example rank -- CORPUS.tadoc 'storm OR night' '"power loss"'`.
+//! Ranks the documents of a corpus file for queries and counts the documents that match. Prints the best
+//! documents and the number of all, each with the time of the first call and the shortest time of later
+//! ones: `cargo run -p tadoc --example rank -- CORPUS.tadoc 'storm OR night' '"power loss"'`.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -20,19 +21,45 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (options, search) = (RankOptions::default(), SearchOptions::default());
     for text in arguments {
         let query = Query::parse(corpus.profile(), &text)?;
-        let rank = || ranker.rank(&corpus, &lists, &query, &options, &search);
-        let start = Instant::now();
-        let best = rank()?;
-        let first = start.elapsed();
-        let later = (0..NUM_CALLS).map(|_| {
-            let start = Instant::now();
-            rank().map(|_| start.elapsed())
-        });
-        let later: Duration =
-            later.collect::<tadoc::Result<Vec<_>>>()?.into_iter().min().ok_or("")?;
-        let best: Vec<String> =
-            best.iter().map(|row| format!("{}:{:.6}", row.doc_id, row.score)).collect();
-        println!("{text}\t{}\t{}\t{}", first.as_nanos(), later.as_nanos(), best.join(" "));
+        let best = timed(|| ranker.rank(&corpus, &lists, &query, &options, &search))?;
+        let num_docs = timed(|| {
+            let mut num_docs = 0;
+            lists.term_count(&corpus, &query, &search, &mut |counts| {
+                num_docs += counts.len();
+                ControlFlow::Continue(())
+            })?;
+            Ok(num_docs)
+        })?;
+        let rows: Vec<String> =
+            best.answer.iter().map(|row| format!("{}:{:.6}", row.doc_id, row.score)).collect();
+        println!("{text}\t{best}\t{}\t{num_docs}\t{}", rows.join(" "), num_docs.answer);
     }
     Ok(())
+}
+
+/// An answer, and the times of calls that give it.
+struct Timed<T> {
+    answer: T,
+    first: Duration,
+    later: Duration,
+}
+
+impl<T> std::fmt::Display for Timed<T> {
+    /// Writes the time of the first call and the shortest time of later ones, in nanoseconds.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}\t{}", self.first.as_nanos(), self.later.as_nanos())
+    }
+}
+
+fn timed<T>(call: impl Fn() -> tadoc::Result<T>) -> tadoc::Result<Timed<T>> {
+    let start = Instant::now();
+    let answer = call()?;
+    let first = start.elapsed();
+    let mut later = Duration::MAX;
+    for _ in 0..NUM_CALLS {
+        let start = Instant::now();
+        call()?;
+        later = later.min(start.elapsed());
+    }
+    Ok(Timed { answer, first, later })
 }

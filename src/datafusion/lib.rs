@@ -58,6 +58,7 @@ mod gsst;
 mod options;
 mod parquet_files;
 mod placement;
+mod plan_methods;
 mod planner;
 mod portions;
 pub mod recipes;

@@ -25,14 +25,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::arrow::array::{BooleanArray, RecordBatch};
 use datafusion::arrow::datatypes::{FieldRef, Schema};
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{exec_err, internal_err};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::coop::{CooperativeExec, make_cooperative};
-use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceChildrenOptions};
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{
     HashJoinExec, NestedLoopJoinExec, NestedLoopJoinExecBuilder,
@@ -40,6 +39,8 @@ use datafusion::physical_plan::joins::{
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::StreamExt;
+
+use crate::plan_methods::one_input_methods;
 
 /// A sign that nobody reads the rows of a statement any more. A clone shares it.
 #[derive(Debug, Clone, Default)]
@@ -143,9 +144,7 @@ impl DisplayAs for StoppableExec {
 }
 
 impl ExecutionPlan for StoppableExec {
-    fn name(&self) -> &str {
-        "StoppableExec"
-    }
+    one_input_methods!("StoppableExec", |node, input| Ok(Self { input, stop: node.stop.clone() }));
 
     fn properties(&self) -> &Arc<PlanProperties> {
         self.input.properties()
@@ -153,35 +152,6 @@ impl ExecutionPlan for StoppableExec {
 
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match (children.pop(), children.len()) {
-            (Some(input), 0) => Ok(Arc::new(Self { input, stop: self.stop.clone() })),
-            (_, more) => internal_err!("StoppableExec has one child, got {more} more"),
-        }
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
     }
 
     fn execute(

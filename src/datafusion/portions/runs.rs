@@ -44,8 +44,8 @@ use datafusion::prelude::SessionConfig;
 use futures::{StreamExt, TryStreamExt, stream};
 
 use super::exec::{DOC_ID, labelled};
+use crate::plan_methods::leaf_methods;
 use crate::scan::TadocExec;
-use crate::scan::leaf::leaf_methods;
 
 /// Documents for each row that a search is guessed to find.
 const DOCS_FOR_A_ROW: usize = 8;

@@ -19,23 +19,20 @@
 use std::fmt;
 use std::sync::Arc;
 
+use datafusion::common::Statistics;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
-use datafusion::common::{Statistics, internal_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryLimit, MemoryPool};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::execution_plan::{
-    CardinalityEffect, ChildrenPropertiesMode, ReplaceChildrenOptions,
-};
+use datafusion::physical_plan::execution_plan::CardinalityEffect;
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PhysicalExpr, PlanProperties,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use datafusion::prelude::SessionConfig;
 
+use crate::plan_methods::one_input_methods;
 use crate::scan::exec::TadocExec;
 
 /// Largest and smallest target for the bytes of a batch. A single row may have more.
@@ -128,9 +125,10 @@ impl DisplayAs for BatchRowsExec {
 }
 
 impl ExecutionPlan for BatchRowsExec {
-    fn name(&self) -> &str {
-        "TadocBatchRowsExec"
-    }
+    one_input_methods!("TadocBatchRowsExec", |node, input| Ok(Self {
+        input,
+        row_bytes: node.row_bytes
+    }));
 
     fn properties(&self) -> &Arc<PlanProperties> {
         self.input.properties()
@@ -142,35 +140,6 @@ impl ExecutionPlan for BatchRowsExec {
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
         vec![false]
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match (children.pop(), children.len()) {
-            (Some(input), 0) => Ok(Arc::new(Self { input, ..Self::clone(&self) })),
-            (_, more) => internal_err!("TadocBatchRowsExec has one child, got {more} more"),
-        }
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
     }
 
     fn execute(

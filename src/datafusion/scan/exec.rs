@@ -35,9 +35,9 @@ use datafusion::physical_plan::{
 use futures::FutureExt;
 
 use crate::errors::mask_secrets;
+use crate::plan_methods::leaf_methods;
 use crate::scan::filter::{Stage, project_schema};
 use crate::scan::function::TableFunction;
-use crate::scan::leaf::leaf_methods;
 use crate::scan::output::Output;
 use crate::scan::{Execution, Scan, Shared};
 use crate::source::memory::MemoryWhenUsed;

@@ -14,7 +14,6 @@ pub(crate) mod batch_rows;
 pub(crate) mod exec;
 pub(crate) mod filter;
 pub(crate) mod function;
-pub(crate) mod leaf;
 pub(crate) mod output;
 #[cfg(feature = "distributed")]
 pub(crate) mod planned;

@@ -17,26 +17,24 @@ use async_trait::async_trait;
 use datafusion::arrow::array::{RecordBatch, StringArray, UInt32Array, UInt64Array};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::cast::{as_string_array, as_uint32_array, as_uint64_array};
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{exec_err, internal_err};
 use datafusion::datasource::sink::{DataSink, DataSinkExec};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
-use datafusion::physical_plan::execution_plan::{
-    Boundedness, ChildrenPropertiesMode, EmissionType, ReplaceChildrenOptions, SchedulingType,
-};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, Partitioning,
-    PhysicalExpr, PlanProperties,
+    PlanProperties,
 };
 use futures::{StreamExt, TryStreamExt};
 
 use crate::errors::{datafusion_error, mask_secrets};
 use crate::options::TadocOptions;
+use crate::plan_methods::one_input_methods;
 use crate::source::CorpusCache;
 use crate::store::cache::FoundCorpus;
 use crate::store::insert::InsertSink;
@@ -201,9 +199,10 @@ impl DisplayAs for WriteSegmentsExec {
 }
 
 impl ExecutionPlan for WriteSegmentsExec {
-    fn name(&self) -> &str {
-        "TadocWriteSegmentsExec"
-    }
+    one_input_methods!("TadocWriteSegmentsExec", |node, input| Ok(Self::new(
+        input,
+        node.target.clone()
+    )));
 
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties
@@ -211,35 +210,6 @@ impl ExecutionPlan for WriteSegmentsExec {
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
         vec![false]
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn ExecutionPlan>>,
-        _options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match (children.pop(), children.len()) {
-            (Some(input), 0) => Ok(Arc::new(Self::new(input, self.target.clone()))),
-            (_, more) => internal_err!("{} has one child, got {more} more", self.name()),
-        }
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.replace_children(children, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Keep))
     }
 
     fn execute(

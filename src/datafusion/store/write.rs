@@ -38,7 +38,7 @@ use futures::StreamExt;
 
 use crate::errors::{core_error, datafusion_error};
 use crate::options::TadocOptions;
-use crate::scan::leaf::leaf_methods;
+use crate::plan_methods::leaf_methods;
 use crate::store::recompress::recompress_if_due;
 use tadoc::edits::{Edit, EditBatch, EditMode, column_tables};
 use tadoc::error::Error;

@@ -116,7 +116,8 @@ pub struct Arguments {
     /// 07:08:09), in seconds or milliseconds since 1970 (1714979289), or has one of the common log format
     /// ([06/May/2024:07:08:09 +0200]).
     /// dmesg: the line begins with seconds since the start of the machine ([   12.345678]), counted from 1970.
-    /// FORMAT: the line begins with a time in this form of strftime, such as '%d.%m.%Y %H:%M:%S'.
+    /// FORMAT: the line begins with a time in this form of strftime, such as '%d.%m.%Y %H:%M:%S'; %f are the
+    /// digits behind the point of a second, %Z is the name of a zone.
     /// jsonl:FIELD: the line is a JSON object that stays as it is, with the time in FIELD.
     /// FIELD: the column of rows, with texts as for auto, dates and times, or numbers that count seconds, ms,
     /// µs or ns since 1970, by their size.

@@ -125,7 +125,8 @@ impl Grown {
         let (file, is_found) = GrowingFile::open(path, place.transpose()?)?;
         if !is_found {
             note(format!(
-                "note: {shown}: the file that was read up to now is gone; reading this one from its start"
+                "note: {shown}: the file that was read up to now is gone, perhaps with lines that were not read; \
+                 going on with the next one"
             ));
         }
         Ok(Self::File(Box::new(file), source))

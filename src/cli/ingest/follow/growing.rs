@@ -3,7 +3,7 @@
 //! ```text
 //! app.log   ████████░░░░           ░ appended since: read on
 //!                   │
-//!                 Place: device, inode, offset, checksums of the first and last KiB before it
+//!                 Place: device, inode, offset, checksums of the first and last KiB before it, time
 //!                   │
 //! app.log   ██                     another file, or shorter: rotated or truncated
 //! app.log.2 ████████░░             the file with the place: read to its end
@@ -16,14 +16,14 @@
 //! counts there. A rotated file has ended when it did not grow for [`GRACE`]. Then comes the file that was
 //! changed next: of files that were rotated several times between two looks each is read, if it has the name
 //! with a number or a date behind it (`NAME.1`, `NAME-20240506`), is not packed, and is no copy of its
-//! neighbours in time.
+//! neighbours in time. If no file has the place any more, the time of the place tells which one came next.
 
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::{Step, num_lines};
 use crate::display;
@@ -46,6 +46,8 @@ pub struct Place {
     tail: u32,
     /// Number of lines before the offset.
     lines: u64,
+    /// Time at which the file was last changed when it was read, in nanoseconds since 1970; 0 if unknown.
+    changed: u64,
 }
 
 /// Device and inode of a file. Zeros on systems without them.
@@ -70,8 +72,8 @@ impl FileId {
 
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file: FileId { device, inode }, offset, head, tail, lines } = self;
-        write!(f, "{offset} {device} {inode} {head} {tail} {lines}")
+        let Self { file: FileId { device, inode }, offset, head, tail, lines, changed } = self;
+        write!(f, "{offset} {device} {inode} {head} {tail} {lines} {changed}")
     }
 }
 
@@ -84,15 +86,16 @@ impl FromStr for Place {
         let [offset, device, inode, head, tail, ref rest @ ..] = numbers[..] else {
             return Err(());
         };
-        // Early builds stored no number of lines.
-        let lines = match *rest {
-            [] => 0,
-            [lines] if lines <= offset => lines,
+        // Early builds stored no number of lines, and later ones no time.
+        let (lines, changed) = match *rest {
+            [] => (0, 0),
+            [lines] if lines <= offset => (lines, 0),
+            [lines, changed] if lines <= offset => (lines, changed),
             _ => return Err(()),
         };
         let checksum = |number: u64| u32::try_from(number).map_err(|_| ());
         let (head, tail) = (checksum(head)?, checksum(tail)?);
-        Ok(Self { file: FileId { device, inode }, offset, head, tail, lines })
+        Ok(Self { file: FileId { device, inode }, offset, head, tail, lines, changed })
     }
 }
 
@@ -136,7 +139,7 @@ impl Mark {
 
     fn place(&self, file: FileId) -> Place {
         let (head, tail) = (crc32c::crc32c(&self.head), crc32c::crc32c(&self.tail));
-        Place { file, offset: self.offset, head, tail, lines: self.lines }
+        Place { file, offset: self.offset, head, tail, lines: self.lines, changed: 0 }
     }
 }
 
@@ -145,6 +148,8 @@ pub struct GrowingFile {
     path: PathBuf,
     file: File,
     id: FileId,
+    /// Time at which the file was last changed when it was read.
+    changed: SystemTime,
     /// Mark behind all bytes that were read.
     read: Mark,
     /// Mark behind all bytes that were [taken](Self::take).
@@ -154,26 +159,43 @@ pub struct GrowingFile {
 }
 
 impl GrowingFile {
-    /// Opens `path` behind `place`. Returns the file, and false if no file has this place any more.
+    /// Opens `path` behind `place`. Returns the file, and false if no file has this place any more: then it
+    /// is the one that was rotated first after it, or the one that has the name.
     ///
     /// # Errors
     /// The file cannot be read.
     pub fn open(path: &Path, place: Option<Place>) -> Outcome<(Self, bool)> {
-        let found = match place {
-            Some(place) => find(path, &place).map_err(|error| failed(path, &error))?,
-            None => None,
+        Self::try_open(path, place).map_err(|error| failed(path, &error))
+    }
+
+    fn try_open(path: &Path, place: Option<Place>) -> io::Result<(Self, bool)> {
+        let Some(place) = place else {
+            return Ok((Self::new(path, File::open(path)?, Mark::default())?, true));
         };
-        let is_found = place.is_none() || found.is_some();
-        let opened = match found {
-            Some((file, mark)) => Self::new(path, file, mark),
-            None => File::open(path).and_then(|file| Self::new(path, file, Mark::default())),
+        if let Some((file, mark)) = find(path, &place)? {
+            return Ok((Self::new(path, file, mark)?, true));
+        }
+        let changed = UNIX_EPOCH + Duration::from_nanos(place.changed);
+        let later = match place.changed {
+            0 => None,
+            _ => rotated_since(path, changed, &place)?,
         };
-        Ok((opened.map_err(|error| failed(path, &error))?, is_found))
+        let file = later.map_or_else(|| File::open(path), Ok)?;
+        Ok((Self::new(path, file, Mark::default())?, false))
     }
 
     fn new(path: &Path, file: File, read: Mark) -> io::Result<Self> {
-        let id = FileId::of(&file.metadata()?);
-        Ok(Self { path: path.to_owned(), file, id, taken: read.clone(), read, ended: None })
+        let metadata = file.metadata()?;
+        let (id, changed) = (FileId::of(&metadata), metadata.modified()?);
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            id,
+            changed,
+            taken: read.clone(),
+            read,
+            ended: None,
+        })
     }
 
     /// Appends the next bytes to `text`.
@@ -186,15 +208,18 @@ impl GrowingFile {
     }
 
     fn try_read(&mut self, text: &mut Vec<u8>) -> io::Result<Step> {
-        let len_bytes = self.file.metadata()?.len();
-        if len_bytes == self.read.offset {
+        let metadata = self.file.metadata()?;
+        self.changed = metadata.modified()?;
+        if metadata.len() == self.read.offset {
             return self.look_at_name();
         }
         let place = self.read.place(self.id);
         if !has_place(&self.file, &place)? {
             // What was written before the file was truncated may be in a copy.
             let Some((file, mark)) = find(&self.path, &place)? else { return Ok(Step::Ended) };
-            (self.id, self.file, self.read) = (FileId::of(&file.metadata()?), file, mark);
+            let metadata = file.metadata()?;
+            (self.id, self.changed) = (FileId::of(&metadata), metadata.modified()?);
+            (self.file, self.read) = (file, mark);
         }
         let before = text.len();
         self.file.seek(SeekFrom::Start(self.read.offset))?;
@@ -226,7 +251,7 @@ impl GrowingFile {
     /// # Errors
     /// The file cannot be read.
     pub fn next(&mut self) -> Outcome {
-        let between = self.rotated_since().map_err(|error| failed(&self.path, &error))?;
+        let between = self.between().map_err(|error| failed(&self.path, &error))?;
         let opened = between.map_or_else(|| File::open(&self.path), Ok);
         match opened.and_then(|file| Self::new(&self.path, file, Mark::default())) {
             Ok(next) => {
@@ -239,24 +264,9 @@ impl GrowingFile {
     }
 
     /// Returns the file that was rotated first after the open one, if there is one.
-    fn rotated_since(&self) -> io::Result<Option<File>> {
-        let Ok(current) = File::open(&self.path) else { return Ok(None) };
-        let (ended, now) = (self.file.metadata()?.modified()?, current.metadata()?.modified()?);
-        let place = self.read.place(self.id);
-        let mut rotated = rotated_files(&self.path)?;
-        rotated.sort_by_key(|(changed, _)| *changed);
-        for at in 0..rotated.len() {
-            let (changed, file) = &rotated[at];
-            if *changed <= ended || *changed > now || FileId::of(&file.metadata()?) == self.id {
-                continue;
-            }
-            let is_read = place.offset > 0 && has_place(file, &place)?;
-            let is_copy = is_read || begins_as(file, &current)? || is_among(file, &rotated[..at])?;
-            if !is_copy {
-                return Ok(Some(rotated.swap_remove(at).1));
-            }
-        }
-        Ok(None)
+    fn between(&self) -> io::Result<Option<File>> {
+        let changed = self.file.metadata()?.modified()?;
+        rotated_since(&self.path, changed, &self.read.place(self.id))
     }
 
     /// Takes bytes that [`read`](Self::read) has returned, in order, and returns the place behind them.
@@ -267,7 +277,9 @@ impl GrowingFile {
 
     /// Returns the place behind the bytes that were taken.
     pub fn place(&self) -> Place {
-        self.taken.place(self.id)
+        let changed = self.changed.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+        let changed = u64::try_from(changed).unwrap_or_default();
+        Place { changed, ..self.taken.place(self.id) }
     }
 
     /// Returns the number of lines of the file that were taken.
@@ -302,7 +314,31 @@ fn find(path: &Path, place: &Place) -> io::Result<Option<(File, Mark)>> {
 
 fn has_place(file: &File, place: &Place) -> io::Result<bool> {
     let mark = Mark::of(file, place.offset)?;
-    Ok(mark.is_some_and(|mark| Mark { lines: place.lines, ..mark }.place(place.file) == *place))
+    Ok(mark.is_some_and(|mark| {
+        let mark = Mark { lines: place.lines, ..mark };
+        Place { changed: place.changed, ..mark.place(place.file) } == *place
+    }))
+}
+
+/// Returns the file that was rotated first from `path` after the file of `place`, which was last changed at
+/// `ended`, if there is one.
+fn rotated_since(path: &Path, ended: SystemTime, place: &Place) -> io::Result<Option<File>> {
+    let Ok(current) = File::open(path) else { return Ok(None) };
+    let now = current.metadata()?.modified()?;
+    let mut rotated = rotated_files(path)?;
+    rotated.sort_by_key(|(changed, _)| *changed);
+    for at in 0..rotated.len() {
+        let (changed, file) = &rotated[at];
+        if *changed <= ended || *changed > now || FileId::of(&file.metadata()?) == place.file {
+            continue;
+        }
+        let is_read = place.offset > 0 && has_place(file, place)?;
+        let is_copy = is_read || begins_as(file, &current)? || is_among(file, &rotated[..at])?;
+        if !is_copy {
+            return Ok(Some(rotated.swap_remove(at).1));
+        }
+    }
+    Ok(None)
 }
 
 /// Returns the files beside `path` whose names are its name and `.` or `-` and more, by name.
@@ -417,11 +453,13 @@ mod tests {
     #[test]
     fn places_are_written_and_read() {
         let file = FileId { device: 1, inode: 2 };
-        let place = Place { file, offset: u64::MAX, head: 3, tail: u32::MAX, lines: 4 };
+        let place = Place { file, offset: u64::MAX, head: 3, tail: u32::MAX, lines: 4, changed: 5 };
         assert_eq!(place.to_string().parse(), Ok(place));
-        assert_eq!("9 1 2 3 4".parse(), Ok(Place { offset: 9, tail: 4, lines: 0, ..place }));
+        let early = Place { offset: 9, tail: 4, lines: 0, changed: 0, ..place };
+        assert_eq!("9 1 2 3 4".parse(), Ok(early));
+        assert_eq!("9 1 2 3 4 8".parse(), Ok(Place { lines: 8, ..early }));
         for bad in
-            ["", "1 2 3 4", "1 2 3 4 5 2", "1 2 3 4 5 1 1", "1 2 3 4 x", "1 2 3 4 4294967296"]
+            ["", "1 2 3 4", "1 2 3 4 5 2", "1 2 3 4 5 1 1 1", "1 2 3 4 x", "1 2 3 4 4294967296"]
         {
             assert_eq!(bad.parse::<Place>(), Err(()), "{bad}");
         }
@@ -561,6 +599,32 @@ mod tests {
         assert_eq!((all(&mut again).as_str(), is_found), (expected, true));
         // The same for one that was reading, and is behind.
         assert_eq!(all(&mut file), expected);
+    }
+
+    #[test]
+    fn files_behind_one_that_is_gone_are_read() {
+        let log = Log::new();
+        let named = |end: &str| log.0.path().join(format!("app.log{end}"));
+        // Each has a time of its own.
+        let later = || std::thread::sleep(Duration::from_millis(20));
+        fs::write(named(".3"), "zero\n").unwrap();
+        later();
+        log.write("one\n");
+        let (mut file, _) = GrowingFile::open(&log.path(), None).unwrap();
+        assert_eq!(text(&mut file), "one\n");
+        let place = file.take(b"one\n").to_string();
+        fs::remove_file(log.path()).unwrap();
+        for (name, line) in [(".2", "two\n"), (".1", "three\n"), ("", "four\n")] {
+            later();
+            fs::write(named(name), line).unwrap();
+        }
+        let expected = "two\nthree\nfour\n";
+        let (mut again, is_found) = GrowingFile::open(&log.path(), place.parse().ok()).unwrap();
+        assert_eq!((all(&mut again).as_str(), is_found), (expected, false));
+        // A place of an early build does not tell which ones.
+        let (early, _) = place.rsplit_once(' ').unwrap();
+        let (mut again, is_found) = GrowingFile::open(&log.path(), early.parse().ok()).unwrap();
+        assert_eq!((all(&mut again).as_str(), is_found), ("four\n", false));
     }
 
     #[cfg(unix)]

@@ -23,6 +23,41 @@ const MONTHS: [&[u8]; 12] = [
 ];
 /// Names of days in logs.
 const DAYS: [&[u8]; 7] = [b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun"];
+/// Names of zones, with their offsets in minutes: those of RFC 822 and others that mean one zone. `CST`, `IST`
+/// and `BST` mean several, so they are left out.
+const ZONES: [(&[u8], i32); 29] = [
+    (b"Z", 0),
+    (b"z", 0),
+    (b"UTC", 0),
+    (b"GMT", 0),
+    (b"WET", 0),
+    (b"WEST", 60),
+    (b"CET", 60),
+    (b"CEST", 120),
+    (b"MET", 60),
+    (b"MEST", 120),
+    (b"EET", 120),
+    (b"EEST", 180),
+    (b"MSK", 180),
+    (b"JST", 540),
+    (b"KST", 540),
+    (b"AEST", 600),
+    (b"AEDT", 660),
+    (b"NZST", 720),
+    (b"NZDT", 780),
+    (b"EST", -300),
+    (b"EDT", -240),
+    (b"CDT", -300),
+    (b"MST", -420),
+    (b"MDT", -360),
+    (b"PST", -480),
+    (b"PDT", -420),
+    (b"AKST", -540),
+    (b"AKDT", -480),
+    (b"HST", -600),
+];
+/// The minus of typography, which ISO 8601 prefers.
+const MINUS: &str = "\u{2212}";
 /// Largest number of digits behind the point of a second.
 const MAX_FRACTION: usize = 9;
 
@@ -60,6 +95,25 @@ pub fn dmesg(line: &[u8]) -> Option<Moment> {
     let seconds = scan.number()?;
     let nanos = scan.fraction().filter(|_| scan.0.starts_with(b"]"))?;
     instant(seconds, nanos)
+}
+
+/// Reads the digits of a part of a second at the start of `text`. Returns nanoseconds, and the rest.
+pub fn fraction(text: &str) -> Option<(u32, &str)> {
+    let mut scan = Scan(text.as_bytes());
+    let nanos = scan.fraction_digits()?;
+    Some((nanos, behind(text, scan)))
+}
+
+/// Reads the name of a zone at the start of `text`. Returns its offset in seconds, and the rest.
+pub fn zone_name(text: &str) -> Option<(i32, &str)> {
+    let mut scan = Scan(text.as_bytes());
+    let offset = scan.zone_name()?;
+    Some((offset, behind(text, scan)))
+}
+
+/// Returns the rest of `text`, of which ASCII characters were read.
+fn behind<'t>(text: &'t str, scan: Scan<'_>) -> &'t str {
+    text.get(text.len() - scan.0.len()..).unwrap_or_default()
 }
 
 /// Returns the bytes behind blanks, a priority of syslog, and a bracket or quotation mark.
@@ -119,6 +173,12 @@ fn syslog(text: &[u8]) -> Option<Moment> {
         scan = behind;
     }
     let time = scan.time()?;
+    // `date` writes `Mon May  6 07:08:09 CEST 2024`.
+    let mut behind = scan;
+    let offset = behind.one_of(b" ").and_then(|_| behind.zone_name()).filter(|_| has_weekday);
+    if offset.is_some() {
+        scan = behind;
+    }
     let year_behind = || {
         scan.one_of(b" ")?;
         scan.digits(4).filter(|_| scan.is_at_word_end())
@@ -126,7 +186,7 @@ fn syslog(text: &[u8]) -> Option<Moment> {
     match year_before.or_else(|| has_weekday.then(year_behind).flatten()) {
         Some(year) => {
             let date = NaiveDate::from_ymd_opt(year as i32, month, day)?;
-            Some(Moment::Local(date.and_time(time)))
+            Some(at_offset(date.and_time(time), offset))
         }
         None => Some(Moment::Yearless { month, day, time }),
     }
@@ -173,6 +233,15 @@ fn time_of(hour: u32, minute: u32, second: u32, nanos: u32) -> Option<NaiveTime>
     }
 }
 
+/// Returns the moment at which clocks of an offset in seconds show `local`.
+fn at_offset(local: NaiveDateTime, offset: Option<i32>) -> Moment {
+    let offset = offset.and_then(FixedOffset::east_opt);
+    match offset.and_then(|offset| offset.from_local_datetime(&local).single()) {
+        Some(instant) => Moment::Instant(instant.timestamp_micros()),
+        None => Moment::Local(local),
+    }
+}
+
 fn instant(seconds: i64, nanos: u32) -> Option<Moment> {
     let micros = seconds.checked_mul(1_000_000)?.checked_add(i64::from(nanos / 1000))?;
     Some(Moment::Instant(micros))
@@ -212,18 +281,22 @@ impl<'a> Scan<'a> {
         Some(number)
     }
 
-    /// Reads a point or comma and digits, and returns them as nanoseconds. Further digits are left out.
+    /// Reads a point or comma and digits, and returns them as nanoseconds.
     fn fraction(&mut self) -> Option<u32> {
         let mut scan = *self;
         scan.one_of(b".,")?;
-        let len = scan.0.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let digits = scan.0.get(..len)?.iter().chain(std::iter::repeat(&b'0'));
-        let nanos = digits.take(MAX_FRACTION).fold(0, |n, digit| n * 10 + u32::from(digit - b'0'));
-        scan.0 = scan.0.get(len..)?;
-        (len > 0).then(|| {
-            *self = scan;
-            nanos
-        })
+        let nanos = scan.fraction_digits()?;
+        *self = scan;
+        Some(nanos)
+    }
+
+    /// Reads the digits behind a point, and returns them as nanoseconds. Further digits are left out.
+    fn fraction_digits(&mut self) -> Option<u32> {
+        let len = self.0.iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let (digits, rest) = self.0.split_at_checked(len).filter(|_| len > 0)?;
+        let digits = digits.iter().chain(std::iter::repeat(&b'0')).take(MAX_FRACTION);
+        self.0 = rest;
+        Some(digits.fold(0, |nanos, digit| nanos * 10 + u32::from(digit - b'0')))
     }
 
     /// Reads one of `names` and returns its place.
@@ -263,27 +336,44 @@ impl<'a> Scan<'a> {
 
     /// Reads the zone behind `local`, if there is one.
     fn zoned(&mut self, local: NaiveDateTime) -> Moment {
-        let offset = self.zone().and_then(FixedOffset::east_opt);
-        let instant = offset.and_then(|offset| offset.from_local_datetime(&local).single());
-        match instant {
-            Some(instant) => Moment::Instant(instant.timestamp_micros()),
-            None => Moment::Local(local),
-        }
+        at_offset(local, self.zone())
     }
 
     /// Reads a zone, directly or behind a blank, and returns its offset in seconds.
     fn zone(&mut self) -> Option<i32> {
         let mut scan = *self;
         let is_apart = scan.one_of(b" ").is_some();
-        for name in [b"Z".as_slice(), b"z", b"UTC", b"GMT"] {
-            if let Some(rest) = scan.0.strip_prefix(name)
-                && Scan(rest).is_at_word_end()
-            {
-                self.0 = rest;
-                return Some(0);
-            }
+        if let Some(offset) = scan.zone_name() {
+            *self = scan;
+            // `UTC+02:00`, too.
+            return self.offset(false).or(Some(offset));
         }
-        let sign = scan.one_of(b"+-")?;
+        let offset = scan.offset(is_apart)?;
+        *self = scan;
+        Some(offset)
+    }
+
+    /// Reads the name of a zone, and returns its offset in seconds.
+    fn zone_name(&mut self) -> Option<i32> {
+        let len = self.0.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+        let (name, rest) = self.0.split_at_checked(len)?;
+        let (_, minutes) = ZONES.iter().find(|(zone, _)| *zone == name)?;
+        Scan(rest).is_at_word_end().then(|| {
+            self.0 = rest;
+            minutes * 60
+        })
+    }
+
+    /// Reads `+02:00`, `+0200` or, unless it stands apart, `+02`. Returns seconds.
+    fn offset(&mut self, is_apart: bool) -> Option<i32> {
+        let mut scan = *self;
+        let sign = match scan.0.strip_prefix(MINUS.as_bytes()) {
+            Some(rest) => {
+                scan.0 = rest;
+                b'-'
+            }
+            None => scan.one_of(b"+-")?,
+        };
         let hours = scan.digits(2)?;
         let has_colon = scan.one_of(b":").is_some();
         let minutes = match scan.digits(2) {
@@ -333,6 +423,15 @@ mod tests {
             ("2024-05-06 07:08:09,5 -0130", "2024-05-06T08:38:09.500Z"),
             ("2024-05-06 07:08:09 UTC [1] LOG", "2024-05-06T07:08:09Z"),
             ("2024-05-06 07:08:09-03 x", "2024-05-06T10:08:09Z"),
+            ("2024-05-06 07:08:09 EST x", "2024-05-06T12:08:09Z"),
+            ("2024-05-06 07:08:09.5 CEST [1] LOG", "2024-05-06T05:08:09.500Z"),
+            ("2024-05-06T07:08:09\u{2212}02:30", "2024-05-06T09:38:09Z"),
+            ("2024-05-06 07:08:09 UTC+02:00", "2024-05-06T05:08:09Z"),
+            ("2024-05-06 07:08:09 GMT-5", "2024-05-06T07:08:09Z"),
+            ("2024-05-06 07:08:09 CST", "2024-05-06T07:08:09"),
+            ("2024-05-06 07:08:09 ESTABLISHED", "2024-05-06T07:08:09"),
+            ("Mon May  6 07:08:09 CEST 2024", "2024-05-06T05:08:09Z"),
+            ("Mon May  6 07:08:09 EST x", "5-6 07:08:09"),
             ("2024/05/06 07:08:09 [error]", "2024-05-06T07:08:09"),
             ("[2016-12-20 00:00:36,888] INFO", "2016-12-20T00:00:36.888"),
             ("  (2024-05-06 07:08)", "2024-05-06T07:08:00"),

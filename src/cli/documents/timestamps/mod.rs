@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A time without a zone is one of the clocks in `--timezone`. Of a time that occurs twice there, when
-//! clocks are set back, the first is meant. A time that does not occur has no timestamp. A time without a
-//! year lies in `--year`, or at most a day after the input was last changed.
+//! clocks are set back, the first is meant. A time that does not occur counts by the clocks of the day
+//! before. A time without a year lies in `--year`, or at most a day after the input was last changed.
 
 mod forms;
 
@@ -16,12 +16,14 @@ use std::fs;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use chrono::format::{Item, Parsed, StrftimeItems, parse_and_remainder};
+use chrono::format::{Fixed, Item, Numeric, Parsed, StrftimeItems, parse_and_remainder};
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Utc};
 use datafusion::arrow::array::timezone::Tz;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, TimestampMicrosecondArray};
 use datafusion::arrow::compute::cast;
-use datafusion::arrow::datatypes::{DataType, Field, Float64Type, Int64Type, TimeUnit};
+use datafusion::arrow::datatypes::{
+    DataType, Field, Float64Type, Int64Type, TimeUnit, TimestampMicrosecondType,
+};
 use datafusion::arrow::error::ArrowError;
 
 use self::forms::Moment;
@@ -51,7 +53,7 @@ enum Place {
     /// The start of a line of the kernel.
     Kernel,
     /// The start of a line, in a form of strftime.
-    Format(Vec<Item<'static>>),
+    Format(Vec<Part>),
     /// A field of the JSON object that is the line.
     LineField(String),
     /// A column of the rows.
@@ -101,10 +103,10 @@ impl Place {
                 "auto" => Ok(Self::Line),
                 "dmesg" => Ok(Self::Kernel),
                 _ if place.contains('%') => {
-                    let items = StrftimeItems::new(place).parse_to_owned();
-                    items.map(Self::Format).map_err(|_| {
+                    let items = StrftimeItems::new(place).parse_to_owned().map_err(|_| {
                         refused("expected specifiers of strftime, such as '%d.%m.%Y %H:%M:%S'")
-                    })
+                    })?;
+                    Ok(Self::Format(items.into_iter().map(Part::of).collect()))
                 }
                 _ => Err(refused(
                     "expected auto, dmesg, jsonl:FIELD, or a format such as '%d.%m.%Y %H:%M:%S'",
@@ -112,6 +114,41 @@ impl Place {
             },
             (Documents::Jsonl(_), Some(field)) => Ok(Self::Column(field.to_owned())),
             _ => Ok(Self::Column(place.to_owned())),
+        }
+    }
+}
+
+/// A part of a form of strftime.
+#[derive(Debug, Clone, PartialEq)]
+enum Part {
+    Item(Item<'static>),
+    /// `%f`: digits behind the point of a second. chrono reads a number of nanoseconds.
+    Fraction,
+    /// `%Z`: the name of a zone. chrono skips it.
+    ZoneName,
+}
+
+impl Part {
+    fn of(item: Item<'static>) -> Self {
+        match item {
+            Item::Numeric(Numeric::Nanosecond, _) => Self::Fraction,
+            Item::Fixed(Fixed::TimezoneName) => Self::ZoneName,
+            item => Self::Item(item),
+        }
+    }
+
+    /// Reads the part at the start of `text`, and returns the rest.
+    fn read<'t>(&self, text: &'t str, parsed: &mut Parsed) -> Option<&'t str> {
+        match self {
+            Self::Item(item) => parse_and_remainder(parsed, text, std::iter::once(item)).ok(),
+            Self::Fraction => {
+                let (nanos, rest) = forms::fraction(text)?;
+                parsed.set_nanosecond(nanos.into()).ok().map(|_| rest)
+            }
+            Self::ZoneName => {
+                let (offset, rest) = forms::zone_name(text)?;
+                parsed.set_offset(offset.into()).ok().map(|_| rest)
+            }
         }
     }
 }
@@ -149,7 +186,7 @@ impl Clock {
         let micros = match &self.how.place {
             Place::Line => forms::find(line).and_then(|moment| self.micros(moment)),
             Place::Kernel => forms::dmesg(line).and_then(|moment| self.micros(moment)),
-            Place::Format(items) => formatted(line, items).and_then(|moment| self.micros(moment)),
+            Place::Format(parts) => formatted(line, parts).and_then(|moment| self.micros(moment)),
             Place::LineField(field) => self.of_json(line, field),
             Place::Column(_) => None,
         };
@@ -299,13 +336,15 @@ fn changed(input: &Input) -> SystemTime {
 }
 
 /// Returns the time at the start of `line` in a form of strftime.
-fn formatted(line: &[u8], items: &[Item<'static>]) -> Option<Moment> {
-    let text = match std::str::from_utf8(line) {
+fn formatted(line: &[u8], parts: &[Part]) -> Option<Moment> {
+    let mut text = match std::str::from_utf8(line) {
         Ok(text) => text,
         Err(error) => std::str::from_utf8(line.get(..error.valid_up_to())?).ok()?,
     };
     let mut parsed = Parsed::new();
-    parse_and_remainder(&mut parsed, text, items.iter()).ok()?;
+    for part in parts {
+        text = part.read(text, &mut parsed)?;
+    }
     let has_zone = parsed.offset().is_some() || parsed.timestamp().is_some();
     if has_zone {
         let offset = parsed.offset().unwrap_or(0);
@@ -347,7 +386,6 @@ pub fn of_seconds(number: f64) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use datafusion::arrow::array::{Date32Array, Float64Array, Int64Array, StringArray};
-    use datafusion::arrow::datatypes::TimestampMicrosecondType;
 
     use super::*;
 
@@ -400,6 +438,9 @@ mod tests {
             ("%b %d %H:%M:%S", "Dec 31 23:00:00 x", "2023-12-31T23:00:00"),
             ("%Y-%m-%dT%H:%M:%S%z", "2024-05-06T07:08:09+0200 x", "2024-05-06T05:08:09"),
             ("%s%.f", "1714979289.5 x", "2024-05-06T07:08:09.500"),
+            ("%Y-%m-%d %H:%M:%S,%f", "2024-05-06 07:08:09,123 x", "2024-05-06T07:08:09.123"),
+            ("%H:%M:%S.%f %d.%m.%Y", "07:08:09.5 06.05.2024", "2024-05-06T07:08:09.500"),
+            ("%Y-%m-%d %H:%M:%S %Z", "2024-05-06 07:08:09 EST x", "2024-05-06T12:08:09"),
             ("%y%m%d %H%M%S", "081109 203518 x", "2008-11-09T20:35:18"),
         ] {
             let shown = of_line(&mut clock(format, "UTC", None), line);
@@ -413,6 +454,9 @@ mod tests {
             }
         }
         assert_eq!(clock("%Y", "UTC", None).of_line(b"2024\xff"), None);
+        // Such a name of a zone means several.
+        let line = b"2024-05-06 07:08 IST";
+        assert_eq!(clock("%Y-%m-%d %H:%M %Z", "UTC", None).of_line(line), None);
     }
 
     #[test]

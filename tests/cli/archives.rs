@@ -23,9 +23,14 @@ pub fn tar(files: &[(&str, &[u8])]) -> Vec<u8> {
 
 /// Packs files as zip.
 pub fn zip(files: &[(&str, &[u8])]) -> Vec<u8> {
+    zip_by(zip::CompressionMethod::Deflated, files)
+}
+
+fn zip_by(method: zip::CompressionMethod, files: &[(&str, &[u8])]) -> Vec<u8> {
     let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default().compression_method(method);
     for (path, bytes) in files {
-        writer.start_file(*path, zip::write::SimpleFileOptions::default()).unwrap();
+        writer.start_file(*path, options).unwrap();
         writer.write_all(bytes).unwrap();
     }
     writer.finish().unwrap().into_inner()
@@ -99,6 +104,8 @@ fn members_are_documents() {
         ("a.tar.bz2", bzip2(&tar(&FILES))),
         ("a.tar.xz", xz(&tar(&FILES))),
         ("a.zip", zip(&FILES)),
+        ("bzip2.zip", zip_by(zip::CompressionMethod::Bzip2, &FILES)),
+        ("zstd.zip", zip_by(zip::CompressionMethod::Zstd, &FILES)),
         ("a.whl", zip(&FILES)),
         ("a.zip.gz", gzip(&zip(&FILES))),
     ];
@@ -133,6 +140,11 @@ fn members_stand_behind_the_path_of_their_archive() {
     assert_eq!(folder.ok(&["ls", "c.tadoc"]), "b.tar/three\nc.txt\nx/a.zip/one\nx/a.zip/two\n");
     ingest(&folder, &["in/b.tar", "in/x/a.zip"]);
     assert_eq!(folder.ok(&["ls", "c.tadoc"]), "in/b.tar/three\nin/x/a.zip/one\nin/x/a.zip/two\n");
+    // A name that reads as an escape comes back.
+    folder.write("escape.zip", zip(&[("\\xFF", b"literal")]));
+    ingest(&folder, &["escape.zip"]);
+    folder.ok(&["restore", "c.tadoc", "-o", "out"]);
+    assert_eq!(std::fs::read(folder.join("out/\\xFF")).unwrap(), b"literal");
     // A name that occurs twice is two documents.
     folder.write("twice.tar", tar(&[("a", b"1"), ("a", b"2")]));
     ingest(&folder, &["twice.tar"]);

@@ -283,7 +283,8 @@ impl<'a> Archives<'a> {
             self.num_skipped += 1;
             return Ok(());
         }
-        let (name, len_bytes) = (packed.name().to_owned(), packed.size());
+        let name = path_text(packed.name().as_bytes()).into_owned();
+        let len_bytes = packed.size();
         let Some(member) = self.member(input, &name, len_bytes, budget)? else { return Ok(()) };
         let bytes = limited(Box::new(packed), counters, budget);
         let outcome = open_member(&member, bytes, true, budget)
@@ -381,7 +382,7 @@ fn damaged(
 ) -> Failure {
     if let Some(ZipError::UnsupportedArchive(reason)) = error.downcast_ref() {
         return Failure::new(format!(
-            "{}: {reason}; members may be stored or packed by deflate: pack it anew, or pass {RAW}",
+            "{}: {reason}; members may be stored or packed by deflate, bzip2 or zstd: pack it anew, or pass {RAW}",
             input.shown()
         ));
     }

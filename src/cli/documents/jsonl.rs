@@ -99,20 +99,25 @@ impl Chunk {
         numbered.filter(|(_, line)| !line.trim_ascii().is_empty())
     }
 
-    /// Empties lines that are no JSON objects.
+    /// Empties lines that are no JSON objects, and leaves out fields whose items have several shapes.
     fn leave_out_faults(&mut self, input: &Input, faults: &Faults) {
         let mut kept = Vec::new();
         let mut num_left_out = 0;
         for (idx, line) in self.lines.split_inclusive(|&byte| byte == b'\n').enumerate() {
-            match infer_json_schema(Cursor::new(line), None) {
-                Ok(_) => kept.extend_from_slice(line),
-                Err(error) => {
-                    let number = self.first_line + idx;
-                    faults.note(input, no_object(&input.shown(), self.unit, number, &error));
-                    num_left_out += 1;
-                    kept.extend(line.strip_suffix(b"\n").map(|_| b'\n'));
+            let Err(error) = infer_json_schema(Cursor::new(line), None) else {
+                kept.extend_from_slice(line);
+                continue;
+            };
+            let number = self.first_line + idx;
+            faults.note(input, bad_object(&input.shown(), self.unit, number, line, &error));
+            match serde_json::from_slice::<Map<String, Value>>(line) {
+                Ok(mut object) => {
+                    object.retain(|name, value| has_type(name, value));
+                    kept.extend_from_slice(Value::Object(object).to_string().as_bytes());
                 }
+                Err(_) => num_left_out += 1,
             }
+            kept.extend(line.strip_suffix(b"\n").map(|_| b'\n'));
         }
         faults.add_lines(num_left_out);
         self.lines = kept;
@@ -238,7 +243,7 @@ fn decode(schema: Arc<Schema>, lines: &[u8], num_rows: usize) -> Result<RecordBa
 fn bad_line(file: &str, chunk: &Chunk, error: &ArrowError) -> Failure {
     for (number, line) in chunk.lines() {
         if let Err(error) = infer_json_schema(Cursor::new(line), None) {
-            return no_object(file, chunk.unit, number, &error);
+            return bad_object(file, chunk.unit, number, line, &error);
         }
     }
     let number = first_conflict(chunk);
@@ -250,8 +255,24 @@ fn bad_line(file: &str, chunk: &Chunk, error: &ArrowError) -> Failure {
     ))
 }
 
-fn no_object(file: &str, unit: &str, number: usize, error: &ArrowError) -> Failure {
-    Failure::new(format!("{file}: {unit} {number}: no JSON object: {}", plain(error)))
+/// Builds the failure of `line`, which alone has no types.
+fn bad_object(file: &str, unit: &str, number: usize, line: &[u8], error: &ArrowError) -> Failure {
+    let reason = plain(error);
+    let Ok(object) = serde_json::from_slice::<Map<String, Value>>(line) else {
+        return Failure::new(format!("{file}: {unit} {number}: no JSON object: {reason}"));
+    };
+    let odd = object.iter().find(|(name, value)| !has_type(name, value));
+    let name = odd.map_or_else(String::new, |(name, _)| format!(" `{name}`"));
+    Failure::new(format!(
+        "{file}: {unit} {number}: the items of the field{name} have several shapes ({reason}); pass --no-columns \
+         to keep the text only, or --keep-going to leave the field out there"
+    ))
+}
+
+/// Returns true if a field has a type as a column.
+fn has_type(name: &str, value: &Value) -> bool {
+    let object = Map::from_iter([(name.to_owned(), value.clone())]);
+    infer_json_schema(Cursor::new(Value::Object(object).to_string()), None).is_ok()
 }
 
 /// Returns the number of the first line that cannot be typed together with the lines before it.

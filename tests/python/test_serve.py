@@ -1,6 +1,7 @@
 """`tadoc serve` and the ADBC driver of Flight SQL."""
 
 import contextlib
+import decimal
 import os
 import re
 import subprocess
@@ -58,6 +59,46 @@ def test_parameters_and_metadata(plays):
         assert [table["table_name"] for table in tables] == ["plays"]
         assert "doc_id" in served.adbc_get_table_schema("plays").names
         assert served.adbc_get_info()["vendor_name"] == "tadoc"
+
+
+def test_parameters_keep_their_type(plays):
+    import pyarrow as pa
+
+    berlin = pa.timestamp("ms", "Europe/Berlin")
+    columns = [
+        pa.array([decimal.Decimal("12345678901234567.89")], pa.decimal128(38, 2)),
+        pa.array([decimal.Decimal("-0.001")], pa.decimal256(50, 3)),
+        pa.array([decimal.Decimal("1.5")], pa.decimal128(9, 2)).cast(pa.decimal64(9, 2)),
+        pa.array([None], pa.decimal128(7, 1)),
+        pa.array([0.1], pa.float32()),
+        pa.array([1714979289123], berlin),
+        pa.array([-62135596800], pa.timestamp("s")),
+        pa.array([7], pa.duration("us")),
+        pa.array([86_400_000], pa.date64()),
+        pa.array([3_661], pa.time32("s")),
+        pa.array([3_661_000_001], pa.time64("us")),
+        pa.array([None], pa.list_(pa.int64())),
+        pa.array([[[1], None, []]], pa.list_(pa.list_(pa.int64()))),
+        pa.array([[decimal.Decimal("1.50"), None]], pa.list_(pa.decimal128(20, 2))),
+        pa.array(["be"]).dictionary_encode(),
+    ]
+    with serving(plays) as address, flight.connect(address) as served, served.cursor() as cursor:
+        for column in columns:
+            cursor.adbc_prepare("SELECT $1 AS v")
+            cursor.execute("SELECT $1 AS v", pa.table({"v": column}))
+            got = cursor.fetch_arrow_table()["v"]
+            if pa.types.is_dictionary(column.type):
+                column = column.cast(pa.string())
+            assert got.type == column.type, column.type
+            assert got.to_pylist() == column.to_pylist(), column.type
+        exact = "SELECT count(*) FROM (VALUES (CAST('12345678901234567.88' AS DECIMAL(38, 2)))) AS t (x) WHERE x = $1"
+        cursor.execute(exact, (decimal.Decimal("12345678901234567.89"),))
+        assert cursor.fetchone() == (0,)
+        cursor.execute("SELECT $1 AS v", pa.table({"v": pa.array([{"a": 1, "b": "x"}])}))
+        assert cursor.fetchone() == ({"a": 1, "b": "x"},)
+        with pytest.raises(Exception, match="which has no form in SQL"):
+            cursor.execute("SELECT $1", pa.table({"v": pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64()))}))
+            cursor.fetchall()
 
 
 def test_errors_and_tokens(plays):

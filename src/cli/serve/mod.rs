@@ -13,6 +13,7 @@ mod access;
 mod connections;
 mod flight;
 mod http;
+mod literals;
 mod memory;
 mod metadata;
 mod metrics;

@@ -23,10 +23,9 @@ use std::time::{Duration, Instant};
 
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
-use datafusion::common::ScalarValue;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::SQLOptions;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::unparser::expr_to_sql;
 use datafusion_tadoc::{Stop, contain_panics_of};
@@ -39,6 +38,7 @@ use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 use super::connections::InUse;
+use super::literals::literal;
 use super::memory::StatementPool;
 use super::metrics::Metrics;
 use super::refusal::{Kind, Refusal};
@@ -453,8 +453,7 @@ fn bound(statement: &mut Statement, values: Option<&RecordBatch>) -> Result<Para
     }
     let mut literals = BTreeMap::new();
     for (name, column) in names.into_iter().zip(values.columns()) {
-        let value = ScalarValue::try_from_array(column, 0)?;
-        literals.insert(name, expr_to_sql(&Expr::Literal(value, None))?);
+        literals.insert(name, expr_to_sql(&literal(column, 0)?)?);
     }
     Ok(Parameters::new(literals))
 }

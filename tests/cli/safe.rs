@@ -369,6 +369,12 @@ fn listings_leave_out_what_links_outside() {
         assert_eq!(ran.ok(), "text\nto be\nto be\n", "{location}");
     }
     assert!(folder.ok(&["sql", "-c", &sql("inside/**/*.tadoc")]).contains(OUTSIDE));
+    folder.write("inside/t.txt", "plain");
+    let read = "SELECT count(*) AS n FROM read_text('inside/*')";
+    let ran =
+        run_safe(&folder, &["--allow", "inside", "--permit", "read-text", "--format", "csv"], read);
+    assert_eq!(ran.ok(), "n\n3\n");
+    std::fs::remove_file(folder.join("inside/t.txt")).unwrap();
     // A link to a file is seen, and refused.
     symlink("../outside/o.tadoc", folder.join("inside/e.tadoc")).unwrap();
     let seen = ["inside", "inside/**/*.tadoc", "inside/*.tadoc"];

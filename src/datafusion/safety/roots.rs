@@ -139,8 +139,8 @@ impl Rooted {
         Ok(named.is_file() && (device(&named), number(&named)) == (device(opened), number(opened)))
     }
 
-    /// Lists the folder; nothing if there is none. A link that leads out of the roots is listed as
-    /// itself, so that it is refused when it is read.
+    /// Lists the folder; nothing if there is none. A link to a file outside of the roots is listed as
+    /// itself, so that it is refused when it is read. A link to a folder outside is left out.
     pub(super) fn entries(&self, roots: &Roots) -> io::Result<Vec<Entry>> {
         let entries = match self.root.handle.read_dir(&self.below) {
             Ok(entries) if self.root.only.is_none() => entries,
@@ -156,6 +156,7 @@ impl Rooted {
             let Ok(own) = entry.metadata() else { continue };
             let metadata = match own.is_symlink().then(|| roots.find(&path)) {
                 Some(Ok(target)) => target.root.handle.metadata(&target.below),
+                Some(Err(_)) if path.is_dir() => continue,
                 Some(Err(_)) | None => Ok(own),
             };
             let Ok(metadata) = metadata else { continue };

@@ -18,6 +18,7 @@ use tadoc_cli::Outcome;
 use crate::capsules::{Reader, stream_capsule};
 use crate::error_of;
 use crate::rows_of::rows_of;
+use crate::usual_types::{cast_batch, usual_schema};
 
 /// Rows in memory.
 #[derive(Clone)]
@@ -54,6 +55,17 @@ impl Gathered {
     /// Returns the rows as a list of tuples.
     fn rows<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         rows_of(py, &self.batches)
+    }
+
+    /// Returns the rows in types that pandas reads, or polars if texts may stay views.
+    fn usual(&self, has_views: bool) -> PyResult<Self> {
+        let schema = usual_schema(&self.schema, has_views);
+        if schema == self.schema {
+            return Ok(self.clone());
+        }
+        let batches = self.batches.iter().map(|batch| cast_batch(batch, &schema));
+        let batches = batches.collect::<Result<_, _>>().map_err(error_of)?;
+        Ok(Self { schema, batches })
     }
 
     /// Returns the rows as a table in text.

@@ -35,6 +35,7 @@ mod plan;
 mod rows_of;
 mod session;
 mod statement;
+mod usual_types;
 mod waiting;
 
 use pyo3::prelude::*;

@@ -89,6 +89,10 @@ fn values_of<'py>(py: Python<'py>, column: &ArrayRef) -> Values<'py> {
         }
         DataType::List(_) => lists(py, column.as_list::<i32>()),
         DataType::LargeList(_) => lists(py, column.as_list::<i64>()),
+        DataType::ListView(item) => values_of(py, &as_type(column, &DataType::List(item.clone()))?),
+        DataType::LargeListView(item) => {
+            values_of(py, &as_type(column, &DataType::LargeList(item.clone()))?)
+        }
         DataType::FixedSizeList(_, _) => fixed_lists(py, column.as_fixed_size_list()),
         DataType::Struct(_) => dictionaries(py, column.as_struct()),
         DataType::Map(_, _) => pairs(py, column.as_map()),

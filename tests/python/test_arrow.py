@@ -1,5 +1,7 @@
 """Round trips through other packages, where they are installed."""
 
+from decimal import Decimal
+
 import pytest
 
 import datafusion_tadoc as tadoc
@@ -40,6 +42,35 @@ def test_rows_that_are_null_are_an_error(con, folder):
     for source in [rows.drop_null(), streamed.slice(1).drop_null(), pa.chunked_array([rows.drop_null()])]:
         con.register("t", source)
         assert con.sql("SELECT text FROM t").rows() == [("to be",), (None,)]
+
+
+def test_types_that_libraries_read_wrongly(con):
+    pa = pytest.importorskip("pyarrow")
+    values = [Decimal("1.00"), None, Decimal("-2.50"), Decimal("3.00")]
+    narrow = pa.array(values, pa.decimal128(7, 2))
+    con.register(
+        "t",
+        pa.table(
+            {
+                "d64": narrow.cast(pa.decimal64(7, 2)),
+                "d32": narrow.cast(pa.decimal32(7, 2)),
+                "texts": pa.array([["a", None], None, [], ["b"]], pa.list_(pa.string_view())),
+                "views": pa.array([[1, None], None, [], [2]], pa.list_view(pa.int64())),
+                "struct": pa.array([{"x": "a"}, None, {"x": None}, {"x": "b"}], pa.struct({"x": pa.string_view()})),
+            }
+        ),
+    )
+    result = con.sql("SELECT * FROM t")
+    assert [row[0] for row in result.rows()] == [row[1] for row in result.rows()] == values
+    assert [row[3] for row in result.rows()] == [[1, None], None, [], [2]]
+    polars = pytest.importorskip("polars")
+    frame = result.pl()
+    assert frame["d64"].to_list() == frame["d32"].to_list() == values
+    assert frame["views"].to_list() == [[1, None], None, [], [2]]
+    assert isinstance(frame, polars.DataFrame)
+    pytest.importorskip("pandas")
+    texts = [None if value is None else list(value) for value in result.df()["texts"]]
+    assert texts == [["a", None], None, [], ["b"]]
 
 
 def test_streams_that_fail_and_streams_without_rows(con):

@@ -211,3 +211,19 @@ def test_living_corpora(con):
     assert len(again.history().rows()) == 7
     with pytest.raises(tadoc.Error):
         tadoc.open("no_such_folder")
+    for wrong in ["12", b"0", [0.7], [True], ["0"], [None]]:
+        with pytest.raises(TypeError):
+            corpus.drop(wrong)
+    with pytest.raises(TypeError, match="text is a str"):
+        corpus.edit(0, text=b"bytes")
+    assert sorted((row[0], row[1], row[4]) for row in again.documents().rows()) == expected
+
+
+def test_living_corpora_have_user_columns():
+    pa = pytest.importorskip("pyarrow")
+    corpus = tadoc.open("letters", create=True, columns={"author": "VARCHAR", "Year": "INT"})
+    corpus.append(pa.table({"path": ["a"], "text": ["Dear"], "author": ["Ada"], "Year": [1843]}))
+    corpus.append([("b", "no author")])
+    again = tadoc.open("letters")
+    rows = again.connection.sql(f'SELECT path, author, "Year" FROM {again.table} ORDER BY doc_id').rows()
+    assert rows == [("a", "Ada", 1843), ("b", None, None)]

@@ -110,7 +110,7 @@ class Result:
         """
         import polars
 
-        return polars.DataFrame(self._statement.gather())
+        return polars.DataFrame(self._statement.gather().usual(True))
 
     def df(self) -> pandas.DataFrame:
         """Returns the rows as a frame of pandas, which needs pyarrow.
@@ -120,11 +120,7 @@ class Result:
         """
         import pyarrow
 
-        table = pyarrow.table(self._statement.gather())
-        # Not every release of pandas converts views of texts.
-        views = {pyarrow.string_view(): pyarrow.large_string(), pyarrow.binary_view(): pyarrow.large_binary()}
-        plain = pyarrow.schema([field.with_type(views.get(field.type, field.type)) for field in table.schema])
-        return table.cast(plain).to_pandas()
+        return pyarrow.table(self._statement.gather().usual(False)).to_pandas()
 
     def show(self, limit: int = SHOWN_ROWS) -> None:
         """Prints the first rows.
@@ -678,20 +674,34 @@ def device_arrays(location: Location, column: str, device: int = 0) -> list[_nat
     return _native.device_arrays(os.fspath(location), column, device)
 
 
-def open(location: Location, *, create: bool = False, connection: Connection | None = None) -> Living:
+def open(
+    location: Location,
+    *,
+    create: bool = False,
+    columns: Mapping[str, str] | None = None,
+    connection: Connection | None = None,
+) -> Living:
     """Opens a living corpus. With `create` it begins one where there is nothing.
+
+    `columns` names user columns that rows may have, with their types in SQL.
 
     >>> notes = open("notes_of_a_day", create=True)
     >>> notes.append([("a.txt", "to be")])
     >>> open("notes_of_a_day").documents().rows()[0][1]
     'a.txt'
+    >>> letters = open("letters", create=True, columns={"author": "VARCHAR", "year": "INT"})
+    >>> letters.append(letters.connection.sql("SELECT 'a' AS path, 'Dear' AS text, 'Ada' AS author, 1843 AS year"))
+    >>> letters.connection.sql(f"SELECT author, year FROM {letters.table}").rows()
+    [('Ada', 1843)]
     """
     con = connection or connect()
     table = f"living_{uuid.uuid4().hex}"
     options = " OPTIONS ('tadoc.create' 'true')" if create else ""
+    declared = ", ".join(f"{identifier(name)} {kind}" for name, kind in (columns or {}).items())
+    declared = f" ({declared})" if declared else ""
     target = quoted(os.fspath(location))
     with errors_in_python():
-        con.sql(f"CREATE EXTERNAL TABLE {table} STORED AS TADOC LOCATION {target}{options}")
+        con.sql(f"CREATE EXTERNAL TABLE {table}{declared} STORED AS TADOC LOCATION {target}{options}")
     return Living(location, con, table)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import uuid
 from collections.abc import Iterable
@@ -73,6 +74,8 @@ class Living:
         >>> corpus.documents().rows()[0][4]
         'to be or not'
         """
+        if text is not None and not isinstance(text, str):
+            raise TypeError(f"text is a str, and not {type(text).__name__}")
         insert = f'INSERT INTO "{self.table}$edits" (doc_id, pos, len_bytes, text) VALUES ($1, $2, $3, $4)'
         self.connection.sql(insert, [doc_id, pos, len_bytes, text])
 
@@ -87,7 +90,9 @@ class Living:
         >>> [row[:2] for row in corpus.documents()]
         [(1, 'b.txt')]
         """
-        ids = ", ".join(str(int(doc_id)) for doc_id in doc_ids)
+        if isinstance(doc_ids, (str, bytes)):
+            raise TypeError("doc_ids are integers, such as [0, 7], and not a text")
+        ids = ", ".join(str(_integer(doc_id)) for doc_id in doc_ids)
         if ids:
             self.connection.sql(f"DELETE FROM {self.table} WHERE doc_id IN ({ids})")
 
@@ -123,3 +128,9 @@ class Living:
         'to be or not'
         """
         run_command("optimize", "--quiet", "--", os.fspath(self.location))
+
+
+def _integer(doc_id: Any) -> int:
+    if isinstance(doc_id, bool):
+        raise TypeError("doc_ids are integers, and not bool")
+    return operator.index(doc_id)

@@ -31,6 +31,12 @@ fn statements_have_rows_in_json() {
     assert_eq!(json["rows"], json!([[1, null, "é\"\\", 1.5, [1, 2], 2]]));
     assert_eq!(json["columns"][2], json!({"name": "text", "type": "Utf8"}));
     assert_eq!(json["truncated"], false);
+    let sql = "SELECT {a: 1, b: ['x\ny']} AS s, 9007199254740993 AS n, 1 AS x, NULL AS y";
+    let nested = server.query(sql);
+    assert_eq!(
+        nested.json()["rows"],
+        json!([[{"a": 1, "b": ["x\ny"]}, 9_007_199_254_740_993_i64, 1, null]])
+    );
     assert!(answer.head.contains("content-type: application/json"));
     assert!(answer.head.contains("nosniff"));
     let none = server.query("SELECT * FROM notes WHERE false").json();

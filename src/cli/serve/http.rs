@@ -22,11 +22,10 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::array::{ArrayRef, RecordBatch};
 use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::arrow::error::ArrowError;
-use datafusion::arrow::json::StructMode;
-use datafusion::arrow::json::writer::{JsonArray, WriterBuilder};
+use datafusion::arrow::json::writer::{LineDelimited, WriterBuilder};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio::time::timeout;
@@ -176,24 +175,37 @@ struct Answer {
 
 impl Answer {
     fn add(&mut self, batch: &RecordBatch) -> Result<(), ArrowError> {
-        if batch.num_rows() == 0 {
-            return Ok(());
+        let columns: Vec<Vec<u8>> = batch.columns().iter().map(lines).collect::<Result<_, _>>()?;
+        let mut columns: Vec<_> =
+            columns.iter().map(|lines| lines.split(|&byte| byte == b'\n')).collect();
+        for _ in 0..batch.num_rows() {
+            self.bytes.extend(if self.num_rows > 0 { ",[".bytes() } else { "[".bytes() });
+            for (idx, column) in columns.iter_mut().enumerate() {
+                self.bytes.extend((idx > 0).then_some(b','));
+                let value = column.next().and_then(|line| line.strip_prefix(BEFORE));
+                let value = value.and_then(|line| line.strip_suffix(b"}"));
+                self.bytes.extend(value.unwrap_or(b"null"));
+            }
+            self.bytes.push(b']');
+            self.num_rows += 1;
         }
-        let builder = WriterBuilder::new().with_explicit_nulls(true);
-        let builder = builder.with_struct_mode(StructMode::ListOnly);
-        let mut writer = builder.build::<_, JsonArray>(Vec::new());
-        writer.write(batch)?;
-        writer.finish()?;
-        let rows = writer.into_inner();
-        if self.num_rows > 0 {
-            self.bytes.push(b',');
-        }
-        // Without the brackets around all rows.
-        let inner = rows.strip_prefix(b"[").and_then(|rows| rows.strip_suffix(b"]"));
-        self.bytes.extend(inner.unwrap_or_default());
-        self.num_rows += batch.num_rows();
         Ok(())
     }
+}
+
+/// Bytes before each value in [`lines`].
+const BEFORE: &[u8] = b"{\"v\":";
+
+/// Returns the values of a column as JSON, one in each line, in an object. Structs are objects, and columns
+/// may have the same name.
+fn lines(column: &ArrayRef) -> Result<Vec<u8>, ArrowError> {
+    let field = Field::new("v", column.data_type().clone(), true);
+    let schema = Arc::new(Schema::new(vec![field]));
+    let builder = WriterBuilder::new().with_explicit_nulls(true);
+    let mut writer = builder.build::<_, LineDelimited>(Vec::new());
+    writer.write(&RecordBatch::try_new(schema, vec![Arc::clone(column)])?)?;
+    writer.finish()?;
+    Ok(writer.into_inner())
 }
 
 fn columns(schema: &Schema) -> Vec<Value> {

@@ -128,7 +128,8 @@ fn interval(span: &Bound<'_, PyDelta>) -> Expr {
 
 /// Returns the value of Python that a scalar of numpy stands for, or `None` if there is none.
 fn plain_value<'py>(scalar: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
-    if scalar.get_type().module()?.to_str()? != "numpy" || !scalar.hasattr("dtype")? {
+    let is_numpy = scalar.get_type().module()?.to_str()? == "numpy";
+    if !is_numpy || !scalar.hasattr("dtype")? || !scalar.getattr("shape")?.is_empty()? {
         return Ok(None);
     }
     let kind: String = scalar.getattr("dtype")?.getattr("kind")?.extract()?;
@@ -137,7 +138,10 @@ fn plain_value<'py>(scalar: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Py
         // Finer units are integers in Python.
         "M" | "m" => {
             let name = if kind == "M" { "datetime64[us]" } else { "timedelta64[us]" };
-            let in_microseconds = scalar.call_method1("astype", (name,))?;
+            // Months have no length.
+            let Ok(in_microseconds) = scalar.call_method1("astype", (name,)) else {
+                return Ok(None);
+            };
             let is_none = scalar.ne(scalar)?;
             if !is_none && in_microseconds.ne(scalar)? {
                 return Ok(None);

@@ -84,7 +84,6 @@ def test_parameters_keep_their_type(plays):
     ]
     with serving(plays) as address, flight.connect(address) as served, served.cursor() as cursor:
         for column in columns:
-            cursor.adbc_prepare("SELECT $1 AS v")
             cursor.execute("SELECT $1 AS v", pa.table({"v": column}))
             got = cursor.fetch_arrow_table()["v"]
             if pa.types.is_dictionary(column.type):

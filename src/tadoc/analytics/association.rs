@@ -10,7 +10,7 @@
 //!
 //! | measure | formula | source |
 //! | --- | --- | --- |
-//! | logDice | 14 + log2(2 O / (hits + word_count)), at most 14 | Rychlý, "A lexicographer-friendly association score", RASLAN 2008 |
+//! | logDice | 14 + log2(2 O / (hits + word_count)), at most 14 where O exceeds neither | Rychlý, "A lexicographer-friendly association score", RASLAN 2008 |
 //! | MI | log2(O / E) | Church and Hanks, "Word association norms, mutual information, and lexicography", Computational Linguistics 16(1), 1990 |
 //! | t | (O - E) / sqrt(O) | Church, Gale, Hanks, Hindle, "Using statistics in lexical analysis", 1991 |
 //! | log-likelihood | 2 * sum of O ln(O / E) over the four cells, negative if O < E | Dunning, "Accurate methods for the statistics of surprise and coincidence", Computational Linguistics 19(1), 1993 |

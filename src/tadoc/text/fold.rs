@@ -92,10 +92,10 @@ impl Fold {
         }
     }
 
-    /// Returns true if each word of ASCII letters and digits that begins with a letter becomes a text that
-    /// begins with it, in either case.
-    pub(crate) fn keeps_first_letter(&self) -> bool {
-        self.synonyms.is_none() && self.stem.is_none_or(Language::keeps_first_letter)
+    /// Returns true if each word of ASCII letters, digits and underscores that begins with a letter or digit
+    /// becomes a text that begins with it, in either case.
+    pub(crate) fn keeps_first_byte(&self) -> bool {
+        self.synonyms.is_none() && self.stem.is_none_or(Language::keeps_first_byte)
     }
 
     /// Returns the same fold with synonyms. They are those of words as this fold leaves them.

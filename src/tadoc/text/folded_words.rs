@@ -6,8 +6,8 @@
 //! hashes     02…  1c…  1c…  5f…  …          not stored: the hash of a probed word is computed again
 //! ```
 //!
-//! Most folds keep the first letter of a word of ASCII letters and digits, so only words with the first
-//! letter of the folded text, and words of other characters, are folded. The first question of a fold
+//! Most folds keep the first letter or digit of a word of ASCII letters, digits and underscores, so only words
+//! with that of the folded text, and words of other characters, are folded. The first question of a fold
 //! and a letter reads all words and folds these, because most statements ask once. The second one builds
 //! their order: O(V log V), and 4 bytes a word. Later ones take O(log V) folds. The last orders are kept,
 //! with at most [`MAX_FOLDS`] ids for each word.
@@ -32,38 +32,40 @@ const TASK_WORDS: usize = 1 << 14;
 #[derive(Debug, Clone, Default)]
 pub(super) struct FoldedWords(Arc<Mutex<Vec<(Key, Order)>>>);
 
-/// The fold of an order, and the first letter of its words.
+/// The fold of an order, and how its words begin.
 type Key = (Fold, Initial);
 
 /// The words that a fold may map to a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Initial {
     Any,
-    /// Words that begin with this letter in either case, and words that are not ASCII letters and digits
-    /// only or do not begin with a letter. 0 stands for the latter alone.
-    Letter(u8),
+    /// Words that begin with this letter in either case or with this digit, words that begin with neither, and
+    /// words that have other characters than ASCII letters, digits and underscores. 0 stands for the last
+    /// two alone.
+    Byte(u8),
 }
 
 impl Initial {
     /// Returns the words that `fold` may map to `folded`.
     fn of(fold: &Fold, folded: &str) -> Self {
-        match fold.keeps_first_letter() {
-            true => Self::Letter(first_letter(folded)),
+        match fold.keeps_first_byte() {
+            true => Self::Byte(first_byte(folded)),
             false => Self::Any,
         }
     }
 
     fn has(self, word: &str) -> bool {
-        let Self::Letter(letter) = self else { return true };
-        let first = first_letter(word);
-        first == letter || first == 0 || !word.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        let Self::Byte(asked) = self else { return true };
+        let first = first_byte(word);
+        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        first == asked || first == 0 || !word.bytes().all(is_plain)
     }
 }
 
-/// Returns the first byte of `text` in lower case if it is an ASCII letter, else 0.
-fn first_letter(text: &str) -> u8 {
-    let first = text.bytes().next().filter(u8::is_ascii_alphabetic);
-    first.map_or(0, |letter| letter.to_ascii_lowercase())
+/// Returns the first byte of `text` in lower case if it is an ASCII letter or digit, else 0.
+fn first_byte(text: &str) -> u8 {
+    let first = text.bytes().next().filter(u8::is_ascii_alphanumeric);
+    first.map_or(0, |byte| byte.to_ascii_lowercase())
 }
 
 /// Words in the order of the hashes of their folded texts, then of their ids.
@@ -196,12 +198,12 @@ mod tests {
     proptest! {
         #[test]
         fn every_question_finds_what_a_scan_finds(
-            words in prop::collection::btree_set("[abAB]{1,3}|[äÄaßsS_]{1,4}|\\pL{1,5}|ge[ab]{1,3}", 0..60),
+            words in prop::collection::btree_set("[abAB]{1,3}|[äÄaßsS_]{1,4}|\\pL{1,5}|ge[ab]{1,3}|[0_aA]{1,3}", 0..60),
             fold in prop::sample::select(vec![
                 "case", "accents", "case,accents", "stem:english", "accents,stem:german", "stem:dutch",
             ]),
             meanings in prop::collection::btree_map("[ab]{1,3}", "[ab]{1,3}", 0..4),
-            asked in prop::collection::vec("[abAB]{1,3}|[äÄaßsS_]{1,4}", 1..9),
+            asked in prop::collection::vec("[abAB]{1,3}|[äÄaßsS_]{1,4}|[0_aA]{1,3}", 1..9),
         ) {
             let dictionary = dictionary(&words);
             let fold: Fold = fold.parse().unwrap();

@@ -126,10 +126,6 @@ impl<'a> RulesFirst<'a> {
     /// Same as [`decode`], but for faults in what is not decoded.
     pub fn decode(place: Origin<'a>, bytes: &'a [u8], meta: &SegmentMeta) -> Result<Self> {
         let stored = Stored::read(place, bytes, meta)?;
-        // No rule uses the root.
-        if stored.id_at.contains(&meta.num_terminals()) {
-            return Err(misfit(place));
-        }
         let (root_len, half_len) =
             (stored.rule_offsets[1], stored.elements.first_half_len() as u32);
         let is_whole = root_len < half_len;
@@ -228,6 +224,10 @@ impl<'a> Stored<'a> {
         let num_ids = u64::from(meta.num_terminals()) + u64::from(meta.num_rules);
         let groups = decode_list(&mut cursor, &classes_of_groups(), num_ids, |group| group)?;
         let (widths, mut id_at) = ids_by_group(&groups).ok_or_else(misfit)?;
+        // No rule uses the root.
+        if id_at.contains(&meta.num_terminals()) {
+            return Err(misfit());
+        }
         let classes = classes_of_elements(&widths);
         // First uses are frequent and follow no pattern, so a branch for them costs more than all the rest.
         id_at.push(FIRST_USE);
@@ -506,6 +506,26 @@ mod tests {
         Ok((doc_offsets, root, stored.complete()?))
     }
 
+    /// Checks that the parts are those of the whole, or that both are refused.
+    fn check_parts(bytes: &[u8], meta: &SegmentMeta) {
+        let whole = decode(PLACE, bytes, meta).ok().filter(|whole| whole.validate().is_ok());
+        let parts = in_parts(bytes, meta).ok().map(|(_, _, grammar)| grammar);
+        assert_eq!(parts, whole);
+    }
+
+    #[test]
+    fn each_changed_byte_is_refused_in_parts_as_in_the_whole() {
+        let grammar = doc_grammar(&[vec![0; 7], vec![0]]);
+        let (bytes, meta) = (encode(&grammar), meta_of(&grammar));
+        for at in 0..bytes.len() {
+            for change in 1..=u8::MAX {
+                let mut changed = bytes.clone();
+                changed[at] ^= change;
+                check_parts(&changed, &meta);
+            }
+        }
+    }
+
     proptest! {
         #[test]
         fn parts_are_those_of_the_whole(
@@ -534,10 +554,7 @@ mod tests {
                 let at = at.index(bytes.len());
                 bytes[at] ^= change;
             }
-            let whole = decode(PLACE, &bytes, &meta);
-            let whole = whole.ok().filter(|whole| whole.validate().is_ok());
-            let parts = in_parts(&bytes, &meta).ok().map(|(_, _, grammar)| grammar);
-            prop_assert_eq!(parts, whole);
+            check_parts(&bytes, &meta);
         }
     }
 }

@@ -81,9 +81,9 @@ mod tests {
         let longer = format!("[a-z0-9][a-z0-9_]{{0,6}}({endings})?(s|e|a)?");
         let mut runner = TestRunner::deterministic();
         let mut words = Vec::new();
-        for form in ["[a-z0-9]{1,3}", &longer] {
+        for (form, num_words) in [("[a-z0-9]{1,3}", 20_000), (longer.as_str(), 60_000)] {
             let form = proptest::string::string_regex(form).unwrap();
-            words.extend((0..20_000).map(|_| form.new_tree(&mut runner).unwrap().current()));
+            words.extend((0..num_words).map(|_| form.new_tree(&mut runner).unwrap().current()));
         }
         words
     }

@@ -138,12 +138,10 @@ fn plain_value<'py>(scalar: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, Py
         // Finer units are integers in Python.
         "M" | "m" => {
             let name = if kind == "M" { "datetime64[us]" } else { "timedelta64[us]" };
-            // Months have no length.
-            let Ok(in_microseconds) = scalar.call_method1("astype", (name,)) else {
-                return Ok(None);
-            };
+            let in_microseconds = scalar.call_method1("astype", (name,))?;
             let is_none = scalar.ne(scalar)?;
-            if !is_none && in_microseconds.ne(scalar)? {
+            // Months have no length, so numpy does not compare them with microseconds.
+            if !is_none && in_microseconds.ne(scalar).unwrap_or(true) {
                 return Ok(None);
             }
             in_microseconds.call_method0("item")?

@@ -25,6 +25,7 @@ def test_blocks_of_python_run(readme, con, folder):
 
 def test_all_methods_are_in_the_readme():
     text = (ROOT / "src/python/README.md").read_text()
-    methods = {name for name in vars(tadoc.Connection) if not name.startswith("_")} - {"sql", "register", "unregister"}
+    others = {"sql", "register", "unregister", "close"}
+    methods = {name for name in vars(tadoc.Connection) if not name.startswith("_")} - others
     listed = re.search(r"Methods call the table function of their name.*?: (.*?)\. Options", text, re.DOTALL).group(1)
     assert set(re.findall(r"`(\w+)`", listed)) == methods

@@ -144,7 +144,7 @@ def test_scalars_of_numpy_are_their_values(con):
     numpy = pytest.importorskip("numpy")
     values = [
         numpy.int8(-4), numpy.uint64(2**64 - 1), numpy.float32(0.5), numpy.float64(0.1), numpy.bool_(True),
-        numpy.str_("it's"), numpy.bytes_(b"\x00"),
+        numpy.str_("it's"), numpy.bytes_(b"\x00\x01"),
     ]  # fmt: skip
     for value in values:
         assert con.sql("SELECT $1", [value]).rows() == [(value.item(),)]
@@ -154,14 +154,14 @@ def test_scalars_of_numpy_are_their_values(con):
         assert con.sql("SELECT $1", [numpy.datetime64(moment, unit)]).rows() == [(moment,)]
     span = numpy.timedelta64(36, "h")
     assert con.sql("SELECT $1 - $2", [moment, span]).rows() == [(moment - span.item(),)]
-    assert con.sql("SELECT $1, $2", [numpy.datetime64("NaT"), numpy.timedelta64("NaT")]).rows() == [(None, None)]
+    assert con.sql("SELECT $1 AS a, $2 AS b", [numpy.datetime64("NaT"), numpy.timedelta64("NaT")]).rows() == [(None, None)]
     for value in [numpy.datetime64(1, "ns"), numpy.datetime64(20_000, "Y"), numpy.timedelta64(1, "M"), numpy.arange(2)]:
         with pytest.raises(TypeError, match="a parameter is None"):
             con.sql("SELECT $1", [value])
 
 
 def test_statements_are_prepared(plays, con):
-    con.sql("PREPARE sum AS SELECT $1 + $2; PREPARE found AS SELECT * FROM search('plays.tadoc', $1)")
+    con.sql("PREPARE sum(INT, INT) AS SELECT $1 + $2; PREPARE found AS SELECT * FROM search('plays.tadoc', $1)")
     assert con.sql("EXECUTE sum(1, 2)").rows() == [(3,)]
     expected = con.search(plays, "king").rows()
     assert expected

@@ -27,7 +27,7 @@ from datafusion_tadoc._native import Error, __version__
 from datafusion_tadoc._command import run_command
 from datafusion_tadoc._errors import errors_in_python
 from datafusion_tadoc._living import Living
-from datafusion_tadoc._output import check_written, one_file
+from datafusion_tadoc._output import CORPUS, check_written, one_file
 from datafusion_tadoc._progress import Progress
 from datafusion_tadoc._sql_text import identifier, quoted, setting
 
@@ -585,7 +585,7 @@ def ingest(
         f"'tadoc.{name}' {quoted(setting(value))}" for name, value in options.items() if value is not None
     )
     with_options = f" OPTIONS ({listed})" if listed else ""
-    target = quoted(one_file(out, ".tadoc"))
+    target = quoted(one_file(out, CORPUS))
     con = connection or connect()
     copy = f"COPY (SELECT * FROM {{rows}}) TO {target} STORED AS TADOC{with_options}"
     if not progress:

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from datafusion_tadoc import Location
 
 
+#: Ending of the files of corpora.
+CORPUS = ".tadoc"
+
+
 def one_file(out: Location, ending: str) -> str:
     """Returns the path or URL that ``COPY`` writes as this one file, whose name has this ending.
 
@@ -23,10 +27,10 @@ def one_file(out: Location, ending: str) -> str:
     """
     name = os.fspath(out)
     if os.path.isdir(name):
-        living = ", or add to a living corpus with open(…).append(rows)" if ending == ".tadoc" else ""
+        living = ", or add to a living corpus with open(…).append(rows)" if ending == CORPUS else ""
         raise Error(f"{name} is a folder; name a file{living}")
     if not name.endswith(ending):
-        example = f"{name.rstrip('/') or 'rows'}{ending}"
+        example = f"{name.rstrip('/') or ('corpus' if ending == CORPUS else 'rows')}{ending}"
         raise Error(f"{name}: expected the name of a file that ends with {ending}, such as {example}")
     if re.search(r"[*?\[]", name):
         raise Error(f"{name}: a name with *, ? or [ is a pattern for several files; name one file")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the best ten documents by BM25, and counts of documents, beside Tantivy, on the same documents in the same run.
+"""Measures the best ten documents by BM25, and counts of documents, beside Tantivy, on the same documents.
 
 Claims it supports: "a ranked query, and a count, takes at most twice Tantivy's time from its second call on".
 
@@ -7,13 +7,14 @@ Claims it supports: "a ranked query, and a count, takes at most twice Tantivy's 
     cargo build -p tadoc --example rank      (in src/tadoc)
     python3 benches/peers/ranking.py --rank target/debug/examples/rank --tadoc target/debug/tadoc FOLDER
 
-Method. The documents of a folder become a corpus and an index of Tantivy in memory-mapped files, with its `whitespace`
-tokenizer over the words of the corpus's profile, so that both know the same words. Words of five frequencies, alone
-and in pairs, threes and fives joined by OR and AND, are asked for in a library call each: `Ranker::rank`, then
-`LeafLists::term_count`, and `Searcher.search` of the Python package (its call takes some microseconds more than Tantivy
-itself). The shortest of 20 calls counts, after a first one that is printed, too. Pairs are joined by NOT for counts
-only. Tantivy stores the length of a document in one byte, so places of documents with nearly equal scores may differ: of
-ten documents those that both have are counted.
+Method. The documents of a folder become a corpus and an index of Tantivy in memory-mapped files, with its
+`whitespace` tokenizer over the words of the corpus's profile, so that both know the same words. Words of
+five frequencies, alone and in pairs, threes and fives joined by OR and AND, are asked for in a library call
+each: `Ranker::rank`, then `LeafLists::term_count`, and `Searcher.search` of the Python package (its call
+takes some microseconds more than Tantivy itself). The shortest of 20 calls counts, after a first one that
+is printed, too. Pairs are joined by NOT for counts only. Tantivy stores the length of a document in one
+byte, so places of documents with nearly equal scores may differ: of ten documents those that both have are
+counted.
 """
 
 import argparse

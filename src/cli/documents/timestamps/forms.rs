@@ -23,8 +23,8 @@ const MONTHS: [&[u8]; 12] = [
 ];
 /// Names of days in logs.
 const DAYS: [&[u8]; 7] = [b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat", b"Sun"];
-/// Names of zones, with their offsets in minutes: those of RFC 822 and others that mean one zone. `CST`, `IST`
-/// and `BST` mean several, so they are left out.
+/// Names of zones, with their offsets in minutes: those of RFC 822 and others that mean one zone. `CST`,
+/// `IST` and `BST` mean several, so they are left out.
 const ZONES: [(&[u8], i32); 29] = [
     (b"Z", 0),
     (b"z", 0),

@@ -20,9 +20,9 @@
 //! FTS5 takes `path:power` for a filter on a column. A query of ours is about the text of documents
 //! only, and most colons in queries are text: `12:30`, `std::io`, `http://x`. So a column filter is
 //! refused where it names a column that documents have, and all else is words as before. Likewise
-//! `-word`, `!word`, `word~`, `word^2`, `*:*`, `[a TO b]`, `[word="a"]`, `&&`, `“a b”` and `near(a b)` mean
-//! something in other languages. They are refused, and all other minus signs, tildes and words `near` are
-//! text.
+//! `-word`, `!word`, `word~`, `word^2`, `*:*`, `[a TO b]`, `[word="a"]`, `&&`, `“a b”` and `near(a b)`
+//! mean something in other languages. They are refused, and all other minus signs, tildes and words `near`
+//! are text.
 //!
 //! Time is O(text). Groups nest to a depth of [`MAX_DEPTH`]; a limit that is exceeded ends the
 //! parse at that point.

@@ -24,8 +24,8 @@ impl Language {
     }
 
     /// Returns true if the stem of each word of ASCII letters, digits and underscores begins with the first
-    /// byte of the word, unless that is an underscore. Some algorithms take prefixes away, or write letters in
-    /// another way.
+    /// byte of the word, unless that is an underscore. Some algorithms take prefixes away, or write letters
+    /// in another way.
     pub(super) fn keeps_first_byte(self) -> bool {
         !matches!(
             self.name(),

@@ -1,26 +1,19 @@
-//! Use of the machine by an ingest: the number of blocks built side by side, and the device for
-//! their grammars.
+//! Use of the machine by an ingest: the number of blocks that are built side by side.
 //!
-//! These choices do not change the written file.
+//! The written file does not depend on it.
 
 use std::io::Write;
-use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use tadoc::build::{CorpusBuilder, MAX_BLOCKS_AT_ONCE, usual_blocks_at_once};
-use tadoc::grammar::RoundsEngine;
 
-use crate::failure::{Failure, Outcome};
+use crate::output::note;
 
-/// The device that builds grammars.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub enum DeviceChoice {
-    /// On the first GPU if there is one and the text is large, else on the cores
-    #[default]
+/// The device that scripts for earlier versions name. All grammars are built on the cores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DeviceChoice {
     Auto,
-    /// On the cores
     Cpu,
-    /// On the first GPU, which must exist; short texts on the cores
     Gpu,
 }
 
@@ -33,40 +26,18 @@ pub struct Machine {
           value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_BLOCKS_AT_ONCE)))]
     blocks_at_once: Option<u16>,
 
-    /// Device that builds the grammars; the written file does not depend on it
-    #[arg(long, default_value = "auto", value_name = "WHERE")]
-    device: DeviceChoice,
+    /// Is accepted, and changes nothing: the cores build all grammars
+    #[arg(long, hide = true, value_name = "WHERE")]
+    device: Option<DeviceChoice>,
 }
 
 impl Machine {
     /// Applies the options to `builder`.
-    pub fn equip<W: Write>(&self, builder: CorpusBuilder<W>) -> Outcome<CorpusBuilder<W>> {
-        let at_once = self.blocks_at_once.map_or_else(usual_blocks_at_once, usize::from);
-        let builder = builder.with_blocks_at_once(at_once);
-        Ok(match self.engine()? {
-            Some(engine) => builder.with_engine(engine),
-            None => builder,
-        })
-    }
-
-    #[cfg(feature = "cuda")]
-    fn engine(&self) -> Outcome<Option<Arc<dyn RoundsEngine>>> {
-        use tadoc_cuda::RoundsWhenLarge;
-        Ok(match self.device {
-            DeviceChoice::Auto => Some(Arc::new(RoundsWhenLarge::default())),
-            DeviceChoice::Cpu => None,
-            DeviceChoice::Gpu => {
-                let opened = RoundsWhenLarge::opened();
-                Some(Arc::new(opened.map_err(|e| Failure::with_cause("--device gpu", &e))?))
-            }
-        })
-    }
-
-    #[cfg(not(feature = "cuda"))]
-    fn engine(&self) -> Outcome<Option<Arc<dyn RoundsEngine>>> {
-        match self.device {
-            DeviceChoice::Gpu => Err(Failure::new("--device gpu: this build is without cuda")),
-            DeviceChoice::Auto | DeviceChoice::Cpu => Ok(None),
+    pub fn equip<W: Write>(&self, builder: CorpusBuilder<W>) -> CorpusBuilder<W> {
+        if self.device == Some(DeviceChoice::Gpu) {
+            note("--device gpu: the cores build all grammars; no device is used");
         }
+        let at_once = self.blocks_at_once.map_or_else(usual_blocks_at_once, usize::from);
+        builder.with_blocks_at_once(at_once)
     }
 }

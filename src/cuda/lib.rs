@@ -59,9 +59,9 @@ pub use block_check::BlockCheck;
 pub use corpus::{
     CopyKey, CorpusCopies, CorpusEdits, CorpusIndex, CorpusPassages, CorpusRanked, CorpusSequences,
     CorpusTerms, CorpusText, CorpusWeights, CorpusWords, DeviceCorpus, DeviceCounts, DeviceOffsets,
-    DeviceRanked, DeviceRounds, DeviceScores, DeviceSequences, DeviceTermVectors, DeviceTerms,
-    DocWord, DocumentWords, MixedBatch, MixedResults, Occurrences, PassageBatch, PassageQuery,
-    Passages, RankedRows, RoundsWhenLarge, SequenceRows, WordBatch, WordDocuments, WordOffsets,
+    DeviceRanked, DeviceScores, DeviceSequences, DeviceTermVectors, DeviceTerms, DocWord,
+    DocumentWords, MixedBatch, MixedResults, Occurrences, PassageBatch, PassageQuery, Passages,
+    RankedRows, SequenceRows, WordBatch, WordDocuments, WordOffsets,
 };
 pub use device::{Device, has_driver, num_devices};
 pub use device_column::{DeviceColumn, DeviceRun};

@@ -44,12 +44,7 @@ use std::time::Duration;
 
 use crate::analytics::{SegmentDocuments, SegmentRanked, SegmentSequences, SegmentTerms};
 use crate::error::Result;
-use crate::grammar::RoundsOutput;
 use crate::segment::Segment;
-
-/// Least number of elements of a block whose rounds are worth a device. The cores run the rounds of
-/// shorter ones before a device that is closed is open.
-pub const MIN_ROUNDS_ELEMENTS: usize = 4 << 20;
 
 /// State of a device.
 #[derive(Debug, Clone, PartialEq)]
@@ -128,15 +123,6 @@ impl fmt::Debug for SegmentWork<'_> {
     }
 }
 
-/// Replacement rounds of a grammar builder on a device.
-pub trait Rounds: fmt::Debug + Send + Sync {
-    /// Replaces frequent pairs of `symbols` by rules from `first_rule` on, as the cores do.
-    ///
-    /// # Errors
-    /// Errors of the device.
-    fn run(&self, symbols: &[u32], first_rule: u32) -> Result<RoundsOutput>;
-}
-
 /// Devices that answer tasks over segments. A session owns one value; it opens the devices on first
 /// use.
 ///
@@ -204,10 +190,4 @@ pub trait Accelerator: fmt::Debug + Send + Sync {
         work: SegmentWork<'_>,
         num_words: usize,
     ) -> Result<Vec<SegmentRanked>>;
-
-    /// Returns a builder's rounds on the first device, within `max_bytes` of its memory.
-    ///
-    /// # Errors
-    /// Errors of the device.
-    fn rounds(&self, max_bytes: u64) -> Result<Box<dyn Rounds>>;
 }

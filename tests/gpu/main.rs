@@ -1,13 +1,12 @@
 //! Tests that devices of NVIDIA give what the CPU gives.
 //!
-//! `parity` and `matching` test columns of strings, decoded and searched. `corpus`, `corpus_batch`
-//! and `grammar` test corpora: counted, read, edited and built. Command: `REQUIRE_GPU=1 cargo test
-//! --test gpu`. Without `REQUIRE_GPU=1` and without a device, tests that need one are skipped.
+//! `parity` and `matching` test columns of strings, decoded and searched. `corpus` and
+//! `corpus_batch` test corpora: counted, read and edited. Command: `REQUIRE_GPU=1 cargo test --test
+//! gpu`. Without `REQUIRE_GPU=1` and without a device, tests that need one are skipped.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod corpus;
 mod corpus_batch;
-mod grammar;
 mod matching;
 mod parity;

@@ -58,35 +58,6 @@ async fn small_and_empty_corpora_have_the_cpus_rows() {
     }
 }
 
-#[tokio::test]
-async fn grammars_of_a_copy_are_those_of_the_cores() {
-    let Some(scene) = Scene::new().await else { return };
-    let mut random = Random(11);
-    // There are 6 million tokens in no phrases that are learned, so that a device is worth it.
-    let mut token = || {
-        let mut letter = || b'a' + random.below(26) as u8;
-        [letter(), letter(), letter(), letter(), b",;:-"[random.below(4)]]
-    };
-    let texts: Vec<Vec<u8>> =
-        (0..30).map(|_| (0..100_000).flat_map(|_| token()).collect()).collect();
-    let location = scene.corpus("letters", 64 << 20, &texts);
-    let copy = scene.dir.path().join("copy.tadoc");
-    let sql = format!(
-        "COPY (SELECT path, content FROM documents('{location}') ORDER BY doc_id) TO '{}' STORED AS TADOC \
-         OPTIONS (block_bytes '64MiB', overwrite 'true')",
-        copy.display()
-    );
-    for device in ["gpu", "auto"] {
-        for (memory, is_enough) in [("4GiB", true), ("1MiB", false)] {
-            scene.run(&format!("SET tadoc.device = '{device}'")).await;
-            scene.run(&format!("SET tadoc.gpu_memory_bytes = '{memory}'")).await;
-            let (num_grammars, num_fallbacks) = scene.grammars(&sql).await;
-            assert_eq!((num_grammars > 0, num_fallbacks > 0), (is_enough, !is_enough), "{memory}");
-            assert!(fs::read(&copy).unwrap() == fs::read(&location).unwrap(), "{device} {memory}");
-        }
-    }
-}
-
 /// The copies of one session stay on the device whatever the limit of another one is.
 #[tokio::test]
 async fn sessions_have_limits_of_their_own() {

@@ -113,14 +113,6 @@ impl Scene {
         Ok((pretty_format_batches(&rows).unwrap().to_string(), done))
     }
 
-    /// Returns the numbers of grammars that a device built for `copy` and that it left to the
-    /// cores.
-    pub async fn grammars(&self, copy: &str) -> (usize, usize) {
-        let plan = self.context.sql(copy).await.unwrap().create_physical_plan().await.unwrap();
-        collect(Arc::clone(&plan), self.context.task_ctx()).await.unwrap();
-        (sum_of(&plan, "device_grammars"), sum_of(&plan, "device_fallbacks"))
-    }
-
     /// Checks that a device gives the rows of the CPU, and returns its work.
     pub async fn check(&self, sql: &str) -> Done {
         let (_, expected, none) = self.rows("cpu", sql).await;

@@ -69,7 +69,7 @@ impl Job {
         let total_bytes = inputs.iter().map(|input| input.len_bytes).sum();
         let is_sized = inputs.iter().all(|input| input.len_bytes > 0);
         let progress = Progress::new(if is_sized { total_bytes } else { 0 }, self.quiet);
-        let builder = self.machine.equip(CorpusBuilder::new(out, self.options)?)?;
+        let builder = self.machine.equip(CorpusBuilder::new(out, self.options)?);
         let (sender, receiver) = sync_channel(WAITING_BATCHES);
         let (inputs, division, read) = (inputs.to_vec(), self.division.clone(), self.read);
         let archives = self.archives.clone();

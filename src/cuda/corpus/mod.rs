@@ -19,8 +19,6 @@
 //! (`managed.rs`). The grammar is written to where kernels read it, and rows are read from where
 //! kernels wrote them.
 //!
-//! [`DeviceRounds`] works in the other direction: it makes the rules of a segment.
-//!
 //! Each part is made on request and counted in the device's memory budget. Kernels trust the
 //! grammar, because it was validated. The device refuses grammars of more than 2^31 positions. It
 //! also refuses grammars so deep that their rules wait for each other for a second (some hundred
@@ -37,7 +35,6 @@ mod edits;
 mod edits_plan;
 mod edits_tokens;
 mod extract;
-mod grammar;
 mod index;
 mod inverse;
 mod launch;
@@ -58,7 +55,6 @@ pub use base_text::{PassageQuery, Passages};
 pub use cache::{CopyKey, CorpusCopies};
 pub use edits::CorpusEdits;
 pub use extract::{CorpusPassages, PassageBatch};
-pub use grammar::{DeviceRounds, RoundsWhenLarge};
 pub use index::CorpusIndex;
 pub use inverse::Occurrences;
 pub use mixed::{MixedBatch, MixedResults};

@@ -16,17 +16,13 @@ use std::time::Instant;
 
 use super::{CudaSession, Seat, lock, usable};
 use crate::corpus::{
-    CopyKey, CorpusCopies, DeviceRanked, DeviceRounds, DeviceSequences, DeviceTermVectors,
-    DeviceTerms,
+    CopyKey, CorpusCopies, DeviceRanked, DeviceSequences, DeviceTermVectors, DeviceTerms,
 };
 use crate::device::num_devices;
 use crate::error::GpuError;
-use tadoc::accelerator::{
-    Accelerator, DeviceState, Rounds, RowAccount, SegmentTask, SegmentWork, Step,
-};
+use tadoc::accelerator::{Accelerator, DeviceState, RowAccount, SegmentTask, SegmentWork, Step};
 use tadoc::analytics::{SegmentDocuments, SegmentRanked, SegmentSequences, SegmentTerms};
 use tadoc::error::{Error, Result};
-use tadoc::grammar::RoundsOutput;
 use tadoc::segment::Segment;
 
 type GpuResult<T> = std::result::Result<T, GpuError>;
@@ -233,12 +229,6 @@ impl Accelerator for CudaSession {
     ) -> Result<Vec<SegmentRanked>> {
         self.rows(work, |copies, segment| copies.ranked_documents(segment, num_words))
     }
-
-    fn rounds(&self, max_bytes: u64) -> Result<Box<dyn Rounds>> {
-        let seat = Arc::clone(self.usable_seats()?[0]);
-        seat.scanner.set_max_bytes(max_bytes);
-        Ok(Box::new(SeatRounds { rounds: DeviceRounds::new(&seat.device)?, seat }))
-    }
 }
 
 impl CudaSession {
@@ -348,19 +338,6 @@ fn timed<F>(
 
 fn address(segment: &Arc<Segment>) -> usize {
     Arc::as_ptr(segment).addr()
-}
-
-/// The rounds of grammars on the device of a seat.
-#[derive(Debug)]
-struct SeatRounds {
-    rounds: DeviceRounds,
-    seat: Arc<Seat>,
-}
-
-impl Rounds for SeatRounds {
-    fn run(&self, symbols: &[u32], first_rule: u32) -> Result<RoundsOutput> {
-        Ok(self.seat.retried(|| self.rounds.rounds(symbols, first_rule))?)
-    }
 }
 
 #[cfg(test)]

@@ -25,7 +25,6 @@ mod chooser;
 mod columns;
 mod corpora;
 mod decided;
-mod grammars;
 mod known;
 mod ranked_table;
 mod row_keys;
@@ -41,7 +40,6 @@ pub(super) use answers::{
 pub(super) use columns::{ColumnWork, place_columns, prepare, selectivity};
 pub(super) use corpora::place;
 pub(super) use decided::Placement;
-pub(super) use grammars::rounds_engine;
 pub(super) use known::KnownTasks;
 pub use session::DeviceSession;
 pub(super) use spread::SpreadRows;

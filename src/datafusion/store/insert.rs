@@ -36,7 +36,6 @@ use tokio::sync::mpsc::channel;
 
 use crate::errors::{core_error, datafusion_error, mask_secrets};
 use crate::options::TadocOptions;
-use crate::placement::DeviceSession;
 use crate::scan::table::TadocTable;
 use crate::source::columns::RESERVED;
 use crate::store::recompress::recompress_if_due;
@@ -180,7 +179,6 @@ impl InsertSink {
             options: TadocOptions { tokenizer: self.store.profile(), ..self.options.clone() },
             reservation: memory.register(&context.runtime_env().memory_pool),
             metrics: self.metrics.clone(),
-            devices: DeviceSession::from_config(context.session_config()),
         };
         let (sender, rows) = channel(2);
         let write = move |out: &mut PartWriter| {

@@ -2,11 +2,10 @@
 //!
 //! ```text
 //! rows ─▶ channel ─▶ blocking thread: CorpusBuilder ─▶ out
-//!                      ├ parallel blocks         tadoc.blocks_at_once, fewer if memory is short
-//!                      └ rounds of grammars      tadoc.device: cores, or a device
+//!                      └ parallel blocks         tadoc.blocks_at_once, fewer if memory is short
 //! ```
 //!
-//! The file does not depend on either choice. Memory is reserved as text arrives: at most 2 blocks
+//! The file does not depend on the number of blocks. Memory is reserved as text arrives: at most 2 blocks
 //! for the block that is being filled, and 4 for each block that is being built. These factors
 //! cover measurements of a process (`tadoc ingest`, blocks of 4 to 32 MiB of prose, logs and
 //! versions, 1 to 4 in parallel: 3.3 to 6.2 for the first block and 2.3 to 4.8 for each other one).
@@ -18,9 +17,8 @@
 //! NULL or missing path is empty. `doc_id`, `bytes` and `words` are derived and not stored. All other
 //! columns become user columns.
 
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::io::Write;
-use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, new_null_array};
 use datafusion::arrow::compute::kernels::zip::zip;
@@ -36,10 +34,9 @@ use futures::{Stream, StreamExt};
 use tokio::sync::mpsc::{Receiver, Sender};
 
 use crate::errors::datafusion_error;
-use crate::options::{Device, TadocOptions};
-use crate::placement::{DeviceSession, rounds_engine};
+use crate::options::TadocOptions;
 use crate::source::columns::{ColumnsWriter, RESERVED, unstorable};
-use tadoc::build::{BuilderKind, CorpusBuilder};
+use tadoc::build::CorpusBuilder;
 use tadoc::format::FileFooter;
 
 /// Bytes of memory for each byte of a block that is being filled, and of a block that is being
@@ -208,8 +205,6 @@ pub(crate) struct Building {
     pub(crate) options: TadocOptions,
     pub(crate) reservation: MemoryReservation,
     pub(crate) metrics: ExecutionPlanMetricsSet,
-    /// Devices of the session.
-    pub(crate) devices: Arc<DeviceSession>,
 }
 
 impl Building {
@@ -245,15 +240,9 @@ impl Building {
     }
 
     fn builder<W: Write>(&self, out: W) -> Result<CorpusBuilder<W>> {
-        let engine = rounds_engine(&self.devices, &self.options, &self.metrics)?;
         let builder = CorpusBuilder::new(out, self.options.ingest_options());
-        let builder = builder
-            .map_err(datafusion_error)?
-            .with_blocks_at_once(self.options.max_blocks_at_once());
-        Ok(match engine {
-            Some(engine) => builder.with_engine(engine),
-            None => builder,
-        })
+        let builder = builder.map_err(datafusion_error)?;
+        Ok(builder.with_blocks_at_once(self.options.max_blocks_at_once()))
     }
 
     /// Reserves the memory that `room` asks for. Reduces the number of parallel blocks if memory is
@@ -315,12 +304,7 @@ pub(crate) fn show_building(
     };
     let builder = options.ingest_options().builder_name();
     write!(f, "builder={builder}{separator}block_bytes={}", options.block_bytes)?;
-    write!(f, "{separator}blocks_at_once={}{separator}", options.max_blocks_at_once())?;
-    match (options.device, options.builder) {
-        (Device::Cpu, _) | (_, BuilderKind::Rounds) => write!(f, "device={}", options.device)?,
-        (_, BuilderKind::Sequitur) => f.write_str("device=cpu: sequitur is serial")?,
-    }
-    f.write_char(')')
+    write!(f, "{separator}blocks_at_once={}{separator}device=cpu)", options.max_blocks_at_once())
 }
 
 fn push_rows<W: Write>(

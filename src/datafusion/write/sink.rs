@@ -30,7 +30,6 @@ use tokio::sync::mpsc::channel;
 
 use crate::errors::{datafusion_error, mask_secrets};
 use crate::options::TadocOptions;
-use crate::placement::DeviceSession;
 use crate::write::building::{Building, Roles, feed, show_building};
 use crate::write::upload::{ChunkWriter, stage};
 
@@ -124,7 +123,6 @@ impl DataSink for TadocSink {
             options: self.options.clone(),
             reservation: memory.register(&context.runtime_env().memory_pool),
             metrics: self.metrics.clone(),
-            devices: DeviceSession::from_config(context.session_config()),
         };
         let build = move |out: ChunkWriter| {
             let (out, footer) = building.run(rows, out)?;

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use crate::build::options::{BuilderKind, IngestOptions};
 use crate::error::Result;
 use crate::format::{EncodedSegment, SegmentContents};
-use crate::grammar::{RoundsEngine, RoundsOptions, build_rounds_by, build_sequitur};
+use crate::grammar::{RoundsOptions, build_rounds, build_sequitur};
 use crate::segment::Paths;
 use crate::text::{TokenizedBlock, tokenize_block};
 
@@ -57,7 +57,6 @@ pub(super) struct Block {
 #[derive(Debug, Clone)]
 pub(super) struct Maker {
     pub(super) options: IngestOptions,
-    pub(super) engine: Option<Arc<dyn RoundsEngine>>,
 }
 
 /// A segment under construction, and the time it took so far.
@@ -86,8 +85,7 @@ impl Maker {
             BuilderKind::Rounds => {
                 let IngestOptions { dedup, effort, .. } = self.options;
                 let options = RoundsOptions { dedup, effort };
-                let engine = self.engine.as_deref();
-                build_rounds_by(engine, tokens, &doc_offsets, num_terminals, &options)?
+                build_rounds(tokens, &doc_offsets, num_terminals, &options)?
             }
             BuilderKind::Sequitur => build_sequitur(&tokens, &doc_offsets, num_terminals)?,
         };

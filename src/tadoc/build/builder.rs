@@ -25,7 +25,6 @@
 
 use std::io::{self, Write};
 use std::panic::resume_unwind;
-use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -35,7 +34,6 @@ use crate::build::options::IngestOptions;
 use crate::build::pieces::{PIECE_BYTES, pieces};
 use crate::error::{Error, Result};
 use crate::format::{CorpusWriter, EncodedSegment, FileFooter, SegmentContents, SegmentLayout};
-use crate::grammar::RoundsEngine;
 
 /// Result of [`CorpusBuilder::finish`]: the footer and the time of each step.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,7 +104,7 @@ impl<W: Write> CorpusBuilder<W> {
         let out = CountingWriter { out, written: 0 };
         Ok(Self {
             writer: CorpusWriter::new(out, options.profile, &options.builder_name())?,
-            maker: Maker { options, engine: None },
+            maker: Maker { options },
             block: Block::default(),
             is_open: false,
             full_bytes: options.block_bytes.saturating_add(1),
@@ -116,13 +114,6 @@ impl<W: Write> CorpusBuilder<W> {
             grammar: Duration::ZERO,
             writing: Duration::ZERO,
         })
-    }
-
-    /// Sets the engine that runs the rounds of grammars where it can. The file stays the same.
-    #[must_use]
-    pub fn with_engine(mut self, engine: Arc<dyn RoundsEngine>) -> Self {
-        self.maker.engine = Some(engine);
-        self
     }
 
     /// Sets the number of blocks that are built at a time, 1 by default. They share the threads, and

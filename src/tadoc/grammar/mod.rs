@@ -36,7 +36,7 @@ mod pair_join;
 mod phrases;
 mod repeats;
 mod rounds;
-pub mod schedule;
+mod schedule;
 mod sequence;
 mod sequitur;
 mod tally;
@@ -46,7 +46,7 @@ mod tests;
 pub use dedup::Dedup;
 pub use effort::Effort;
 pub use expand::expand_tokens;
-pub use rounds::{RoundsEngine, RoundsOptions, RoundsOutput, build_rounds, build_rounds_by};
+pub use rounds::{RoundsOptions, build_rounds};
 pub use sequitur::build_sequitur;
 
 use std::ops::Range;

@@ -26,8 +26,6 @@
 //! slower on logs). Counts in hash tables keyed by pair, looked up again in every round, were 1.8x
 //! slower.
 
-use std::fmt::Debug;
-
 use super::Grammar;
 use super::cleanup::{Draft, clean_up};
 use super::dedup::{Dedup, Shared, share_segments};
@@ -61,58 +59,21 @@ pub fn build_rounds(
     num_terminals: u32,
     options: &RoundsOptions,
 ) -> Result<Grammar> {
-    build_rounds_by(None, tokens, doc_offsets, num_terminals, options)
-}
-
-/// Builds the same grammar as [`build_rounds`]. `engine` runs the rounds where it can, for the effort
-/// `balanced`.
-///
-/// # Errors
-/// Same as [`build_rounds`].
-pub fn build_rounds_by(
-    engine: Option<&dyn RoundsEngine>,
-    tokens: Vec<u32>,
-    doc_offsets: &[usize],
-    num_terminals: u32,
-    options: &RoundsOptions,
-) -> Result<Grammar> {
     let num_tokens = tokens.len();
     let shared = share_segments(tokens, doc_offsets, num_terminals, options.dedup)?;
     let first_rule = num_terminals + shared.num_segments;
     let learned = learn(&shared.symbols, first_rule);
     let effort = options.effort;
-    let engine = engine.filter(|_| effort == Effort::Balanced);
-    let mut grammar = run_rounds(engine, shared, learned, num_terminals, effort)?;
+    let mut grammar = run_rounds(shared, learned, num_terminals, effort)?;
     for _ in 0..effort.num_more_passes(grammar.symbols.len(), num_tokens) {
         let shared = Shared::from_grammar(&grammar);
-        grammar = run_rounds(engine, shared, Vec::new(), num_terminals, effort)?;
+        grammar = run_rounds(shared, Vec::new(), num_terminals, effort)?;
     }
     Ok(grammar)
 }
 
-/// Replacement for this machine's cores, such as a device, that runs all rounds of a sequence.
-pub trait RoundsEngine: Send + Sync + Debug {
-    /// Returns the sequence after the rounds that this crate would run, and their rules.
-    /// `first_rule` is greater than all symbols except the barriers. `None` leaves the rounds to
-    /// the cores.
-    fn run(&self, symbols: &[u32], first_rule: u32) -> Option<RoundsOutput>;
-}
-
-/// Result of the rounds.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RoundsOutput {
-    /// Sequence with pairs replaced by rules, and with barriers (`u32::MAX`).
-    pub symbols: Vec<u32>,
-    /// Id of the pair that begins at each symbol, or `u32::MAX` if the pair was seen once or there
-    /// is none. Equal ids mean equal pairs. The order of ids has no meaning.
-    pub pair_ids: Vec<u32>,
-    /// The two elements of each rule, oldest first.
-    pub rules: Vec<(u32, u32)>,
-}
-
 /// Replaces `learned` rules, runs all rounds over documents and rule bodies, then the clean-up.
 fn run_rounds(
-    engine: Option<&dyn RoundsEngine>,
     shared: Shared,
     learned: Vec<Pair>,
     num_terminals: u32,
@@ -125,21 +86,11 @@ fn run_rounds(
         symbols.shrink_to_fit();
     }
     let first_rule = first_learned + learned.len() as u32;
-    let output = match engine.and_then(|engine| engine.run(&symbols, first_rule)) {
-        Some(output) => output,
-        None => run_on_cores(symbols, first_rule, effort),
-    };
-    let RoundsOutput { mut symbols, pair_ids, rules } = output;
-    let pairs: Vec<(u32, u32)> = learned.into_iter().map(unpair).chain(rules).collect();
+    let mut sequence = Sequence::new(symbols, first_rule);
+    sequence.run(|largest| Thresholds::of_effort(effort, largest));
+    let (mut symbols, pair_ids, rules) = sequence.into_parts();
+    let pairs: Vec<(u32, u32)> = learned.into_iter().chain(rules).map(unpair).collect();
     let first_repeat = first_learned + pairs.len() as u32;
     let repeats = replace_repeats(&mut symbols, pair_ids, first_repeat);
     clean_up(Draft { num_terminals, num_segments, pairs, repeats, symbols })
-}
-
-/// Runs all rounds on the current rayon pool.
-pub(super) fn run_on_cores(symbols: Vec<u32>, first_rule: u32, effort: Effort) -> RoundsOutput {
-    let mut sequence = Sequence::new(symbols, first_rule);
-    sequence.run(|largest| Thresholds::of_effort(effort, largest));
-    let (symbols, pair_ids, rules) = sequence.into_parts();
-    RoundsOutput { symbols, pair_ids, rules: rules.into_iter().map(unpair).collect() }
 }

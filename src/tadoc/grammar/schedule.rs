@@ -1,24 +1,13 @@
-//! Parameters of the rounds, shared by the cores and devices.
-//!
-//! They are numbers only, so that both make the same rules: thresholds, the end of the rounds, the
-//! shards in which pairs are numbered (which determine their ids), and the chunks that are joined.
-//!
-//! ```
-//! use tadoc::grammar::schedule::Thresholds;
-//!
-//! let mut thresholds = Thresholds::from_largest_count(100);
-//! assert_eq!(thresholds.by_ref().take(6).collect::<Vec<_>>(), [50, 25, 12, 6, 3, 3]);
-//! thresholds.end_if_few(1, 1_000);
-//! assert_eq!(thresholds.next(), None);
-//! ```
+//! Parameters of the rounds: thresholds, the end of the rounds, the shards in which pairs are numbered
+//! (which determine their ids), and the chunks that are joined.
 
 use super::effort::Effort;
 
 /// Symbol that ends a document. It is never part of a pair.
-pub const BARRIER: u32 = u32::MAX;
+pub(super) const BARRIER: u32 = u32::MAX;
 
 /// Number of elements of a new chunk. Its arrays (576 KiB) stay in the second-level cache.
-pub const CHUNK_LEN: usize = 65_536;
+pub(super) const CHUNK_LEN: usize = 65_536;
 
 /// Least threshold of a round. Rarer pairs become rules as parts of longer repeats.
 const LEAST_THRESHOLD: u32 = 3;
@@ -42,7 +31,7 @@ const JOIN_BYTES_PER_PAIR: usize = 8 + 2 + 4;
 const SHARD_LEN: usize = 8_192;
 
 /// Greatest number of shards. Writing to more streams than this causes cache misses.
-pub const MAX_SHARDS: usize = 2_048;
+pub(super) const MAX_SHARDS: usize = 2_048;
 
 /// Least threshold of a round over a sample. The order of rarer pairs in a sample is random.
 const LEAST_SAMPLE_THRESHOLD: u32 = 4;
@@ -50,7 +39,7 @@ const LEAST_SAMPLE_THRESHOLD: u32 = 4;
 /// Thresholds of the rounds over a sequence, from the largest count down. There are at most 18, or 24
 /// for the effort `small`.
 #[derive(Debug, Clone)]
-pub struct Thresholds {
+pub(super) struct Thresholds {
     last: u32,
     least: u32,
     /// Divisor of thresholds up to 1,000.
@@ -63,7 +52,7 @@ pub struct Thresholds {
 
 impl Thresholds {
     /// Starts the rounds of a sequence whose most frequent pair has count `largest`.
-    pub fn from_largest_count(largest: u32) -> Self {
+    pub(super) fn from_largest_count(largest: u32) -> Self {
         Self {
             last: largest,
             least: LEAST_THRESHOLD,
@@ -91,7 +80,7 @@ impl Thresholds {
 
     /// Ends the rounds if the last one ran at the least threshold and replaced few pairs:
     /// `num_replaced`, after which `len` elements remain.
-    pub fn end_if_few(&mut self, num_replaced: usize, len: usize) {
+    pub(super) fn end_if_few(&mut self, num_replaced: usize, len: usize) {
         let is_few = num_replaced as f64 <= self.least_share * len as f64;
         if self.last == self.least && is_few {
             self.num_least = 0;
@@ -121,18 +110,18 @@ fn lowered(threshold: u32, step: u32) -> u32 {
 }
 
 /// Returns the number of passes in which `num_pairs` pairs are numbered.
-pub fn num_passes(num_pairs: usize) -> usize {
+pub(super) fn num_passes(num_pairs: usize) -> usize {
     (num_pairs * JOIN_BYTES_PER_PAIR).div_ceil(JOIN_BUFFER_BYTES)
 }
 
 /// Returns the number of shards for `num_pairs` pairs of a pass.
-pub fn num_shards(num_pairs: usize) -> usize {
+pub(super) fn num_shards(num_pairs: usize) -> usize {
     (num_pairs / SHARD_LEN).next_power_of_two().clamp(1, MAX_SHARDS)
 }
 
 /// Returns true if chunks with `len` elements are half empty on average, so that neighbours are
 /// joined.
-pub fn are_joined(num_chunks: usize, len: usize) -> bool {
+pub(super) fn are_joined(num_chunks: usize, len: usize) -> bool {
     num_chunks > 1 && len < num_chunks * CHUNK_LEN / 2
 }
 

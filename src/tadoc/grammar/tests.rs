@@ -3,11 +3,9 @@
 
 use crate::ids::RuleId;
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 
-use super::rounds::run_on_cores;
 use super::*;
 
 /// Documents of tokens below `num_terminals`, stored one after the other.
@@ -119,40 +117,6 @@ fn a_run_is_halved_by_every_rule() {
     let input = Input { num_terminals: 1, documents: vec![vec![0; 1 << 16]] };
     let grammar = input.rounds(Dedup::Off);
     assert!(grammar.symbols.len() < 64, "{} elements", grammar.symbols.len());
-}
-
-/// Engine that runs every second call, on the cores.
-#[derive(Debug, Default)]
-struct EverySecond(AtomicUsize);
-
-impl RoundsEngine for EverySecond {
-    fn run(&self, symbols: &[u32], first_rule: u32) -> Option<RoundsOutput> {
-        let is_answered = self.0.fetch_add(1, Ordering::Relaxed).is_multiple_of(2);
-        is_answered.then(|| run_on_cores(symbols.to_vec(), first_rule, Effort::Balanced))
-    }
-}
-
-#[test]
-fn engines_are_asked_for_all_rounds() {
-    let documents = vec![[0, 1, 2, 3, 4, 5, 6].repeat(50); 4];
-    let input = Input { num_terminals: 7, documents };
-    let (engine, options) =
-        (EverySecond::default(), RoundsOptions { dedup: Dedup::Off, ..RoundsOptions::default() });
-    let got = build_rounds_by(
-        Some(&engine),
-        input.tokens(),
-        &input.doc_offsets(),
-        input.num_terminals,
-        &options,
-    );
-    assert_eq!(got.unwrap(), input.rounds(Dedup::Off));
-    assert_eq!(engine.0.load(Ordering::Relaxed), 2);
-    for effort in [Effort::Fast, Effort::Small] {
-        let options = RoundsOptions { effort, ..options };
-        let (tokens, offsets) = (input.tokens(), input.doc_offsets());
-        build_rounds_by(Some(&engine), tokens, &offsets, input.num_terminals, &options).unwrap();
-    }
-    assert_eq!(engine.0.load(Ordering::Relaxed), 2);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use super::DeviceSession;
 use gsst::parquet::device::{ColumnDevice, ColumnScanner, DeviceError, DeviceFault, DeviceResult};
-use tadoc::accelerator::{Accelerator, DeviceState, Rounds, SegmentTask, SegmentWork};
+use tadoc::accelerator::{Accelerator, DeviceState, SegmentTask, SegmentWork};
 use tadoc::analytics::{SegmentDocuments, SegmentRanked, SegmentSequences, SegmentTerms};
 use tadoc::segment::Segment;
 use tadoc::{Error, Result};
@@ -86,10 +86,6 @@ impl Accelerator for FakeDevices {
     }
 
     fn ranked_documents(&self, _: SegmentWork<'_>, _: usize) -> Result<Vec<SegmentRanked>> {
-        refused()
-    }
-
-    fn rounds(&self, _: u64) -> Result<Box<dyn Rounds>> {
         refused()
     }
 }

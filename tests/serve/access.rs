@@ -147,7 +147,7 @@ fn connect(server: &Server, protocol: Option<&str>) -> StreamOwned<ClientConnect
     let mut roots = RootCertStore::empty();
     let certificate = CertificateDer::from_pem_slice(include_bytes!("tls/cert.pem")).unwrap();
     roots.add(certificate).unwrap();
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider);
     let config = config.with_safe_default_protocol_versions().unwrap();
     let mut config = config.with_root_certificates(roots).with_no_client_auth();

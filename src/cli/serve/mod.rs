@@ -295,7 +295,7 @@ pub fn tls(certificates: Option<&Path>, key: Option<&Path>) -> Outcome<Option<Tl
     let chain = CertificateDer::pem_file_iter(certificates).map_err(failed(certificates))?;
     let chain = chain.collect::<Result<Vec<_>, _>>().map_err(failed(certificates))?;
     let private = PrivateKeyDer::from_pem_file(key).map_err(failed(key))?;
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder =
         ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let configured =

@@ -1,5 +1,6 @@
 //! `tadoc sql`: statements, scripts, or a prompt, in one DataFusion session.
 
+mod format;
 mod heap;
 mod parameters;
 mod prepared;
@@ -9,6 +10,7 @@ mod remote;
 mod resident;
 mod safe;
 mod script;
+mod stores;
 #[cfg(feature = "distributed")]
 mod workers;
 
@@ -17,15 +19,11 @@ use std::io::{IsTerminal, Read, stdin};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use datafusion::config::ConfigOptions;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::ExplainFormat;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_cli::catalog::DynamicObjectStoreCatalog;
-use datafusion_cli::object_storage::instrumented::InstrumentedObjectStoreRegistry;
-use datafusion_cli::print_format::PrintFormat;
-use datafusion_cli::print_options::{MaxRows, PrintOptions};
 use datafusion_tadoc::safety::Sandbox;
 use datafusion_tadoc::{DeviceSession, bound_functions};
 
@@ -40,9 +38,11 @@ pub use self::script::{Rows, Statements};
 #[cfg(feature = "distributed")]
 pub use self::workers::{Arguments as WorkerArguments, credentials};
 
+use self::format::{Format, MaxRows, PrintOptions};
 use self::prepared::Prepared;
 use self::resident::ResidentPool;
 use self::safe::SafeArguments;
+use self::stores::StoresOnDemand;
 
 /// Ask questions in SQL
 ///
@@ -83,32 +83,6 @@ pub struct Arguments {
     #[cfg(feature = "distributed")]
     #[command(flatten)]
     workers: WorkerArguments,
-}
-
-/// An output format, under its name in datafusion-cli. Some places of datafusion-cli call ndjson
-/// `nd-json`.
-#[derive(Clone, Copy, ValueEnum)]
-enum Format {
-    Table,
-    Csv,
-    Tsv,
-    Json,
-    #[value(alias = "nd-json")]
-    Ndjson,
-    Automatic,
-}
-
-impl From<Format> for PrintFormat {
-    fn from(format: Format) -> Self {
-        match format {
-            Format::Table => Self::Table,
-            Format::Csv => Self::Csv,
-            Format::Tsv => Self::Tsv,
-            Format::Json => Self::Json,
-            Format::Ndjson => Self::NdJson,
-            Format::Automatic => Self::Automatic,
-        }
-    }
 }
 
 const EXAMPLES: &str = "\
@@ -221,16 +195,6 @@ pub fn limited(
     (runtime.with_memory_pool(Arc::clone(&pool) as _), Some(pool))
 }
 
-fn whole_tables() -> PrintOptions {
-    PrintOptions {
-        format: PrintFormat::Table,
-        quiet: true,
-        maxrows: MaxRows::Unlimited,
-        color: false,
-        instrumented_registry: Arc::new(InstrumentedObjectStoreRegistry::new()),
-    }
-}
-
 /// A DataFusion session with all table functions.
 pub struct Session {
     context: SessionContext,
@@ -248,11 +212,9 @@ pub struct Session {
 impl Session {
     fn new(arguments: &Arguments) -> Outcome<Self> {
         let options = PrintOptions {
-            format: arguments.format.into(),
+            format: arguments.format,
+            max_rows: arguments.maxrows,
             quiet: arguments.quiet,
-            maxrows: arguments.maxrows,
-            color: false,
-            instrumented_registry: Arc::new(InstrumentedObjectStoreRegistry::new()),
         };
         let session =
             Self::with_options(options, arguments.memory_limit, arguments.safe.sandbox()?)?;
@@ -273,7 +235,7 @@ impl Session {
 
     /// Creates a session that prints whole tables.
     pub fn for_tables() -> Outcome<Self> {
-        Self::with_options(whole_tables(), None, None)
+        Self::with_options(PrintOptions::whole_tables(), None, None)
     }
 
     /// Creates a session that a program asks, with at most `memory_limit` bytes of memory for the
@@ -285,7 +247,7 @@ impl Session {
         memory_limit: Option<u64>,
         settings: &[(String, String)],
     ) -> Outcome<Self> {
-        let session = Self::with_options(whole_tables(), memory_limit, None)?;
+        let session = Self::with_options(PrintOptions::whole_tables(), memory_limit, None)?;
         session.prepare().await?;
         let state = session.context.state_ref();
         let mut state = state.write();
@@ -301,7 +263,8 @@ impl Session {
     /// # Errors
     /// The environment has settings that are not valid.
     pub async fn for_strangers(memory_limit: Option<u64>, sandbox: Sandbox) -> Outcome<Self> {
-        let session = Self::with_options(whole_tables(), memory_limit, Some(sandbox))?;
+        let session =
+            Self::with_options(PrintOptions::whole_tables(), memory_limit, Some(sandbox))?;
         session.prepare().await?;
         Ok(session)
     }
@@ -323,8 +286,8 @@ impl Session {
         if std::env::var_os("DATAFUSION_FORMAT_NULL").is_none() {
             config.format.null = "NULL".to_owned();
         }
-        let runtime = RuntimeEnvBuilder::new()
-            .with_object_store_registry(options.instrumented_registry.clone());
+        let stores = Arc::new(StoresOnDemand::default());
+        let runtime = RuntimeEnvBuilder::new().with_object_store_registry(stores);
         let (runtime, memory) = limited(runtime, memory_limit, sandbox.as_ref());
         if let Some(limit) = memory_limit {
             limit_row_groups(&mut config, limit)?;
@@ -346,13 +309,6 @@ impl Session {
     pub async fn prepare(&self) -> Outcome {
         let context = &self.context;
         context.refresh_catalogs().await?;
-        // The stores that it makes connect to any host.
-        if self.sandbox.is_none() {
-            context.register_catalog_list(Arc::new(DynamicObjectStoreCatalog::new(
-                context.state().catalog_list().clone(),
-                context.state_weak_ref(),
-            )));
-        }
         datafusion_tadoc::register_all(context)?;
         if self.memory.is_some() {
             let pool = Arc::clone(&context.runtime_env().memory_pool);

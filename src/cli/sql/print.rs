@@ -26,10 +26,9 @@ use datafusion::error::Result;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion_cli::print_format::PrintFormat;
-use datafusion_cli::print_options::{MaxRows, PrintOptions};
 use futures::StreamExt;
 
+use super::format::{Format, MaxRows, PrintOptions};
 use crate::{display, failure};
 
 /// Numbers of rows: those of the result, and those written.
@@ -89,18 +88,18 @@ pub async fn print(
 ) -> Result<Printed> {
     let is_closed = AtomicBool::new(false);
     let mut writer = BufWriter::new(Reader { is_closed: &is_closed });
-    let max_rows = match options.maxrows {
+    let max_rows = match options.max_rows {
         MaxRows::Limited(max_rows) if !whole => max_rows,
         _ => usize::MAX,
     };
     let printed = match options.format {
-        PrintFormat::Table | PrintFormat::Automatic => {
+        Format::Table | Format::Automatic => {
             print_table(stream, &mut writer, max_rows, format_options).await
         }
-        PrintFormat::Csv => print_separated(stream, &mut writer, b',').await,
-        PrintFormat::Tsv => print_separated(stream, &mut writer, b'\t').await,
-        PrintFormat::Json => print_json(stream, &mut writer).await,
-        PrintFormat::NdJson => print_json_lines(stream, &mut writer).await,
+        Format::Csv => print_separated(stream, &mut writer, b',').await,
+        Format::Tsv => print_separated(stream, &mut writer, b'\t').await,
+        Format::Json => print_json(stream, &mut writer).await,
+        Format::Ndjson => print_json_lines(stream, &mut writer).await,
     };
     let printed = printed.and_then(|printed| writer.flush().map(|()| printed).map_err(Into::into));
     // The writers of formats wrap I/O errors in texts, so the kind is taken from `is_closed`.

@@ -1,32 +1,43 @@
 //! The prompt of `tadoc sql`.
 //!
-//! rustyline reads the lines, datafusion-cli runs the commands that begin with a backslash, and
-//! statements run as in scripts. After an error, the prompt continues. The history is kept in
+//! rustyline reads the lines. Commands begin with a backslash and are those of datafusion-cli.
+//! Statements run as in scripts. After an error, the prompt continues. The history is kept in
 //! `.history`, with secrets masked.
 
-use std::borrow::Cow;
 use std::path::Path;
 
-use datafusion::config::Dialect;
+use clap::ValueEnum;
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
-use datafusion_cli::command::{Command, OutputFormat};
-use datafusion_cli::helper::CliHelper;
 use datafusion_tadoc::mask_secrets;
-use rustyline::completion::{Completer, Pair};
+use rustyline::completion::{Completer, FilenameCompleter, Pair};
 use rustyline::error::ReadlineError;
-use rustyline::highlight::{CmdKind, Highlighter};
+use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::DefaultHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Editor, Helper};
 
+use super::format::Format;
 use super::{Session, read_script};
 use crate::failure::{Failure, Outcome};
 
 /// File of the lines of earlier sessions, in the working directory.
 const HISTORY: &str = ".history";
 const PROMPT: &str = "> ";
+
+const COMMANDS: &str = "\
+\\q                        leaves the prompt
+\\?                        shows this list
+\\d                        lists the tables
+\\d TABLE                  lists the columns of a table
+\\h                        lists the functions over corpora and texts
+\\h NAME                   describes a function
+\\i FILE                   runs the statements of a file
+\\pset format [FORMAT]     shows or sets the format of rows: table, csv, tsv, json, ndjson
+\\quiet [on|off]           shows or sets if only rows are written";
+
+const LIST_FUNCTIONS: &str = "SELECT function, kind, summary FROM tadoc_functions()";
 
 /// The next action of the prompt.
 #[derive(PartialEq, Eq)]
@@ -39,7 +50,7 @@ impl Session {
     /// Reads and answers lines until the user leaves.
     pub async fn answer_lines(mut self) -> Outcome {
         let mut editor = Editor::<Lines, DefaultHistory>::new().map_err(ended)?;
-        editor.set_helper(Some(Lines::new()));
+        editor.set_helper(Some(Lines(FilenameCompleter::new())));
         // The first session of a folder has no history.
         let _ = editor.load_history(HISTORY);
         loop {
@@ -70,45 +81,65 @@ impl Session {
             self.run_script(line, false).await?;
             return Ok(Next::Ask);
         };
-        if self.sandbox.is_some() && command.contains(';') {
-            // Commands of datafusion-cli run statements that contain their words.
-            return Err(Failure::new("commands have no semicolon in safe mode"));
-        }
         let words: Vec<&str> = command.split_whitespace().collect();
-        let unknown = || Failure::new(format!("there is no command \\{command}; \\? lists them"));
-        match words.join(" ").parse::<Command>().map_err(|()| unknown())? {
-            Command::Quit => return Ok(Next::Leave),
-            Command::Include(Some(path)) => {
-                if let Some(sandbox) = &self.sandbox {
-                    sandbox.check_location(&path)?;
-                }
-                let script = read_script(Path::new(&path))?;
-                self.run_script(&script, false).await?;
+        match words.as_slice() {
+            ["q"] => return Ok(Next::Leave),
+            ["?"] => println!("{COMMANDS}"),
+            ["d"] => self.run_script("SHOW TABLES", false).await?,
+            ["d", table] => self.run_script(&format!("SHOW COLUMNS FROM {table}"), false).await?,
+            ["h"] => self.run_script(LIST_FUNCTIONS, false).await?,
+            ["h", name] => self.run_script(&help_for(name), false).await?,
+            ["i", path] => self.include(path).await?,
+            ["quiet"] => println!("quiet is {}", on_or_off(self.options.quiet)),
+            ["quiet", "on" | "true" | "t" | "yes" | "y"] => self.options.quiet = true,
+            ["quiet", "off" | "false" | "f" | "no" | "n"] => self.options.quiet = false,
+            ["pset"] | ["pset", "format"] => println!("format is {}", name(self.options.format)),
+            ["pset", "format", format] => {
+                self.options.format = Format::from_str(format, true).map_err(Failure::new)?;
             }
-            Command::OutputFormat(Some(format)) => {
-                let format = format.parse::<OutputFormat>().map_err(|()| unknown())?;
-                format.execute(&mut self.options)?;
+            _ => {
+                let problem = format!("there is no command \\{command}; \\? lists them");
+                return Err(Failure::new(problem));
             }
-            Command::OutputFormat(None) => println!("{:?}", self.options.format),
-            command => command.execute(&self.context, &mut self.options).await?,
         }
         Ok(Next::Ask)
     }
+
+    /// Runs the statements of the file at `path`.
+    async fn include(&self, path: &str) -> Outcome {
+        if let Some(sandbox) = &self.sandbox {
+            sandbox.check_location(path)?;
+        }
+        let script = read_script(Path::new(path))?;
+        self.run_script(&script, false).await
+    }
+}
+
+/// Returns the statement that describes the functions of this name.
+fn help_for(name: &str) -> String {
+    let name = name.replace('\'', "''");
+    format!(
+        "SELECT function, summary, signature, example FROM tadoc_functions() \
+         WHERE function = lower('{name}') \
+         UNION ALL SELECT DISTINCT function_name, description, syntax_example, NULL \
+         FROM (SHOW FUNCTIONS) WHERE function_name = lower('{name}')"
+    )
+}
+
+fn on_or_off(is_on: bool) -> &'static str {
+    if is_on { "on" } else { "off" }
+}
+
+fn name(format: Format) -> String {
+    format.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
 fn ended(error: ReadlineError) -> Failure {
     Failure::with_cause("the prompt ended", &error)
 }
 
-/// The helper of datafusion-cli with another test for complete lines. That of datafusion-cli parses
-/// the text with a recursive function of unbounded depth.
-struct Lines(CliHelper);
-
-impl Lines {
-    fn new() -> Self {
-        Self(CliHelper::new(&Dialect::Generic, false))
-    }
-}
+/// Helps with lines: completes names of files in quotes, and asks for more until a statement ends.
+struct Lines(FilenameCompleter);
 
 /// Returns true if `text` is a command, or ends in a semicolon outside of quotes.
 fn is_complete(text: &str) -> bool {
@@ -131,11 +162,11 @@ fn is_complete(text: &str) -> bool {
 
 impl Validator for Lines {
     fn validate(&self, context: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
-        self.0.reset_hint();
-        Ok(match is_complete(context.input()) {
-            true => ValidationResult::Valid(None),
-            false => ValidationResult::Incomplete,
-        })
+        if is_complete(context.input()) {
+            Ok(ValidationResult::Valid(None))
+        } else {
+            Ok(ValidationResult::Incomplete)
+        }
     }
 }
 
@@ -148,31 +179,20 @@ impl Completer for Lines {
         position: usize,
         context: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
-        self.0.complete(line, position, context)
+        let is_in_quotes = !line[..position].matches('\'').count().is_multiple_of(2);
+        if is_in_quotes || line.starts_with("\\i ") {
+            self.0.complete(line, position, context)
+        } else {
+            Ok((position, Vec::new()))
+        }
     }
 }
 
 impl Hinter for Lines {
     type Hint = String;
-
-    fn hint(&self, line: &str, position: usize, context: &Context<'_>) -> Option<String> {
-        self.0.hint(line, position, context)
-    }
 }
 
-impl Highlighter for Lines {
-    fn highlight<'l>(&self, line: &'l str, position: usize) -> Cow<'l, str> {
-        self.0.highlight(line, position)
-    }
-
-    fn highlight_char(&self, line: &str, position: usize, kind: CmdKind) -> bool {
-        self.0.highlight_char(line, position, kind)
-    }
-
-    fn highlight_hint<'h>(&self, hint: &'h str) -> Cow<'h, str> {
-        self.0.highlight_hint(hint)
-    }
-}
+impl Highlighter for Lines {}
 
 impl Helper for Lines {}
 

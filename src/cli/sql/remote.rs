@@ -6,27 +6,21 @@
 //! ```
 //!
 //! DataFusion needs a store to be registered before a plan reads or writes there, and its formats
-//! refuse store options that the session does not know. datafusion-cli registers both from the text
-//! of a statement. The text of a parsed statement lacks its options and columns, so this module
-//! works on plans. The formats of this project accept only their own options, so the store options
-//! are removed for them. A table `STORED AS TADOC` without store options finds its store itself.
+//! refuse options of stores. So this module registers the store with its options, and removes them from
+//! the plan. A table `STORED AS TADOC` without such options finds its store itself.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use datafusion::config::{ConfigExtension, ExtensionOptions};
+use datafusion::common::plan_datafusion_err;
 use datafusion::dataframe::DataFrame;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{DdlStatement, LogicalPlan};
-use datafusion_cli::cli_context::CliSessionContext;
-use datafusion_cli::object_storage::{
-    AwsOptions, GcpOptions, get_cos_object_store_builder, get_gcs_object_store_builder,
-    get_oss_object_store_builder, get_s3_object_store_builder,
-};
-use datafusion_tadoc::{FILE_TYPE, GSST_FILE_TYPE, made_store};
-use object_store::http::HttpBuilder;
+use datafusion_tadoc::{FILE_TYPE, made_store};
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, resolve_bucket_region};
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::{ClientOptions, ObjectStore};
-use url::{Position, Url};
+use url::Url;
 
 use super::Session;
 use crate::failure;
@@ -76,19 +70,16 @@ impl Session {
             }
             _ => return Ok(()),
         };
-        let is_corpus = file_type.eq_ignore_ascii_case(FILE_TYPE);
-        let is_ours = is_corpus || file_type.eq_ignore_ascii_case(GSST_FILE_TYPE);
-        let finds_store = is_corpus && is_table;
+        let finds_store = is_table && file_type.eq_ignore_ascii_case(FILE_TYPE);
         for location in &locations {
             let Ok(url) = Url::parse(location) else { continue };
-            let of_store = store_options(url.scheme(), options);
-            if finds_store && of_store.is_empty() {
+            let for_store = store_options(url.scheme(), options);
+            if finds_store && for_store.is_empty() {
                 continue;
             }
-            self.context.register_table_options_extension_from_scheme(url.scheme());
-            if let Some(store) = store_at(&url, &of_store, resolve_region).await? {
+            if let Some(store) = store_at(&url, &for_store, resolve_region).await? {
                 self.context.register_object_store(&url, store);
-                options.retain(|key, _| !(is_ours && of_store.contains_key(key)));
+                options.retain(|key, _| !for_store.contains_key(key));
             }
         }
         Ok(())
@@ -119,16 +110,16 @@ fn is_table(plan: &LogicalPlan) -> bool {
 /// Returns the entries of `options` that configure stores of `scheme`.
 fn store_options(scheme: &str, options: &HashMap<String, String>) -> HashMap<String, String> {
     let prefix = match scheme {
-        "s3" | "oss" | "cos" => AwsOptions::PREFIX,
-        "gs" | "gcs" => GcpOptions::PREFIX,
+        "s3" | "oss" | "cos" => "aws.",
+        "gs" | "gcs" => "gcp.",
         _ => return HashMap::new(),
     };
-    let is_for_store = |key: &str| key.split_once('.').is_some_and(|(first, _)| first == prefix);
-    let of_store = options.iter().filter(|(key, _)| is_for_store(key));
-    of_store.map(|(key, value)| (key.clone(), value.clone())).collect()
+    let for_store = options.iter().filter(|(key, _)| key.starts_with(prefix));
+    for_store.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// Returns the store of `url`, or `None` if the scheme is not known here.
+/// Returns the store of `url`, or `None` if the scheme is not known here. Settings that are not in
+/// `options` come from the environment of the process.
 async fn store_at(
     url: &Url,
     options: &HashMap<String, String>,
@@ -136,27 +127,71 @@ async fn store_at(
 ) -> Result<Option<Arc<dyn ObjectStore>>> {
     Ok(Some(match url.scheme() {
         "s3" => {
-            let builder = get_s3_object_store_builder(url, &with(options)?, resolve_region).await?;
-            Arc::new(builder.build()?)
+            let bucket = bucket(url)?;
+            let mut builder = AmazonS3Builder::from_env().with_bucket_name(bucket);
+            if resolve_region {
+                let region = resolve_bucket_region(bucket, &ClientOptions::new()).await?;
+                builder = builder.with_region(region);
+            }
+            Arc::new(with_s3_options(builder, options)?.build()?)
         }
-        "oss" => Arc::new(get_oss_object_store_builder(url, &with(options)?)?.build()?),
-        "cos" => Arc::new(get_cos_object_store_builder(url, &with(options)?)?.build()?),
-        "gs" | "gcs" => Arc::new(get_gcs_object_store_builder(url, &with(options)?)?.build()?),
-        "http" | "https" => {
-            // A URL with http:// asks for plain HTTP.
-            let plain = ClientOptions::new().with_allow_http(true);
-            let server = &url[..Position::BeforePath];
-            Arc::new(HttpBuilder::new().with_client_options(plain).with_url(server).build()?)
+        // These two ignore the region, which the client demands.
+        scheme @ ("oss" | "cos") => {
+            let builder = AmazonS3Builder::from_env()
+                .with_bucket_name(bucket(url)?)
+                .with_virtual_hosted_style_request(scheme == "oss")
+                .with_region("do_not_care");
+            Arc::new(with_s3_options(builder, options)?.build()?)
         }
-        // All settings are in the environment.
-        "az" | "azure" | "abfs" | "abfss" | "adl" => made_store(url)?,
+        "gs" | "gcs" => {
+            let builder = GoogleCloudStorageBuilder::from_env().with_bucket_name(bucket(url)?);
+            Arc::new(with_google_options(builder, options)?.build()?)
+        }
+        "http" | "https" | "az" | "azure" | "abfs" | "abfss" | "adl" => made_store(url)?,
         _ => return Ok(None),
     }))
 }
 
-/// Returns the defaults with `options` applied.
-fn with<T: ExtensionOptions + Default>(options: &HashMap<String, String>) -> Result<T> {
-    let mut all = T::default();
-    options.iter().try_for_each(|(key, value)| all.set(key, value))?;
-    Ok(all)
+/// Returns the bucket that `url` names.
+fn bucket(url: &Url) -> Result<&str> {
+    let bucket = url.host_str().filter(|bucket| !bucket.is_empty());
+    bucket.ok_or_else(|| plan_datafusion_err!("{url}: expected the name of a bucket after ://"))
+}
+
+/// Returns `builder` with the options `aws.…`. The endpoint of `oss` and `cos` has names of its own.
+fn with_s3_options(
+    mut builder: AmazonS3Builder,
+    options: &HashMap<String, String>,
+) -> Result<AmazonS3Builder> {
+    for (name, value) in options {
+        let key = match name.as_str() {
+            "aws.oss.endpoint" | "aws.cos.endpoint" => AmazonS3ConfigKey::Endpoint,
+            "aws.nosign" => AmazonS3ConfigKey::SkipSignature,
+            _ => name.trim_start_matches("aws.").parse().map_err(|_| unknown_option(name))?,
+        };
+        builder = builder.with_config(key, value);
+    }
+    Ok(builder)
+}
+
+/// Returns `builder` with the options `gcp.…`.
+fn with_google_options(
+    mut builder: GoogleCloudStorageBuilder,
+    options: &HashMap<String, String>,
+) -> Result<GoogleCloudStorageBuilder> {
+    for (name, value) in options {
+        let key = match name.as_str() {
+            "gcp.application_credentials_path" => GoogleConfigKey::ApplicationCredentials,
+            _ => name.trim_start_matches("gcp.").parse().map_err(|_| unknown_option(name))?,
+        };
+        builder = builder.with_config(key, value);
+    }
+    Ok(builder)
+}
+
+fn unknown_option(name: &str) -> DataFusionError {
+    plan_datafusion_err!(
+        "there is no option {name} of a store; options are named as in the crate object_store, such as \
+         aws.region, aws.endpoint, aws.access_key_id and gcp.service_account_path"
+    )
 }

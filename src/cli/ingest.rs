@@ -26,7 +26,8 @@ use self::append::append;
 use self::follow::{Follow, follow};
 pub use self::job::Job;
 use crate::documents::{
-    ArchiveOptions, Charset, Dialect, Division, Documents, ExpansionLimits, ReadOptions, Timestamps,
+    ArchiveOptions, Charset, Dialect, Division, Documents, ExpansionLimits, MAX_COLUMNS,
+    ReadOptions, Timestamps,
 };
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, Filter, Found};
@@ -172,7 +173,7 @@ pub struct Arguments {
     /// small (1.2 to 1.7 times as long for 0.97 to 0.999 of the size)
     ///
     /// It chooses how the grammar is built, in either layout. `tadoc optimize --effort small` makes a file
-    /// smaller later. A GPU builds grammars of balanced.
+    /// smaller later.
     #[arg(long, default_value = "balanced", value_name = "NAME")]
     effort: Effort,
 
@@ -246,6 +247,11 @@ pub struct Arguments {
     /// which are held in memory; files and lines may have any length
     #[arg(long, default_value = "128MiB", value_name = "SIZE", value_parser = display::parse_size)]
     max_row_size: u64,
+
+    /// Maximum number of user columns, with the fields of structures. Columns that few rows have take time
+    /// and memory in all rows
+    #[arg(long, default_value_t = MAX_COLUMNS, value_name = "N")]
+    max_columns: usize,
 
     /// Store compressed files and archives as they are
     ///
@@ -403,6 +409,7 @@ impl Arguments {
                 max_row_bytes: self.max_row_size,
                 allow_missing: self.allow_missing,
                 keep_columns: !self.no_columns,
+                max_columns: self.max_columns,
                 html_to_text: self.html == Html::Text,
                 charset: self.charset,
                 keep_going: self.keep_going,

@@ -40,6 +40,8 @@ use crate::tasks::{Task, num_at_once, path_of, tasks_of};
 
 /// Longest name of a file or folder on most systems.
 const MAX_NAME_BYTES: usize = 255;
+/// Longest path on most systems. Folders are made one by one, so longer ones take quadratic time.
+const MAX_PATH_BYTES: usize = 4096;
 /// Bytes of a long document that are decoded at once.
 const PIECE_BYTES: u64 = 16 << 20;
 
@@ -181,6 +183,9 @@ fn unsafe_path(path: &str, reason: &str) -> Failure {
 /// Returns the path below the folder of the document `path`, or the reason why it has none.
 fn target(path: &str) -> Result<PathBuf, String> {
     let name = file_name(path);
+    if name.as_os_str().len() > MAX_PATH_BYTES {
+        return Err(format!("has a path of more than {MAX_PATH_BYTES} bytes"));
+    }
     let mut target = PathBuf::new();
     for part in name.components() {
         match part {

@@ -30,6 +30,7 @@ mod ingest;
 mod keep_going;
 mod killed;
 mod leftovers;
+mod limits;
 mod living;
 mod living_s3;
 mod locations;

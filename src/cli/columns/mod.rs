@@ -13,12 +13,13 @@
 
 mod guess;
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Seek, SeekFrom};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::ipc::reader::StreamReader;
 use datafusion::arrow::ipc::writer::StreamWriter;
@@ -55,6 +56,8 @@ pub struct Columns {
     runs: Vec<SchemaRun>,
     writer: Option<StreamWriter<BufWriter<File>>>,
     file: Option<File>,
+    /// Paths of all columns, with the fields of structures.
+    paths: HashSet<String>,
 }
 
 /// Consecutive rows with one schema.
@@ -100,6 +103,7 @@ impl Columns {
 
     fn start_run(&mut self, schema: SchemaRef, input: &str) -> Result<(), ArrowError> {
         self.end_run()?;
+        self.paths.extend(leaves(schema.fields()));
         let mut offset = None;
         if !schema.fields().is_empty() {
             let mut file = match self.file.take() {
@@ -120,6 +124,11 @@ impl Columns {
             self.file = Some(file.map_err(std::io::IntoInnerError::into_error)?);
         }
         Ok(())
+    }
+
+    /// Returns the number of columns, with the fields of structures.
+    pub fn num_columns(&self) -> usize {
+        self.paths.len()
     }
 
     /// Returns all rows as Parquet, or `None` if there are no user columns.
@@ -172,6 +181,26 @@ impl Columns {
         });
         Ok(Schema::new(fields.collect::<Vec<_>>()))
     }
+}
+
+/// Returns the paths of the values of `fields`: a field, or the fields of a structure.
+pub fn leaves(fields: &Fields) -> impl Iterator<Item = String> + use<> {
+    let mut paths = Vec::new();
+    let mut open: Vec<(String, FieldRef)> =
+        fields.iter().map(|field| (field.name().clone(), Arc::clone(field))).collect();
+    while let Some((path, field)) = open.pop() {
+        match field.data_type() {
+            DataType::Struct(inner) => {
+                let inner = inner.iter();
+                open.extend(
+                    inner.map(|field| (format!("{path}.{}", field.name()), Arc::clone(field))),
+                );
+            }
+            DataType::List(item) | DataType::LargeList(item) => open.push((path, Arc::clone(item))),
+            _ => paths.push(path),
+        }
+    }
+    paths.into_iter()
 }
 
 /// Returns the number of nested levels of `field`, including itself.

@@ -23,6 +23,7 @@ use zip::result::ZipError;
 
 use super::faults::{Faults, RAW};
 use super::open::{Budget, Counters, Opened, limited, open_member};
+use super::tar_headers::BoundedHeaders;
 use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{Input, Source};
@@ -165,7 +166,10 @@ impl<'a> Archives<'a> {
             true => budget.failed(codec, input, &error),
             false => damaged(&budget.faults, input, Kind::Tar, &error),
         };
-        let mut archive = tar::Archive::new(Ending { inner: opened.reader, has_ended: false });
+        let mut archive = tar::Archive::new(Ending {
+            inner: BoundedHeaders::new(opened.reader),
+            has_ended: false,
+        });
         for entry in archive.entries().map_err(failed)? {
             let entry = entry.map_err(failed)?;
             let entry_type = entry.header().entry_type();
@@ -184,7 +188,7 @@ impl<'a> Archives<'a> {
                 budget.faults.pass(&member, outcome)?;
             }
         }
-        let mut rest = archive.into_inner();
+        let rest = archive.into_inner();
         if rest.has_ended {
             let shown = input.shown();
             budget.faults.note(
@@ -199,7 +203,7 @@ impl<'a> Archives<'a> {
             Some(_) => budget.failed(codec, input, &error),
             None => failed(error),
         };
-        io::copy(&mut rest.inner, &mut io::sink()).map_err(failed)?;
+        io::copy(&mut rest.inner.into_inner(), &mut io::sink()).map_err(failed)?;
         Ok(())
     }
 

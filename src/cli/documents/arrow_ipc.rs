@@ -99,6 +99,7 @@ impl Stream {
             let batch = decoded.map_err(|error| bad(&error))?.map_err(|error| bad(&error))?;
             if let Some(schema) = self.decoder.schema().filter(|_| !self.is_checked) {
                 rows.check_text_column(column, &schema)?;
+                rows.check_num_columns(&schema)?;
                 rows.check_time_column(&schema)?;
                 self.is_checked = true;
             }

@@ -52,6 +52,7 @@ pub fn read(column: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Ou
         .map_err(|error| bad(&error))?
         .map_err(|error| bad(&*error))?;
     rows.check_text_column(column, &decoder.schema())?;
+    rows.check_num_columns(&decoder.schema())?;
     rows.check_time_column(&decoder.schema())?;
     let mut num_rows = 0;
     for number in 1u64.. {

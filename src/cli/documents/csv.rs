@@ -95,6 +95,7 @@ impl Table<'_> {
     pub fn read(self, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
         let Self { column, schema, reader, first, typed } = self;
         rows.check_text_column(column, schema)?;
+        rows.check_num_columns(schema)?;
         rows.check_time_column(schema)?;
         let reader = reader.with_batch_size(BATCH_ROWS);
         let reader = match rows.options.keep_columns {

@@ -174,6 +174,7 @@ fn take_chunk(field: &str, chunk: &mut Chunk, rows: &mut Rows<'_, '_>) -> Outcom
     }
     let (schema, num_rows) = inferred.map_err(|error| bad_line(&file, chunk, &error))?;
     check_field(field, &format!("from {unit} {first_line}"), &schema, rows)?;
+    rows.check_num_columns(&schema)?;
     let schema = match rows.options.keep_columns {
         true => schema,
         false => only(&schema, |name| rows.needs(name, field)),

@@ -30,6 +30,7 @@ mod parquet;
 mod record_columns;
 mod records;
 mod rows;
+mod tar_headers;
 mod text;
 mod timestamps;
 mod unsearchable;
@@ -64,6 +65,9 @@ pub const BATCH_BYTES: usize = 4 << 20;
 
 /// Default for the maximum bytes of a row. It equals the default size of a block.
 const MAX_ROW_BYTES: u64 = 128 << 20;
+
+/// Default maximum number of user columns.
+pub const MAX_COLUMNS: usize = 1000;
 
 /// The unit that becomes one document.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -171,6 +175,8 @@ pub struct ReadOptions {
     pub allow_missing: bool,
     /// If true, user columns of rows are kept, besides text and path.
     pub keep_columns: bool,
+    /// Maximum number of user columns, with the fields of structures.
+    pub max_columns: usize,
     /// If true, HTML becomes text, and so do messages.
     pub html_to_text: bool,
     /// Character set of the text. `None` keeps the bytes, and warns if they are UTF-16.
@@ -187,6 +193,7 @@ impl Default for ReadOptions {
             max_row_bytes: MAX_ROW_BYTES,
             allow_missing: false,
             keep_columns: true,
+            max_columns: MAX_COLUMNS,
             html_to_text: false,
             charset: None,
             keep_going: false,

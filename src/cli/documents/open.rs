@@ -16,11 +16,11 @@ use std::cell::Cell;
 use std::error::Error;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
 use std::ops::AddAssign;
 use std::rc::Rc;
 
-use bzip2::read::MultiBzDecoder;
+use bzip2::bufread::BzDecoder;
 use flate2::bufread::GzDecoder;
 use liblzma::read::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
@@ -256,7 +256,7 @@ fn decode<'a>(
         // The six bytes behind the level are the digits of pi, or of its square root in an empty file.
         [b'B', b'Z', b'h', b'1'..=b'9', b'1', b'A', b'Y', b'&', b'S', b'Y']
         | [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, 0x45, 0x38, 0x50, 0x90] => {
-            (Box::new(MultiBzDecoder::new(bytes)), "bzip2")
+            (Box::new(Bzip2Streams::new(bytes)), "bzip2")
         }
         [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
             (xz_decoder(bytes, &budget).map_err(failed)?, "xz")
@@ -461,6 +461,63 @@ fn skip_zeros(reader: &mut impl BufRead) -> io::Result<bool> {
         if len == 0 || num_zeros < len {
             return Ok(len == 0);
         }
+    }
+}
+
+/// A decoder of bzip2 streams, one behind the other. Empty streams are skipped, because a decoder takes
+/// megabytes of memory however short its stream is.
+struct Bzip2Streams<R: BufRead> {
+    /// The decoder of a stream, and its first bytes. It is none at the end only.
+    stream: Option<BzDecoder<Chain<Cursor<Vec<u8>>, R>>>,
+    /// The input before the first stream.
+    unread: Option<R>,
+}
+
+/// The magic behind the level of an empty stream of bzip2, and its checksum.
+const BZIP2_EMPTY: [u8; 10] = [0x17, 0x72, 0x45, 0x38, 0x50, 0x90, 0, 0, 0, 0];
+/// Bytes of an empty stream of bzip2.
+const BZIP2_EMPTY_BYTES: usize = 4 + BZIP2_EMPTY.len();
+
+impl<R: BufRead> Bzip2Streams<R> {
+    fn new(reader: R) -> Self {
+        Self { stream: None, unread: Some(reader) }
+    }
+
+    /// Returns the decoder of the next stream that is not empty, or `None` at the end of `reader`.
+    fn next_stream(mut reader: R) -> io::Result<Option<BzDecoder<Chain<Cursor<Vec<u8>>, R>>>> {
+        loop {
+            let mut head = vec![0; BZIP2_EMPTY_BYTES];
+            let len = read_up_to(&mut reader, &mut head)?;
+            head.truncate(len);
+            let is_empty = matches!(head.as_slice(),
+                [b'B', b'Z', b'h', b'1'..=b'9', rest @ ..] if rest == BZIP2_EMPTY);
+            if len == 0 {
+                return Ok(None);
+            }
+            if !is_empty {
+                return Ok(Some(BzDecoder::new(Cursor::new(head).chain(reader))));
+            }
+        }
+    }
+}
+
+impl<R: BufRead> Read for Bzip2Streams<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if let Some(reader) = self.unread.take() {
+            self.stream = Self::next_stream(reader)?;
+        }
+        while let Some(stream) = &mut self.stream {
+            let len = stream.read(bytes)?;
+            if len > 0 || bytes.is_empty() {
+                return Ok(len);
+            }
+            let reader = self.stream.take().map(|stream| stream.into_inner().into_inner().1);
+            self.stream = match reader {
+                Some(reader) => Self::next_stream(reader)?,
+                None => None,
+            };
+        }
+        Ok(0)
     }
 }
 

@@ -38,6 +38,7 @@ pub fn read(column: &str, opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcom
     let metadata = contain_panics("footer", || metadata(column, &file)).map_err(contained)?;
     let metadata = metadata.map_err(|error| bad(&error))?;
     rows.check_text_column(column, metadata.schema())?;
+    rows.check_num_columns(metadata.schema())?;
     rows.check_time_column(metadata.schema())?;
     let batch_rows = batch_rows(metadata.metadata());
     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);

@@ -9,7 +9,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema};
 
 use super::timestamps::{self, Clock};
 use super::{Gather, ReadOptions};
-use crate::columns::Columns;
+use crate::columns::{Columns, leaves};
 use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::Input;
@@ -84,19 +84,36 @@ impl Rows<'_, '_> {
 
     /// Adds `kept`, columns of `batch`, and the timestamps.
     fn push_kept(&mut self, kept: RecordBatch, batch: &RecordBatch) -> Outcome {
-        match self.with_times(kept, batch)? {
-            rows if rows.num_columns() == 0 && !self.options.keep_columns => Ok(()),
-            rows => {
-                let pushed = self.columns.push(&rows, &self.input.shown());
-                pushed.inspect_err(|_| self.sink.faults.end())
-            }
+        let rows = self.with_times(kept, batch)?;
+        if rows.num_columns() == 0 && !self.options.keep_columns {
+            return Ok(());
         }
+        let file = self.input.shown();
+        let pushed = self.columns.push(&rows, &file).and_then(|()| {
+            check_num_columns(self.columns.num_columns(), self.options.max_columns, &file)
+        });
+        pushed.inspect_err(|_| self.sink.faults.end())
     }
 
     /// Returns true if the column `name` is needed for documents whose text is in `text_column`.
     pub fn needs(&self, name: &str, text_column: &str) -> bool {
         let of_times = self.time_column() == Some(name);
         self.options.keep_columns || of_times || [text_column, PATH_COLUMN].contains(&name)
+    }
+
+    /// Checks that `schema` has no more columns than are kept.
+    ///
+    /// # Errors
+    /// It has more; the text names the limit.
+    pub fn check_num_columns(&self, schema: &Schema) -> Outcome {
+        if !self.options.keep_columns {
+            return Ok(());
+        }
+        check_num_columns(
+            leaves(schema.fields()).count(),
+            self.options.max_columns,
+            &self.input.shown(),
+        )
     }
 
     /// Checks that `schema` has the column with the timestamps.
@@ -180,6 +197,22 @@ impl Rows<'_, '_> {
         let column = batch.column_by_name(PATH_COLUMN).filter(|_| text_column != PATH_COLUMN);
         Ok(column.map(|column| cast(column, &DataType::LargeUtf8)).transpose()?)
     }
+}
+
+/// Checks that `num_columns` columns of `file` are no more than `max_columns`.
+///
+/// # Errors
+/// They are more; the text names the limit.
+pub fn check_num_columns(num_columns: usize, max_columns: usize, file: &str) -> Outcome {
+    if num_columns <= max_columns {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "{file}: {} columns, with the fields of structures; at most {} are kept: pass --no-columns to keep \
+         the text only, or a larger --max-columns",
+        display::grouped(num_columns as u64),
+        display::grouped(max_columns as u64)
+    )))
 }
 
 /// Formats the names of the columns whose type is `wanted`, for messages.

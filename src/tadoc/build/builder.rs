@@ -52,6 +52,9 @@ pub struct IngestReport {
     pub writing: Duration,
 }
 
+/// Greatest number of bytes of the path of a document that is added.
+pub const MAX_PATH_BYTES: usize = 64 << 10;
+
 /// Builder that collects documents and writes a segment when a block is full.
 ///
 /// ```
@@ -140,7 +143,8 @@ impl<W: Write> CorpusBuilder<W> {
     ///
     /// # Errors
     /// [`Error::Io`] if the output fails or memory for a block cannot be allocated,
-    /// [`Error::Capacity`] if a block is too large to be indexed.
+    /// [`Error::Capacity`] if a block is too large to be indexed, or a path is longer than
+    /// [`MAX_PATH_BYTES`].
     pub fn push_document(&mut self, path: &str, text: &[u8]) -> Result<()> {
         self.push_part(path, text, true)
     }
@@ -165,6 +169,7 @@ impl<W: Write> CorpusBuilder<W> {
     /// # Errors
     /// Same as [`push_document`](Self::push_document).
     pub fn push_part(&mut self, path: &str, part: &[u8], is_last: bool) -> Result<()> {
+        check_path(path)?;
         self.is_open = true;
         let mut rest = part;
         loop {
@@ -357,6 +362,18 @@ impl<W: Write> Write for CountingWriter<W> {
     fn flush(&mut self) -> std::io::Result<()> {
         self.out.flush()
     }
+}
+
+fn check_path(path: &str) -> Result<()> {
+    if path.len() <= MAX_PATH_BYTES {
+        return Ok(());
+    }
+    Err(Error::Capacity {
+        what: "the path of a document, in bytes",
+        requested: path.len() as u64,
+        limit: MAX_PATH_BYTES as u64,
+        knob: "nothing (shorten it)",
+    })
 }
 
 /// Appends `part` to `text`. Fails without a panic if memory cannot be allocated.

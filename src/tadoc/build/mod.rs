@@ -31,5 +31,5 @@ mod options;
 mod pieces;
 
 pub use blocks::{MAX_BLOCKS_AT_ONCE, usual_blocks_at_once};
-pub use builder::{CorpusBuilder, IngestReport};
+pub use builder::{CorpusBuilder, IngestReport, MAX_PATH_BYTES};
 pub use options::{BuilderKind, IngestOptions};

@@ -3,6 +3,9 @@
 //! The footer is enough to plan a query: it shows which row groups can be skipped and which byte
 //! ranges the fields of a row group occupy. Asynchronous readers fetch those ranges first and then
 //! read from memory.
+//!
+//! A file that was written with GSST columns has a checksum of its footer ([`FooterSeal`]). It is
+//! compared before the footer is used.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,6 +19,7 @@ use crate::error::Result;
 
 use super::guarded;
 use super::metadata::{GsstMetadata, chunk_range};
+use super::seal::FooterSeal;
 
 /// Footer of a Parquet file, with or without GSST columns.
 #[derive(Debug, Clone)]
@@ -25,24 +29,31 @@ pub struct GsstFooter {
 }
 
 impl GsstFooter {
-    /// Reads the footer of a file.
+    /// Reads the footer of a file, and compares it with its checksum.
     ///
     /// # Errors
     ///
     /// [`Error::External`](crate::Error::External) if it is not a Parquet file, and those of
-    /// [`GsstMetadata::new`].
+    /// [`GsstMetadata::new`] and [`FooterSeal::check`].
     pub fn read<R: ChunkReader>(input: &R) -> Result<Self> {
+        const OPENING: &str = "opening a Parquet file";
         let options = ArrowReaderOptions::new().with_offset_index_policy(PageIndexPolicy::Optional);
-        Self::from_arrow(guarded("opening a Parquet file", || {
-            ArrowReaderMetadata::load(input, options)
-        })?)
+        let arrow = guarded(OPENING, || ArrowReaderMetadata::load(input, options))?;
+        if let Some(seal) = FooterSeal::find(arrow.metadata())? {
+            let range = seal.range(input.len())?;
+            let len_bytes = (range.end - range.start) as usize;
+            seal.check(&guarded(OPENING, || input.get_bytes(range.start, len_bytes))?)?;
+        }
+        Self::from_arrow(arrow)
     }
 
-    /// Creates a footer from Parquet metadata that was read before.
+    /// Creates a footer from Parquet metadata that was read before. The caller compares the bytes
+    /// with the [`FooterSeal`] of the metadata, if there is one.
     ///
     /// # Errors
     ///
-    /// The errors of [`GsstFooter::read`].
+    /// [`Error::External`](crate::Error::External) if Arrow does not support the schema, and those
+    /// of [`GsstMetadata::new`].
     pub fn new(parquet: Arc<ParquetMetaData>) -> Result<Self> {
         Self::from_arrow(guarded("opening a Parquet file", || {
             ArrowReaderMetadata::try_new(parquet, ArrowReaderOptions::new())

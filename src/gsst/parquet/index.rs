@@ -4,37 +4,49 @@
 //! offset  bytes   (before they become hexadecimal digits, since values of keys are text)
 //!      0      4   magic "GSSX"
 //!      4      4   CRC32C of all bytes behind this field
-//!      8      4   version, 1
+//!      8      4   version, 2
 //!     12      4   number of columns
 //!     16      4   number of row groups
-//!     20          columns: place among the fields of the schema (4), type of text (4)
+//!     20          columns: place among the fields of the schema (4), type of text (4),
+//!                   bits of a code (4), length of the name (4), name
 //!                 row groups: number of stretches (4), rows of each of them (4 each), then
 //!                   columns: where the run starts in the file (8), then
 //!                     stretches: length of the block (4), nulls (4), length of the text (4),
 //!                       smallest, largest value
 //!                       value: 0 none, 1 exact, 2 bound (1); length (1); bytes
+//!                   number of column chunks (4), CRC32C of each of them (4 each)
 //! ```
 //!
 //! All numbers are little-endian. The whole index is read when a file is opened: at most 154 bytes,
 //! 308 digits, for up to 8 MiB of text.
+//!
+//! Version 1 has neither bits and names of columns nor checksums of column chunks. There the names
+//! of the columns are those in the file.
 
 use crate::error::{Error, Result};
 
 use super::statistics::{Bound, MAX_BOUND_BYTES, TextStatistics};
 use crate::arrow::TextType;
+use crate::symbol_table::CodeWidth;
 
 /// Key of the index in the footer.
 pub const INDEX_KEY: &str = "tadoc.gsst";
 
 const MAGIC: &[u8; 4] = b"GSSX";
-const VERSION: u32 = 1;
+const VERSION: usize = 2;
+/// First version, without names, widths and checksums of column chunks.
+const FIRST_VERSION: usize = 1;
 const CHECKED_FROM: usize = 8;
 
 /// Contents of the index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Index {
     pub(super) columns: Vec<GsstColumn>,
+    /// Name of each column in the schema that the file was written from. Empty in version 1.
+    pub(super) names: Vec<String>,
     pub(super) row_groups: Vec<GsstRowGroup>,
+    /// True if the file has checksums of its column chunks and of its footer, as since version 2.
+    pub(super) has_checksums: bool,
 }
 
 /// A column that is stored as GSST.
@@ -44,6 +56,8 @@ pub struct GsstColumn {
     pub field_idx: usize,
     /// Type that the column was written from.
     pub text_type: TextType,
+    /// Width of the codes. `None` if the file does not say it, as files of version 1.
+    pub width: Option<CodeWidth>,
 }
 
 /// GSST columns of a row group.
@@ -53,6 +67,8 @@ pub struct GsstRowGroup {
     pub stretch_rows: Vec<usize>,
     /// Blocks of each GSST column.
     pub runs: Vec<BlockRun>,
+    /// CRC32C of each column chunk, in the order of Parquet's leaves. Empty in files of version 1.
+    pub chunk_checksums: Vec<u32>,
 }
 
 /// Blocks of a column in a row group, one behind the other in the file.
@@ -84,13 +100,11 @@ impl Index {
     /// Returns the value of the key.
     pub(super) fn to_text(&self) -> String {
         let mut bytes = [&MAGIC[..], &[0; 4]].concat();
-        let mut push = |number: usize| bytes.extend_from_slice(&(number as u32).to_le_bytes());
-        push(VERSION as usize);
-        push(self.columns.len());
-        push(self.row_groups.len());
-        for column in &self.columns {
-            push(column.field_idx);
-            push(number_of(column.text_type));
+        push(&mut bytes, VERSION);
+        push(&mut bytes, self.columns.len());
+        push(&mut bytes, self.row_groups.len());
+        for (column, name) in self.columns.iter().zip(&self.names) {
+            push_column(column, name, &mut bytes);
         }
         for row_group in &self.row_groups {
             push_row_group(row_group, &mut bytes);
@@ -114,10 +128,10 @@ impl Index {
         }
         let (expected, got) = (input.number()? as u32, crc32c::crc32c(&bytes[CHECKED_FROM..]));
         let version = input.number()?;
-        if version != VERSION as usize {
+        if !(FIRST_VERSION..=VERSION).contains(&version) {
             return Err(Error::Version {
                 file: SOURCE.to_owned(),
-                expected: format!("GSST index version {VERSION}"),
+                expected: format!("GSST index version {FIRST_VERSION} to {VERSION}"),
                 got: format!("version {version}"),
             });
         }
@@ -126,15 +140,24 @@ impl Index {
             return Err(Error::Checksum { file, section: SECTION, offset: 0, expected, got });
         }
         let (num_columns, num_row_groups) = (input.number()?, input.number()?);
-        let mut index = Self::default();
+        let mut index = Self { has_checksums: version > FIRST_VERSION, ..Self::default() };
         for _ in 0..num_columns {
             let (field_idx, number) = (input.number()?, input.number()?);
             let text_type = TextType::ALL.get(number).copied();
             let text_type = text_type.ok_or_else(|| fault(input.at, "unknown type of text"))?;
-            index.columns.push(GsstColumn { field_idx, text_type });
+            let mut width = None;
+            if version > FIRST_VERSION {
+                width = Some(input.width()?);
+                index.names.push(input.name()?);
+            }
+            index.columns.push(GsstColumn { field_idx, text_type, width });
         }
         for _ in 0..num_row_groups {
-            index.row_groups.push(input.row_group(&index.columns)?);
+            let mut row_group = input.row_group(&index.columns)?;
+            if version > FIRST_VERSION {
+                row_group.chunk_checksums = input.checksums()?;
+            }
+            index.row_groups.push(row_group);
         }
         if input.at != bytes.len() {
             return Err(fault(input.at, "bytes behind the end"));
@@ -143,10 +166,19 @@ impl Index {
     }
 }
 
+fn push(bytes: &mut Vec<u8>, number: usize) {
+    bytes.extend_from_slice(&(number as u32).to_le_bytes());
+}
+
+fn push_column(column: &GsstColumn, name: &str, bytes: &mut Vec<u8>) {
+    push(bytes, column.field_idx);
+    push(bytes, number_of(column.text_type));
+    push(bytes, column.width.map_or(0, CodeWidth::bits));
+    push(bytes, name.len());
+    bytes.extend_from_slice(name.as_bytes());
+}
+
 fn push_row_group(row_group: &GsstRowGroup, bytes: &mut Vec<u8>) {
-    let push = |bytes: &mut Vec<u8>, number: usize| {
-        bytes.extend_from_slice(&(number as u32).to_le_bytes());
-    };
     push(bytes, row_group.stretch_rows.len());
     row_group.stretch_rows.iter().for_each(|num_rows| push(bytes, *num_rows));
     for run in &row_group.runs {
@@ -168,6 +200,10 @@ fn push_row_group(row_group: &GsstRowGroup, bytes: &mut Vec<u8>) {
             }
         }
     }
+    push(bytes, row_group.chunk_checksums.len());
+    for checksum in &row_group.chunk_checksums {
+        bytes.extend_from_slice(&checksum.to_le_bytes());
+    }
 }
 
 /// A cursor over bytes that are partly read.
@@ -187,6 +223,30 @@ impl<'a> Input<'a> {
     fn number(&mut self) -> Result<usize> {
         let bytes = self.take(4)?;
         Ok(bytes.iter().rev().fold(0, |number, byte| number << 8 | usize::from(*byte)))
+    }
+
+    fn width(&mut self) -> Result<CodeWidth> {
+        match self.number()? {
+            8 => Ok(CodeWidth::Eight),
+            12 => Ok(CodeWidth::Twelve),
+            bits => Err(fault(self.at, format!("codes of {bits} bits, expected 8 or 12"))),
+        }
+    }
+
+    fn name(&mut self) -> Result<String> {
+        let len_bytes = self.number()?;
+        let start = self.at;
+        let name = std::str::from_utf8(self.take(len_bytes)?);
+        name.map(str::to_owned).map_err(|_| fault(start, "a name that is not UTF-8"))
+    }
+
+    fn checksums(&mut self) -> Result<Vec<u32>> {
+        let num_checksums = self.number()?;
+        let mut checksums = Vec::new();
+        for _ in 0..num_checksums {
+            checksums.push(self.number()? as u32);
+        }
+        Ok(checksums)
     }
 
     fn row_group(&mut self, columns: &[GsstColumn]) -> Result<GsstRowGroup> {

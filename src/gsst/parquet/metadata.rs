@@ -4,17 +4,24 @@
 //! All places in the index are compared with those of Parquet, because another program may have
 //! rewritten the file and kept the key. A run must lie inside its column's chunk, and stretches
 //! must have the row group's rows.
+//!
+//! In the file, a GSST column has a name of its own, `level (tadoc GSST codes)` for `level`. A
+//! reader that does not know GSST columns finds no `level`, so it cannot take codes for values. The
+//! index has the names of the schema that the file was written from.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use parquet::basic::{Encoding, Type as PhysicalType};
 use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::schema::types::SchemaDescriptor;
 
 use crate::error::{Error, Result};
 
 use super::index::{GsstColumn, GsstRowGroup, INDEX_KEY, Index, SOURCE, StoredBlock, fault};
+use super::seal::{FooterSeal, SEAL_KEY};
 use super::statistics::TextStatistics;
 use crate::layout::{ALIGNMENT_BYTES, HEADER_BYTES, MAX_BLOCK_ROWS};
 
@@ -23,6 +30,29 @@ pub const EXTENSION_NAME: &str = "tadoc.gsst";
 
 const EXTENSION_NAME_KEY: &str = "ARROW:extension:name";
 const EXTENSION_METADATA_KEY: &str = "ARROW:extension:metadata";
+/// Beginning of what follows the name of a GSST column in the file.
+const STORED_NAME_MARK: &str = " (tadoc GSST codes";
+
+/// Returns true if the file has GSST columns, or if it was written with them.
+///
+/// The footer alone decides. A file that was written with GSST columns and lacks its index is
+/// damaged, and [`GsstMetadata::new`] refuses it.
+pub fn is_gsst_file(footer: &ParquetMetaData) -> bool {
+    let pairs = footer.file_metadata().key_value_metadata();
+    let is_ours = |key: &str| key == INDEX_KEY || key == SEAL_KEY;
+    pairs.into_iter().flatten().any(|pair| is_ours(&pair.key)) || codes_column(footer).is_some()
+}
+
+/// Sizes of a GSST column in a whole file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ColumnTotals {
+    /// Length of the text of all rows, in bytes.
+    pub text_len_bytes: u64,
+    /// Length of all blocks, in bytes.
+    pub stored_len_bytes: u64,
+    /// Number of rows that are null.
+    pub num_nulls: u64,
+}
 
 /// Schema and GSST columns of a file, from its footer alone.
 #[derive(Debug, Clone)]
@@ -48,8 +78,17 @@ impl GsstMetadata {
         let value = pairs.into_iter().flatten().find(|pair| pair.key == INDEX_KEY);
         let index = match value.and_then(|pair| pair.value.as_ref()) {
             Some(text) => Index::from_text(text)?,
-            None => Index::default(),
+            None => match codes_column(footer) {
+                Some(name) => return Err(no_index(name)),
+                None => Index::default(),
+            },
         };
+        if index.has_checksums != FooterSeal::find(footer)?.is_some() {
+            return Err(fault(
+                0,
+                "the index and the checksum of the footer do not belong together",
+            ));
+        }
         let metadata = Self { schema: Arc::new(restore(stored_schema, &index)?), index };
         metadata.check(footer)?;
         Ok(metadata)
@@ -83,6 +122,24 @@ impl GsstMetadata {
         Some(of_blocks.reduce(|one, two| one.merge(&two)).unwrap_or_default())
     }
 
+    /// Returns the sizes of a GSST column in the whole file. All are 0 if there is no such column.
+    pub fn totals(&self, column_idx: usize) -> ColumnTotals {
+        let runs = self.index.row_groups.iter().filter_map(|group| group.runs.get(column_idx));
+        let mut totals = ColumnTotals::default();
+        for StoredBlock { len_bytes, statistics } in runs.flat_map(|run| &run.blocks) {
+            totals.text_len_bytes += statistics.text_len_bytes;
+            totals.stored_len_bytes += *len_bytes as u64;
+            totals.num_nulls += statistics.num_nulls as u64;
+        }
+        totals
+    }
+
+    /// Returns the CRC32C of a column chunk, by its place among Parquet's leaves. `None` if the file
+    /// has no checksums of chunks, as files of the first version and files without GSST columns.
+    pub fn chunk_checksum(&self, row_group_idx: usize, leaf: usize) -> Option<u32> {
+        self.index.row_groups.get(row_group_idx)?.chunk_checksums.get(leaf).copied()
+    }
+
     /// Returns the range of a GSST column's run in the file, or `None` if there is no such column.
     pub fn run_range(&self, row_group_idx: usize, column_idx: usize) -> Option<Range<u64>> {
         let run = self.index.row_groups.get(row_group_idx)?.runs.get(column_idx)?;
@@ -105,8 +162,8 @@ impl GsstMetadata {
     }
 
     fn check(&self, footer: &ParquetMetaData) -> Result<()> {
-        let Index { columns, row_groups } = &self.index;
-        if columns.is_empty() && row_groups.is_empty() {
+        let Index { columns, row_groups, has_checksums, .. } = &self.index;
+        if columns.is_empty() && row_groups.is_empty() && !has_checksums {
             return Ok(());
         }
         if row_groups.len() != footer.num_row_groups() {
@@ -122,6 +179,9 @@ impl GsstMetadata {
                 || !row_group.stretch_rows.iter().all(is_stretch)
             {
                 return Err(does_not_fit("other numbers of rows"));
+            }
+            if *has_checksums && row_group.chunk_checksums.len() != in_footer.num_columns() {
+                return Err(does_not_fit("other numbers of columns"));
             }
             for (run, column) in row_group.runs.iter().zip(columns) {
                 let chunk =
@@ -176,12 +236,54 @@ fn does_not_fit(reason: impl std::fmt::Display) -> Error {
     fault(0, format!("it does not fit the file ({reason}); did another program rewrite the file?"))
 }
 
-/// Returns the field as Parquet stores it.
-pub(super) fn stored_field(field: &Field) -> Field {
+fn no_index(name: &str) -> Error {
+    fault(0, format!("none for the column {name:?}; did another program rewrite the file?"))
+}
+
+/// Returns the name of the first column that holds codes by its name, type and encoding, if there is
+/// one. Only columns that are written as GSST columns have all three.
+fn codes_column(footer: &ParquetMetaData) -> Option<&str> {
+    let schema = footer.file_metadata().schema_descr();
+    let are_codes = |leaf: &usize| {
+        let column = schema.column(*leaf);
+        let is_plain_bytes = column.physical_type() == PhysicalType::BYTE_ARRAY
+            && column.logical_type_ref().is_none()
+            && column.path().parts().len() == 1;
+        let mut chunks = footer.row_groups().iter().filter_map(|group| group.columns().get(*leaf));
+        let has_encoding = |chunk: &ColumnChunkMetaData| {
+            chunk.encodings().any(|encoding| encoding == Encoding::DELTA_LENGTH_BYTE_ARRAY)
+        };
+        is_plain_bytes && column.name().contains(STORED_NAME_MARK) && chunks.all(has_encoding)
+    };
+    let leaf = (0..schema.num_columns()).find(are_codes)?;
+    Some(schema.root_schema().get_fields().get(schema.get_column_root_idx(leaf))?.name())
+}
+
+/// Returns the names of `columns` in the file. No other column has such a name, not even in another
+/// case.
+pub(super) fn stored_names(schema: &Schema, columns: &[GsstColumn]) -> Vec<String> {
+    let names = schema.fields().iter().map(|field| field.name().to_lowercase());
+    let mut taken: HashSet<String> = names.collect();
+    let mut stored_name = |column: &GsstColumn| {
+        let name = schema.field(column.field_idx).name();
+        let mut stored = format!("{name}{STORED_NAME_MARK})");
+        let mut number = 2;
+        while !taken.insert(stored.to_lowercase()) {
+            stored = format!("{name}{STORED_NAME_MARK} {number})");
+            number += 1;
+        }
+        stored
+    };
+    columns.iter().map(&mut stored_name).collect()
+}
+
+/// Returns the field as Parquet stores it, with the name `stored_name`.
+pub(super) fn stored_field(field: &Field, stored_name: &str) -> Field {
     let mut metadata = field.metadata().clone();
     metadata.insert(EXTENSION_NAME_KEY.to_owned(), EXTENSION_NAME.to_owned());
     metadata.insert(EXTENSION_METADATA_KEY.to_owned(), field.data_type().to_string());
-    field.clone().with_data_type(DataType::Binary).with_metadata(metadata)
+    let renamed = field.clone().with_name(stored_name);
+    renamed.with_data_type(DataType::Binary).with_metadata(metadata)
 }
 
 /// Returns true if the field already has an extension type, which the GSST mark would overwrite.
@@ -195,24 +297,27 @@ fn restore(stored: &Schema, index: &Index) -> Result<Schema> {
     if !index.columns.is_sorted_by(|one, two| one.field_idx < two.field_idx) {
         return Err(fault(0, "columns out of order"));
     }
-    for column in &index.columns {
+    for (column_idx, column) in index.columns.iter().enumerate() {
         let field = fields.get_mut(column.field_idx);
         let field = field.filter(|field| *field.data_type() == DataType::Binary);
         let field = field.ok_or_else(|| does_not_fit("a column that is not binary"))?;
         let mut metadata = field.metadata().clone();
         metadata.remove(EXTENSION_NAME_KEY);
         metadata.remove(EXTENSION_METADATA_KEY);
-        let restored = field.as_ref().clone().with_data_type(column.text_type.data_type());
+        let mut restored = field.as_ref().clone().with_data_type(column.text_type.data_type());
+        if let Some(name) = index.names.get(column_idx) {
+            restored.set_name(name);
+        }
         *field = Arc::new(restored.with_metadata(metadata));
     }
     let is_marked = |field: &&Arc<Field>| {
         field.metadata().get(EXTENSION_NAME_KEY).is_some_and(|name| name == EXTENSION_NAME)
     };
     if let Some(field) = fields.iter().find(is_marked) {
-        let reason = format!("none for {}; did another program rewrite the file?", field.name());
-        return Err(fault(0, reason));
+        return Err(no_index(field.name()));
     }
     let mut metadata = stored.metadata().clone();
     metadata.remove(INDEX_KEY);
+    metadata.remove(SEAL_KEY);
     Ok(Schema::new_with_metadata(fields, metadata))
 }

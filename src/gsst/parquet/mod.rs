@@ -1,4 +1,4 @@
-//! GSST columns in Parquet files that every Parquet reader can open.
+//! GSST columns in Parquet files. Every Parquet reader can open them and read their other columns.
 //!
 //! ```text
 //! file       row group 0                  row group 1          footer
@@ -26,8 +26,9 @@
 //!   codes, splits and table for a device. Blocks are multiples of 16 bytes, so if the first one
 //!   lies on such a boundary, all do. Codes may have 12 bits, and a block's own checksum covers
 //!   every byte of it.
-//! - Other readers read all ordinary columns, see the GSST column as binary, and count its nulls
-//!   correctly. A program that copies rows in their order keeps the run.
+//! - Other readers read all ordinary columns, and see the GSST column as binary with another name:
+//!   `level (tadoc GSST codes)` for `level`. So a query of `level` is an error there, and never an
+//!   answer about codes. They count its nulls correctly.
 //!
 //! Other layouts fail on one of these points. If each row's codes were a value, other readers would
 //! see a value per row, but none that they could use without the table. Codes of 12 bits would be
@@ -44,10 +45,15 @@
 //! be encrypted. Files without a GSST column are read as plain Parquet. The reader reads ranges of
 //! any `ChunkReader`. Asynchronous readers take the ranges from [`GsstFooter`].
 //!
-//! Parquet has no checksum over footers, and pages of ordinary columns have none by default. Damage
-//! there can change names, types and ordinary values without a trace, reserve 2 GiB for a page, or
-//! make the Parquet crate panic, which is caught and reported as an error. Places and checksums
-//! reveal a file that another program rewrote. Such a file has to be written again.
+//! Every byte that the reader uses is compared with a checksum before (CRC32C). Blocks have their
+//! own, the index has those of the column chunks, and the footer has one of itself and of the page
+//! indexes. Damage is an error, and so is a file that another program rewrote. Such a file has to
+//! be written again.
+//!
+//! Files of the first version of the index open too. There the GSST column has the name `level`,
+//! and only blocks and the index have checksums. Files without an index are read as plain Parquet:
+//! damage there can change names, types and values without a trace. Some of it makes the Parquet
+//! crate panic, which is caught and reported as an error.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -81,6 +87,7 @@ use parquet::errors::ParquetError;
 
 use crate::error::Result;
 
+mod chunks;
 mod column_writer;
 pub mod device;
 mod footer;
@@ -90,19 +97,23 @@ mod metadata;
 mod predicate;
 mod read;
 mod row_group;
+mod seal;
 mod statistics;
 mod write;
 
 pub use footer::GsstFooter;
 pub use given::StretchMatches;
 pub use index::{BlockRun, GsstColumn, GsstRowGroup, INDEX_KEY, StoredBlock};
-pub use metadata::{EXTENSION_NAME, GsstMetadata};
+pub use metadata::{ColumnTotals, EXTENSION_NAME, GsstMetadata, is_gsst_file};
 pub use predicate::{CodePredicate, CodeTest, RowFilter, RowTest};
 pub use read::GsstParquetReader;
 pub use row_group::{ReadOptions, RowGroupReader};
+pub use seal::{FooterSeal, SEAL_KEY};
 pub use statistics::{Bound, TextStatistics};
 pub use write::{GsstColumns, GsstParquetOptions, GsstParquetWriter};
 
+#[cfg(test)]
+mod stored_tests;
 #[cfg(test)]
 mod tests;
 

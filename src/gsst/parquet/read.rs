@@ -9,7 +9,7 @@
 //! rows of a stretch are rejected, only the columns that rejected them are read. This reader is
 //! synchronous. [`GsstFooter`] gives the byte ranges to asynchronous readers.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use parquet::file::reader::ChunkReader;
@@ -107,6 +107,7 @@ impl<R: ChunkReader + 'static> GsstParquetReader<R> {
             Some(row_group) => row_group.stretch_rows.len(),
             None => 1,
         };
+        let num_leaves = self.footer.parquet().row_group(row_group_idx).num_columns();
         Ok(RowGroupReader {
             input: self.input.clone(),
             footer: self.footer.clone(),
@@ -121,6 +122,7 @@ impl<R: ChunkReader + 'static> GsstParquetReader<R> {
             stretch: None,
             texts: vec![None; gsst.columns().len()],
             matches: vec![None; gsst.columns().len()],
+            chunks: (0..num_leaves).map(|_| OnceLock::new()).collect(),
         })
     }
 

@@ -1,6 +1,6 @@
 //! The reader of one row group, stretch by stretch.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::array::{
     Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions, UInt32Array, new_null_array,
@@ -16,10 +16,12 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use crate::error::{Error, Result};
 
+use super::chunks::{CheckedChunks, checked_chunk};
 use super::footer::GsstFooter;
 use super::given::{StretchMatches, in_both};
 use super::guarded;
 use super::index::SOURCE;
+use super::metadata::chunk_range;
 use super::predicate::{CodePredicate, RowFilter};
 use crate::arrow::{decode_rows, decode_selected};
 use crate::block::Block;
@@ -74,6 +76,8 @@ pub struct RowGroupReader<R> {
     pub(super) texts: Vec<Option<Vec<ArrayRef>>>,
     /// Rows that meet all predicates on each GSST column, if they were found elsewhere.
     pub(super) matches: Vec<Option<Vec<StretchMatches>>>,
+    /// Checked chunk of each of Parquet's leaves, once it is read, with its place in the file.
+    pub(super) chunks: Vec<OnceLock<(u64, Bytes)>>,
 }
 
 /// Remaining rows of a stretch.
@@ -330,8 +334,7 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
     ) -> Result<ParquetRecordBatchReader> {
         let is_ordinary =
             |field_idx: &usize| self.footer.gsst().column_of_field(*field_idx).is_none();
-        let roots = fields.iter().copied().filter(is_ordinary);
-        let mask = ProjectionMask::roots(self.footer.arrow.parquet_schema(), roots);
+        let roots: Vec<usize> = fields.iter().copied().filter(is_ordinary).collect();
         let mut selectors = vec![RowSelector::skip(start)];
         match selected {
             Some(rows) => {
@@ -342,7 +345,19 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
             }
             None => selectors.push(RowSelector::select(num_rows)),
         }
-        let input = Shared(self.input.clone());
+        match self.checked_chunks(&roots)? {
+            Some(chunks) => self.reader(chunks, roots, selectors),
+            None => self.reader(Shared(self.input.clone()), roots, selectors),
+        }
+    }
+
+    fn reader<C: ChunkReader + 'static>(
+        &self,
+        input: C,
+        roots: Vec<usize>,
+        selectors: Vec<RowSelector>,
+    ) -> Result<ParquetRecordBatchReader> {
+        let mask = ProjectionMask::roots(self.footer.arrow.parquet_schema(), roots);
         let builder =
             ParquetRecordBatchReaderBuilder::new_with_metadata(input, self.footer.arrow.clone())
                 .with_projection(mask)
@@ -350,6 +365,42 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
                 .with_row_selection(RowSelection::from(selectors))
                 .with_batch_size(self.options.batch_rows);
         guarded(READING, || builder.build())
+    }
+
+    /// Returns the chunks of fields, compared with their checksums once. `None` if the file has no
+    /// checksums of chunks.
+    fn checked_chunks(&self, roots: &[usize]) -> Result<Option<CheckedChunks>> {
+        let schema = self.footer.arrow.parquet_schema();
+        let mut chunks = Vec::new();
+        for (leaf, chunk) in self.chunks.iter().enumerate() {
+            if !roots.contains(&schema.get_column_root_idx(leaf)) {
+                continue;
+            }
+            let checksum = self.footer.gsst().chunk_checksum(self.row_group_idx, leaf);
+            let Some(checksum) = checksum else { return Ok(None) };
+            let read = match chunk.get() {
+                Some(read) => read.clone(),
+                None => self.read_chunk(leaf, checksum)?,
+            };
+            chunks.push(chunk.get_or_init(|| read).clone());
+        }
+        Ok(Some(CheckedChunks::new(self.input.len(), chunks)))
+    }
+
+    /// Reads the chunk of one of Parquet's leaves, and compares it with its checksum.
+    fn read_chunk(&self, leaf: usize, checksum: u32) -> Result<(u64, Bytes)> {
+        let range = chunk_range(self.footer.parquet().row_group(self.row_group_idx).column(leaf))?;
+        if range.end > self.input.len() {
+            return Err(Error::Format {
+                file: SOURCE.to_owned(),
+                section: "column chunk",
+                offset: range.start,
+                reason: "it ends behind the file".to_owned(),
+            });
+        }
+        let len_bytes = (range.end - range.start) as usize;
+        let bytes = guarded(READING, || self.input.get_bytes(range.start, len_bytes))?;
+        Ok((range.start, checked_chunk(bytes, range.start, checksum)?))
     }
 }
 

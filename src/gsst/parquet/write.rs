@@ -7,7 +7,7 @@
 //!
 //! A stretch ends when a block of one of the columns is full. A row group ends after the number of
 //! rows in the properties, or when a run is long enough. Memory: the text of a stretch, then the
-//! encoded row group.
+//! encoded row group. Checksums are computed from the bytes on their way to the output (`seal`).
 
 use std::io::Write;
 use std::sync::Arc;
@@ -29,7 +29,8 @@ use crate::error::{Error, Result};
 use super::column_writer::ColumnWriter;
 use super::external;
 use super::index::{GsstColumn, GsstRowGroup, INDEX_KEY, Index};
-use super::metadata::{first_leaves, has_extension, stored_field};
+use super::metadata::{first_leaves, has_extension, stored_field, stored_names};
+use super::seal::{SEAL_KEY, SealedOutput, open_seal};
 use crate::arrow::TextType;
 use crate::layout::MAX_BLOCK_ROWS;
 use crate::write::BlockOptions;
@@ -96,7 +97,7 @@ impl Default for GsstParquetOptions {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct GsstParquetWriter<W: Write + Send> {
-    file: SerializedFileWriter<W>,
+    file: SerializedFileWriter<SealedOutput<W>>,
     row_group_writers: ArrowRowGroupWriterFactory,
     schema: SchemaRef,
     stored_schema: SchemaRef,
@@ -121,12 +122,12 @@ impl<W: Write + Send> GsstParquetWriter<W> {
     /// [`Error::InvalidArgument`] if a named column does not exist or cannot be a GSST column.
     /// [`Error::External`] if Parquet does not support the schema or `output` fails.
     pub fn new(output: W, schema: SchemaRef, options: GsstParquetOptions) -> Result<Self> {
-        let columns = chosen_columns(&schema, &options.columns)?;
+        let columns = chosen_columns(&schema, &options)?;
         let mut stored_fields: Vec<Arc<Field>> = schema.fields().to_vec();
         let mut properties = options.properties.into_builder().set_offset_index_disabled(false);
-        for column in &columns {
+        for (column, stored_name) in columns.iter().zip(stored_names(&schema, &columns)) {
             let field = &mut stored_fields[column.field_idx];
-            *field = Arc::new(stored_field(field));
+            *field = Arc::new(stored_field(field, &stored_name));
             let path = ColumnPath::new(vec![field.name().clone()]);
             properties = properties
                 .set_column_dictionary_enabled(path.clone(), false)
@@ -144,6 +145,7 @@ impl<W: Write + Send> GsstParquetWriter<W> {
         let parquet_schema = ArrowSchemaConverter::new().convert(&stored_schema).map_err(failed)?;
         let leaves = first_leaves(&parquet_schema, stored_schema.fields().len());
         let root = parquet_schema.root_schema_ptr();
+        let output = SealedOutput::new(output);
         let file = SerializedFileWriter::new(output, root, Arc::new(properties)).map_err(failed)?;
         let row_group_writers = ArrowRowGroupWriterFactory::new(&file, stored_schema.clone());
         Ok(Self {
@@ -233,14 +235,42 @@ impl<W: Write + Send> GsstParquetWriter<W> {
     ///
     /// [`Error::External`] if the output fails.
     pub fn finish(mut self) -> Result<W> {
+        const FINISHING: &str = "finishing a Parquet file";
         self.finish_row_group()?;
-        if !self.columns.is_empty() {
-            let columns = self.columns.iter().map(|column| column.column).collect();
-            let index = Index { columns, row_groups: self.row_groups };
-            let pair = KeyValue::new(INDEX_KEY.to_owned(), index.to_text());
-            self.file.append_key_value_metadata(pair);
+        self.file.flush().map_err(|error| Error::external(FINISHING, error))?;
+        let start = self.file.bytes_written() as u64;
+        let index = self.index();
+        for (key, value) in [(INDEX_KEY, index.to_text()), (SEAL_KEY, open_seal(start))] {
+            self.file.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
         }
-        self.file.into_inner().map_err(external("finishing a Parquet file"))
+        self.file.inner_mut().begin_end();
+        let output = self.file.into_inner().map_err(external(FINISHING))?;
+        output.finish().map_err(|error| Error::external(FINISHING, error))
+    }
+
+    /// Returns the index of all row groups. Their bytes must have reached the output.
+    fn index(&mut self) -> Index {
+        let mut row_groups = std::mem::take(&mut self.row_groups);
+        let checksums = self.file.inner().checksums();
+        let num_leaves = self.file.schema_descr().num_columns().max(1);
+        for (row_group, checksums) in row_groups.iter_mut().zip(checksums.chunks(num_leaves)) {
+            row_group.chunk_checksums = checksums.to_vec();
+        }
+        let columns: Vec<GsstColumn> = self.columns().collect();
+        let name = |column: &GsstColumn| self.schema.field(column.field_idx).name().clone();
+        let names = columns.iter().map(name).collect();
+        Index { columns, names, row_groups, has_checksums: true }
+    }
+
+    /// Tells the output where the chunks of the next row group will be.
+    fn expect(&mut self, chunks: &[ArrowColumnChunk]) {
+        let mut start = self.file.bytes_written() as u64;
+        for chunk in chunks {
+            let len_bytes = chunk.close().metadata.compressed_size();
+            let end = start + u64::try_from(len_bytes).unwrap_or_default();
+            self.file.inner_mut().expect_chunk(start..end);
+            start = end;
+        }
     }
 
     /// Adds rows that fit into the stretch and the row group.
@@ -313,6 +343,7 @@ impl<W: Write + Send> GsstParquetWriter<W> {
             .collect::<Result<_>>()?;
         let page_ends: Vec<Option<u64>> =
             carriers.iter().map(|(leaf, row)| page_end(&chunks[*leaf], *row)).collect();
+        self.expect(&chunks);
         let mut row_group = self.file.next_row_group().map_err(failed)?;
         for chunk in chunks {
             chunk.append_to_row_group(&mut row_group).map_err(failed)?;
@@ -325,7 +356,7 @@ impl<W: Write + Send> GsstParquetWriter<W> {
             }
         }
         let stretch_rows = std::mem::take(&mut self.stretch_rows);
-        self.row_groups.push(GsstRowGroup { stretch_rows, runs });
+        self.row_groups.push(GsstRowGroup { stretch_rows, runs, chunk_checksums: Vec::new() });
         self.num_row_group_rows = 0;
         Ok(())
     }
@@ -340,7 +371,8 @@ fn page_end(chunk: &ArrowColumnChunk, row: usize) -> Option<u64> {
     u64::try_from(page.offset - chunk_start + i64::from(page.compressed_page_size)).ok()
 }
 
-fn chosen_columns(schema: &Schema, choice: &GsstColumns) -> Result<Vec<GsstColumn>> {
+fn chosen_columns(schema: &Schema, options: &GsstParquetOptions) -> Result<Vec<GsstColumn>> {
+    let (choice, width) = (&options.columns, Some(options.block.width));
     if let GsstColumns::Named(names) = choice {
         for name in names {
             let field = schema.field_with_name(name).ok();
@@ -360,7 +392,7 @@ fn chosen_columns(schema: &Schema, choice: &GsstColumns) -> Result<Vec<GsstColum
             GsstColumns::Named(names) => names.contains(field.name()),
         };
         let text_type = TextType::from_data_type(field.data_type()).filter(|_| is_chosen);
-        text_type.map(|text_type| GsstColumn { field_idx, text_type })
+        text_type.map(|text_type| GsstColumn { field_idx, text_type, width })
     };
     Ok(schema.fields().iter().enumerate().filter_map(column).collect())
 }

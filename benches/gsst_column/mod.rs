@@ -1,7 +1,8 @@
 //! Input shared by the benchmarks of GSST on the device: the column, its blocks, and the number of
 //! runs.
 //!
-//! `TADOC_COLUMN` names a file with a row in each line. Without it the rows are generated.
+//! `TADOC_COLUMN` names a file with a row in each line. Without it the rows are generated. The rows
+//! of a small file are repeated until they fill a block.
 
 use std::ops::Range;
 
@@ -10,6 +11,9 @@ use rayon::prelude::*;
 
 /// Number of bytes of text. The column is repeated until it is that long.
 pub const TEXT_BYTES: usize = 1 << 30;
+/// Shortest column: the text of the largest block. Shorter ones are repeated, because a run of many
+/// small blocks measures something else.
+const MIN_COLUMN_BYTES: usize = 8 << 20;
 /// Bytes that fill the outputs before a kernel writes them.
 pub const POISONS: [u8; 2] = [0xA5, 0x5A];
 pub const NUM_WARM_UPS: usize = 5;
@@ -29,7 +33,9 @@ pub fn column() -> Vec<u8> {
         None => generated(),
     };
     text.pop_if(|&mut byte| byte == b'\n');
-    text
+    assert!(!text.is_empty(), "TADOC_COLUMN: expected a file with rows, got an empty one");
+    let num_copies = MIN_COLUMN_BYTES.div_ceil(text.len());
+    vec![text; num_copies].join(&b'\n')
 }
 
 fn generated() -> Vec<u8> {

@@ -3,10 +3,12 @@
 //!
 //! Rows are decoded in batches of about [`BATCH_BYTES`], according to the sizes in the file. Texts
 //! are views into the pages, so a dictionary value that a thousand rows share is in memory once.
+//! GSST columns are decoded, and have the names that they were written with.
 
 use std::fs::File;
 use std::sync::Arc;
 
+use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::parquet::arrow::ProjectionMask;
 use datafusion::parquet::arrow::arrow_reader::{
@@ -16,6 +18,7 @@ use datafusion::parquet::errors::ParquetError;
 use datafusion::parquet::file::metadata::ParquetMetaData;
 
 use datafusion_tadoc::contain_panics;
+use datafusion_tadoc::gsst_parquet::{GsstParquetReader, ReadOptions, is_gsst_file};
 
 use super::BATCH_BYTES;
 use super::archives::seekable;
@@ -37,10 +40,15 @@ pub fn read(column: &str, opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcom
     let contained = |error: tadoc::Error| bad(&error);
     let metadata = contain_panics("footer", || metadata(column, &file)).map_err(contained)?;
     let metadata = metadata.map_err(|error| bad(&error))?;
+    let batch_rows = batch_rows(metadata.metadata());
+    let num_rows = u64::try_from(metadata.metadata().file_metadata().num_rows()).unwrap_or(0);
+    let mut taken = Taken { column, file_bytes, num_rows, num_taken: 0 };
+    if is_gsst_file(metadata.metadata()) {
+        return read_gsst(file, batch_rows, &mut taken, rows);
+    }
     rows.check_text_column(column, metadata.schema())?;
     rows.check_num_columns(metadata.schema())?;
     rows.check_time_column(metadata.schema())?;
-    let batch_rows = batch_rows(metadata.metadata());
     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
     let mask = match rows.options.keep_columns {
         true => ProjectionMask::all(),
@@ -50,20 +58,66 @@ pub fn read(column: &str, opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcom
             ProjectionMask::columns(reader.parquet_schema(), needed)
         }
     };
-    let num_rows = u64::try_from(reader.metadata().file_metadata().num_rows()).unwrap_or(0);
     let reader = reader.with_batch_size(batch_rows).with_projection(mask);
-    let mut row_idx = 0;
     let batches = contain_panics("pages", || reader.build()).map_err(contained)?;
     let mut batches = batches.map_err(|error| bad(&error))?;
     while let Some(batch) = contain_panics("pages", || batches.next()).map_err(contained)? {
-        let batch = batch.map_err(|error| bad(&error))?;
-        let share = |whole| share(whole, batch.num_rows() as u64, num_rows);
-        let disk_bytes = share(rows.input.len_bytes);
-        rows.sink.count_read(Counts { disk_bytes, text_bytes: share(file_bytes) });
-        rows.take(column, &batch, &|idx| format!("row {}", row_idx + idx + 1))?;
-        row_idx += batch.num_rows();
+        taken.take(&batch.map_err(|error| bad(&error))?, rows)?;
     }
     Ok(())
+}
+
+/// Reads the rows of a file with GSST columns.
+fn read_gsst(
+    file: File,
+    batch_rows: usize,
+    taken: &mut Taken<'_>,
+    rows: &mut Rows<'_, '_>,
+) -> Outcome {
+    let name = rows.input.shown();
+    let bad = |error: &(dyn std::error::Error + 'static)| {
+        Failure::with_cause(format!("{name}: no valid Parquet"), error)
+    };
+    let reader = GsstParquetReader::open(file).map_err(|error| bad(&error))?;
+    rows.check_text_column(taken.column, reader.schema())?;
+    rows.check_time_column(reader.schema())?;
+    let fields = reader.schema().fields().iter().enumerate();
+    let is_kept = |name: &str| rows.options.keep_columns || rows.needs(name, taken.column);
+    let kept = fields.filter(|(_, field)| is_kept(field.name()));
+    let options = ReadOptions {
+        projection: Some(kept.map(|(field_idx, _)| field_idx).collect()),
+        batch_rows,
+        text_as_views: true,
+        ..ReadOptions::default()
+    };
+    for row_group_idx in 0..reader.num_row_groups() {
+        let batches = reader.read_row_group(row_group_idx, &options);
+        for batch in batches.map_err(|error| bad(&error))? {
+            taken.take(&batch.map_err(|error| bad(&error))?, rows)?;
+        }
+    }
+    Ok(())
+}
+
+/// Progress through the rows of a file.
+struct Taken<'a> {
+    /// Name of the text column.
+    column: &'a str,
+    file_bytes: u64,
+    num_rows: u64,
+    num_taken: usize,
+}
+
+impl Taken<'_> {
+    /// Hands the rows of `batch` over.
+    fn take(&mut self, batch: &RecordBatch, rows: &mut Rows<'_, '_>) -> Outcome {
+        let share = |whole| share(whole, batch.num_rows() as u64, self.num_rows);
+        let disk_bytes = share(rows.input.len_bytes);
+        rows.sink.count_read(Counts { disk_bytes, text_bytes: share(self.file_bytes) });
+        rows.take(self.column, batch, &|idx| format!("row {}", self.num_taken + idx + 1))?;
+        self.num_taken += batch.num_rows();
+        Ok(())
+    }
 }
 
 /// Reads the metadata of `file`, with view types for the texts in `column`.

@@ -23,7 +23,7 @@ use super::files::{PlannedFiles, check_no_user, message_of};
 use super::message::{ColumnsMessage, FactsMessage, FileMessage};
 use super::refused;
 use super::scans::{Decoder, Encoder, options, options_of};
-use crate::gsst::{FileFacts, GsstSource};
+use crate::gsst::{ColumnFacts, FileFacts, GsstSource};
 use crate::source::location::SourceFile;
 
 /// Returns the scan of GSST columns that `node` is, if it is one.
@@ -40,6 +40,26 @@ fn version(config: &FileScanConfig, file: &PartitionedFile) -> Result<FileMessag
     message_of(&SourceFile { path, store_url, meta, on_disk: None })
 }
 
+fn message_of_facts(facts: &ColumnFacts) -> FactsMessage {
+    FactsMessage {
+        text_len_bytes: facts.text_len_bytes,
+        num_nulls: facts.num_nulls,
+        stored_len_bytes: facts.stored_len_bytes,
+        twelve_len_bytes: facts.twelve_len_bytes,
+        unknown_len_bytes: facts.unknown_len_bytes,
+    }
+}
+
+fn facts_of_message(message: &FactsMessage) -> ColumnFacts {
+    ColumnFacts {
+        text_len_bytes: message.text_len_bytes,
+        stored_len_bytes: message.stored_len_bytes,
+        twelve_len_bytes: message.twelve_len_bytes,
+        unknown_len_bytes: message.unknown_len_bytes,
+        num_nulls: message.num_nulls,
+    }
+}
+
 impl Encoder<'_> {
     /// Returns the message of a scan of GSST columns.
     ///
@@ -53,11 +73,6 @@ impl Encoder<'_> {
         check_no_user(config.object_store_url.as_ref(), config.object_store_url.as_str())?;
         let (filter, facts, settings) = source.parts();
         let files = serialize_file_scan_config(config, self.codec, self.converter)?;
-        let nulls = facts.num_nulls.into_iter().map(Some).chain(std::iter::repeat(None));
-        let of_column = facts.text_len_bytes.into_iter().zip(nulls).map(|(text, nulls)| {
-            let text_len_bytes = text.map(|len| len as u64);
-            FactsMessage { text_len_bytes, num_nulls: nulls.unwrap_or(0) as u64 }
-        });
         let of_scan = config.file_groups.iter().flat_map(|group| group.iter());
         let mut versions = of_scan.map(|file| version(config, file)).collect::<Result<Vec<_>>>()?;
         // A file that is cut into ranges is named by each of them.
@@ -67,9 +82,9 @@ impl Encoder<'_> {
             config: files.encode_to_vec(),
             filter: filter.map(|filter| self.expr(filter)).transpose()?,
             options: options(settings),
-            facts: of_column.collect(),
-            num_rows: facts.num_rows as u64,
-            stored_len_bytes: facts.stored_len_bytes,
+            facts: facts.columns.iter().map(message_of_facts).collect(),
+            num_rows: facts.num_rows,
+            num_row_groups: facts.num_row_groups,
             files: versions,
         })
     }
@@ -87,19 +102,15 @@ impl Decoder<'_> {
         let filter = message.filter.as_ref();
         let filter = filter.map(|filter| self.expr(filter, table_schema.table_schema()));
         let facts = FileFacts {
-            text_len_bytes: message
-                .facts
-                .iter()
-                .map(|facts| facts.text_len_bytes.map(|len| len as usize))
-                .collect(),
-            num_nulls: message.facts.iter().map(|facts| facts.num_nulls as usize).collect(),
-            num_rows: message.num_rows as usize,
-            stored_len_bytes: message.stored_len_bytes,
+            columns: message.facts.iter().map(facts_of_message).collect(),
+            num_rows: message.num_rows,
+            num_row_groups: message.num_row_groups,
         };
         let options = options_of(&message.options)?;
         let (filter, planned) = (filter.transpose()?, PlannedFiles::new(&message.files));
+        let url = config.object_store_url.as_str();
         let source =
-            GsstSource::of_parts(table_schema, filter, facts, options, planned, self.context);
+            GsstSource::of_parts(table_schema, url, filter, facts, options, planned, self.context);
         let context = PhysicalPlanDecodeContext::new(self.context, self.codec);
         let source = Arc::new(source);
         let config = parse_protobuf_file_scan_config(&config, &context, self.converter, source)?;

@@ -16,7 +16,7 @@ use super::refused;
 /// Bytes at the beginning of each message.
 const MAGIC: &[u8; 7] = b"TADOCDF";
 /// Version of the messages. Any change of a message below counts it up.
-const VERSION: u8 = 4;
+const VERSION: u8 = 5;
 /// Length of magic, version and checksum.
 const HEAD_BYTES: usize = MAGIC.len() + 1 + 4;
 
@@ -432,9 +432,8 @@ pub(super) struct ColumnsMessage {
     pub(super) facts: Vec<FactsMessage>,
     #[prost(uint64, tag = "5")]
     pub(super) num_rows: u64,
-    /// Length of all files, if they have no statistics.
-    #[prost(uint64, optional, tag = "6")]
-    pub(super) stored_len_bytes: Option<u64>,
+    #[prost(uint64, tag = "8")]
+    pub(super) num_row_groups: u64,
     /// The files of the configuration, each once, with their versions.
     #[prost(message, repeated, tag = "7")]
     pub(super) files: Vec<FileMessage>,
@@ -443,11 +442,19 @@ pub(super) struct ColumnsMessage {
 /// Facts about a column of GSST files.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct FactsMessage {
-    /// Length of the text, if it is a GSST column in all files.
+    /// Length of the text, if it is a GSST column in one of the files.
     #[prost(uint64, optional, tag = "1")]
     pub(super) text_len_bytes: Option<u64>,
     #[prost(uint64, tag = "2")]
     pub(super) num_nulls: u64,
+    #[prost(uint64, tag = "3")]
+    pub(super) stored_len_bytes: u64,
+    /// Part of the text whose codes have 12 bits.
+    #[prost(uint64, tag = "4")]
+    pub(super) twelve_len_bytes: u64,
+    /// Part of the text whose width the files do not say.
+    #[prost(uint64, tag = "5")]
+    pub(super) unknown_len_bytes: u64,
 }
 
 #[cfg(test)]

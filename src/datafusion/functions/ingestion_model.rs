@@ -2,8 +2,9 @@
 //! each codec.
 //!
 //! The rows are those of [`throughput::rows`](crate::throughput::rows). They come from published
-//! measurements and from this machine's calibration, which `tadoc calibrate` measures. Nothing else
-//! is read.
+//! measurements and from this machine's calibration, which `tadoc calibrate` measures. Stores from
+//! which the session has read GSST columns have rows of their own, at the rate and the ratio that it
+//! has observed. Nothing else is read.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::errors::datafusion_error;
 use crate::scan::function::{Definition, Reads, TableFunction};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
 use crate::scan::{Execution, Scan};
-use crate::throughput::{Calibration, Row, rows};
+use crate::throughput::{Calibration, Row, add_observed, rows};
 
 /// The function `ingestion_model` in SQL.
 pub(super) static DEFINITION: Definition = Definition {
@@ -89,8 +90,10 @@ impl TableFunction for IngestionModel {
     fn run(self: Arc<Self>, mut run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let calibration = Calibration::load().map_err(datafusion_error)?;
-            let rows = rows(self.link_gb_per_s, &calibration).map_err(datafusion_error)?;
+            let mut rows = rows(self.link_gb_per_s, &calibration).map_err(datafusion_error)?;
             let scan = Arc::clone(&run.scan);
+            let stores = scan.devices.stores().all();
+            add_observed(&mut rows, &stores, &calibration).map_err(datafusion_error)?;
             let columns = scan.projection.iter().map(|i| column(*i, &rows)).collect();
             run.output.send_columns_async(columns, rows.len()).await?;
             Ok(())

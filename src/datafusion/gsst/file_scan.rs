@@ -34,6 +34,8 @@ use super::counters::Counters;
 use super::device::{Reserved, way_out};
 use super::fetch::{FetchedRanges, Objects};
 use crate::errors::{contain_panics, datafusion_error, from_gsst, task_error};
+use crate::placement::ObservedStores;
+use gsst::CodeWidth;
 use gsst::arrow::TextType;
 use gsst::parquet::device::{ColumnDevice, ColumnScanner, DeviceResult, PendingRows};
 use gsst::parquet::{GsstFooter, GsstParquetReader, ReadOptions, StretchMatches};
@@ -42,6 +44,11 @@ use gsst::parquet::{GsstFooter, GsstParquetReader, ReadOptions, StretchMatches};
 #[derive(Clone)]
 pub(super) struct FileScan {
     pub(super) objects: Objects,
+    pub(super) store_url: Arc<str>,
+    /// Rates of stores that the session observes.
+    pub(super) stores: Arc<ObservedStores>,
+    /// Width of the codes of files that do not say it: that of the settings.
+    pub(super) written_width: CodeWidth,
     pub(super) object: ObjectMeta,
     pub(super) footer: GsstFooter,
     pub(super) row_groups: Vec<usize>,
@@ -165,10 +172,19 @@ impl FileScan {
     /// rate.
     fn count_text(&self, row_group_idx: usize) {
         let gsst = self.footer.gsst();
-        let columns = (0..gsst.columns().len())
-            .filter(|i| self.ranges_of.contains(&gsst.columns()[*i].field_idx));
-        let of_column = |i| gsst.statistics(row_group_idx, i).map_or(0, |text| text.text_len_bytes);
-        self.counters.count_text(columns.map(of_column).sum());
+        let mut all_text_bytes = 0;
+        for (i, column) in gsst.columns().iter().enumerate() {
+            let run = gsst.row_groups().get(row_group_idx).and_then(|group| group.runs.get(i));
+            let Some(run) = run.filter(|_| self.ranges_of.contains(&column.field_idx)) else {
+                continue;
+            };
+            let of_blocks = run.blocks.iter().map(|block| block.statistics.text_len_bytes);
+            let text_bytes: u64 = of_blocks.sum();
+            let width = column.width.unwrap_or(self.written_width);
+            self.stores.add_text(&self.store_url, width, text_bytes, run.len_bytes());
+            all_text_bytes += text_bytes;
+        }
+        self.counters.count_text(all_text_bytes);
     }
 
     /// Reserves the memory of a row group, and returns the ranges to fetch.
@@ -184,8 +200,12 @@ impl FileScan {
         let Wanted { row_group_idx, ranges, held } = wanted;
         let timer = self.counters.time_fetching.timer();
         let location = &self.object.location;
+        let reading = self.stores.begin(&self.store_url, held.size() as u64);
         let fetched =
             FetchedRanges::fetch(&self.objects, location, self.object.size, &ranges).await?;
+        if let Some(reading) = reading {
+            reading.end(held.size() as u64);
+        }
         timer.done();
         self.counters.bytes_scanned.add(held.size());
         let mut fetched = Fetched {

@@ -9,10 +9,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::Session;
-use datafusion::common::stats::Precision;
-use datafusion::common::{
-    ColumnStatistics, GetExt, Statistics, internal_datafusion_err, not_impl_err,
-};
+use datafusion::common::{GetExt, Statistics, internal_datafusion_err, not_impl_err};
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory};
 use datafusion::datasource::physical_plan::{
@@ -28,7 +25,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt};
 use object_store::{ObjectMeta, ObjectStore};
 
-use super::footers::{read_footer, statistics, table_schema};
+use super::footers::{FileFacts, read_footer, statistics, table_schema};
 use super::opener::Settings;
 use super::read_buffers::ReadBuffers;
 use super::sink::GsstSink;
@@ -36,7 +33,6 @@ use super::source::GsstSource;
 use crate::options::TadocOptions;
 use crate::placement::{DeviceSession, prepare};
 use crate::source::location::object_store;
-use gsst::arrow::TextType;
 
 /// Factory of the format `GSST`. It builds the format of a statement from its options.
 #[derive(Debug, Default)]
@@ -68,6 +64,28 @@ impl FileFormatFactory for GsstFormatFactory {
     fn default(&self) -> Arc<dyn FileFormat> {
         Arc::new(GsstFormat { buffers: Arc::clone(&self.buffers), ..GsstFormat::default() })
     }
+}
+
+/// Returns the plan of a scan of Parquet files of which at least one has GSST columns, as of a table
+/// `STORED AS GSST`.
+///
+/// # Errors
+/// Those of planning such a table.
+pub(crate) async fn scan_with_text(
+    session: &dyn Session,
+    config: FileScanConfig,
+    buffers: &Arc<ReadBuffers>,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let planned = config.file_source();
+    let source = GsstSource::new(planned.table_schema().clone());
+    let source = match planned.projection() {
+        Some(projection) => source.with_projection(projection.clone()),
+        None => source,
+    };
+    let source = Arc::new(source);
+    let config = FileScanConfigBuilder::from(config).with_source(source).build();
+    let format = GsstFormat { buffers: Arc::clone(buffers), ..GsstFormat::default() };
+    format.create_physical_plan(session, config).await
 }
 
 /// The format `GSST` with the options of one statement.
@@ -169,34 +187,21 @@ impl FileFormat for GsstFormat {
             .file_source()
             .downcast_ref::<GsstSource>()
             .ok_or_else(|| internal_datafusion_err!("a GSST table without a GSST source"))?;
-        let statistics = config.statistics();
-        let text_len_bytes = |column: &ColumnStatistics| match column.byte_size {
-            // Only GSST columns have exact sizes.
-            Precision::Exact(len_bytes) => Some(len_bytes),
-            _ => None,
-        };
-        let fields = source.table_schema().file_schema().fields().iter();
-        let is_known = statistics.num_rows.get_value().is_some();
-        let files = config.file_groups.iter().flat_map(|group| group.iter());
         let options = self.options(session)?;
         let devices = DeviceSession::from_config(session.config());
         prepare(&devices, &options);
+        let store_url = &config.object_store_url;
+        let store = session.runtime_env().object_store(store_url)?;
+        let files = config.file_groups.iter().flat_map(|group| group.iter());
+        let objects = files.map(|file| file.object_meta.clone()).collect();
         let settings = Settings {
             calibration: Arc::new(devices.calibration()),
             devices,
             options,
             runtime: Arc::clone(session.runtime_env()),
-            text_len_bytes: fields
-                .zip(&statistics.column_statistics)
-                .map(|(field, column)| text_len_bytes(column).filter(|_| is_text(field)))
-                .collect(),
-            num_rows: statistics.num_rows.get_value().copied().unwrap_or(0),
-            num_nulls: statistics
-                .column_statistics
-                .iter()
-                .map(|column| column.null_count.get_value().copied().unwrap_or(0))
-                .collect(),
-            stored_len_bytes: (!is_known).then(|| files.map(|file| file.object_meta.size).sum()),
+            store_url: store_url.as_str().into(),
+            facts: FileFacts::read(session, &store, objects, source.table_schema().file_schema())
+                .await?,
             num_cores: session.config_options().execution.target_partitions,
             buffers: Arc::clone(&self.buffers),
             #[cfg(feature = "distributed")]
@@ -233,7 +238,7 @@ impl FileFormat for GsstFormat {
 }
 
 /// Returns the columns of all files. A column that a file lacks is nullable.
-fn merged(schemas: &[Schema]) -> Result<Schema> {
+pub(crate) fn merged(schemas: &[Schema]) -> Result<Schema> {
     let all = Schema::try_merge(schemas.iter().map(|schema| Schema::new(schema.fields().clone())))?;
     let is_everywhere = |field: &Field| {
         schemas.iter().all(|schema| schema.column_with_name(field.name()).is_some())
@@ -243,8 +248,4 @@ fn merged(schemas: &[Schema]) -> Result<Schema> {
         false => Arc::new(field.as_ref().clone().with_nullable(true)),
     };
     Ok(Schema::new(all.fields().iter().map(field).collect::<Vec<_>>()))
-}
-
-fn is_text(field: &Field) -> bool {
-    TextType::from_data_type(field.data_type()).is_some()
 }

@@ -10,7 +10,9 @@
 //!
 //! A GSST table is a listing table of DataFusion whose files this module reads. Several files,
 //! folders, globs, partition columns, object stores and file statistics work as for Parquet. Files
-//! without GSST columns, and all other columns, are plain Parquet.
+//! without GSST columns, and all other columns, are plain Parquet. Tables `STORED AS PARQUET` and
+//! files that a statement names come here, too, if one of their files has GSST columns
+//! (`parquet_files`).
 //!
 //! Reading order: [`format`](GsstFormatFactory), `sink`; `source`, `opener`, `footers`, `pruning`,
 //! `conditions`; `file_scan`, `fetch`, `read_buffers`, `counters`; `device`, `device_matching`.
@@ -29,9 +31,12 @@ mod read_buffers;
 mod sink;
 mod source;
 
+#[cfg(feature = "distributed")]
+pub(crate) use footers::{ColumnFacts, FileFacts};
+pub(crate) use footers::{footer_with_text, statistics, table_schema};
 pub use format::GsstFormatFactory;
 #[cfg(feature = "distributed")]
 pub(crate) use format::{gsst_format, gsst_options};
-#[cfg(feature = "distributed")]
-pub(crate) use source::FileFacts;
+pub(crate) use format::{merged, scan_with_text};
+pub(crate) use read_buffers::ReadBuffers;
 pub use source::GsstSource;

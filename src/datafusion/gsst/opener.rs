@@ -32,7 +32,7 @@ use super::conditions::Conditions;
 use super::counters::Counters;
 use super::fetch::Objects;
 use super::file_scan::{DeviceUse, FileScan};
-use super::footers::{read_footer, read_schema};
+use super::footers::{FileFacts, read_footer, read_schema};
 use super::pruning::possible_row_groups;
 use super::read_buffers::ReadBuffers;
 #[cfg(feature = "distributed")]
@@ -42,20 +42,16 @@ use crate::placement::{DeviceSession, Placement};
 use crate::throughput::Calibration;
 use gsst::parquet::ReadOptions;
 
-/// Settings of a scan, from its session and from the statistics of its table.
+/// Settings of a scan, from its session and from the footers of its files.
 #[derive(Clone, Default)]
 pub(super) struct Settings {
     pub(super) options: TadocOptions,
     pub(super) devices: Arc<DeviceSession>,
     pub(super) calibration: Arc<Calibration>,
     pub(super) runtime: Arc<RuntimeEnv>,
-    /// Length of the text of each column of the files, if it is a GSST column in all of them.
-    pub(super) text_len_bytes: Vec<Option<usize>>,
-    pub(super) num_rows: usize,
-    /// Number of null rows of each column of the files, 0 if it is not known.
-    pub(super) num_nulls: Vec<usize>,
-    /// Length of all files, if they have no statistics.
-    pub(super) stored_len_bytes: Option<u64>,
+    /// URL of the store of the files.
+    pub(super) store_url: Arc<str>,
+    pub(super) facts: FileFacts,
     pub(super) num_cores: usize,
     pub(super) buffers: Arc<ReadBuffers>,
     /// Files of a scan that was planned on another machine.
@@ -156,6 +152,9 @@ impl GsstOpener {
             projector: Arc::new(projector),
             reservation: Arc::new(consumer.register(&self.settings.runtime.memory_pool)),
             objects: self.objects,
+            store_url: Arc::clone(&self.settings.store_url),
+            stores: Arc::clone(self.settings.devices.stores()),
+            written_width: options.gsst_code_bits,
             footer,
             device,
             counters,

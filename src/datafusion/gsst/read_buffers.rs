@@ -15,7 +15,7 @@ const MAX_FREE_BYTES: usize = 512 << 20;
 
 /// Free buffers that the scans of a session share.
 #[derive(Debug, Default)]
-pub(super) struct ReadBuffers {
+pub(crate) struct ReadBuffers {
     free: Mutex<Vec<Vec<u8>>>,
 }
 

@@ -28,6 +28,9 @@ use object_store::ObjectStore;
 use super::conditions::code_predicates;
 use super::counters::Counters;
 use super::fetch::Objects;
+use super::footers::ColumnFacts;
+#[cfg(feature = "distributed")]
+use super::footers::FileFacts;
 use super::opener::{GsstOpener, Settings};
 #[cfg(feature = "distributed")]
 use crate::distributed::PlannedFiles;
@@ -35,20 +38,7 @@ use crate::distributed::PlannedFiles;
 use crate::options::TadocOptions;
 #[cfg(feature = "distributed")]
 use crate::placement::DeviceSession;
-use crate::placement::{ColumnWork, Placement, place_columns, selectivity};
-use gsst::arrow::TextType;
-
-/// Facts about the files of a scan, from their statistics.
-#[cfg(feature = "distributed")]
-#[derive(Debug, Clone, Default)]
-pub(crate) struct FileFacts {
-    /// Length of the text of each column, if it is a GSST column in all files.
-    pub(crate) text_len_bytes: Vec<Option<usize>>,
-    pub(crate) num_nulls: Vec<usize>,
-    pub(crate) num_rows: usize,
-    /// Length of all files, if they have no statistics.
-    pub(crate) stored_len_bytes: Option<u64>,
-}
+use crate::placement::{ColumnWork, Placement, Storage, place_columns, selectivity};
 
 /// A source of rows from Parquet files with GSST columns.
 #[derive(Clone)]
@@ -75,6 +65,11 @@ impl GsstSource {
         }
     }
 
+    /// Returns the source with another projection of the columns of its table.
+    pub(super) fn with_projection(self, projection: ProjectionExprs) -> Self {
+        Self { projection, ..self }
+    }
+
     /// Returns a copy of the source with the settings of a session.
     pub(super) fn with_settings(&self, settings: Settings) -> Self {
         Self { settings, ..self.clone() }
@@ -82,15 +77,8 @@ impl GsstSource {
 
     /// Returns the filter, and what the scan knows of its files.
     #[cfg(feature = "distributed")]
-    pub(crate) fn parts(&self) -> (Option<&Arc<dyn PhysicalExpr>>, FileFacts, &TadocOptions) {
-        let Settings { text_len_bytes, num_nulls, num_rows, stored_len_bytes, options, .. } =
-            &self.settings;
-        let facts = FileFacts {
-            text_len_bytes: text_len_bytes.clone(),
-            num_nulls: num_nulls.clone(),
-            num_rows: *num_rows,
-            stored_len_bytes: *stored_len_bytes,
-        };
+    pub(crate) fn parts(&self) -> (Option<&Arc<dyn PhysicalExpr>>, &FileFacts, &TadocOptions) {
+        let Settings { facts, options, .. } = &self.settings;
         (self.filter.as_ref(), facts, options)
     }
 
@@ -98,6 +86,7 @@ impl GsstSource {
     #[cfg(feature = "distributed")]
     pub(crate) fn of_parts(
         table_schema: TableSchema,
+        store_url: &str,
         filter: Option<Arc<dyn PhysicalExpr>>,
         facts: FileFacts,
         options: TadocOptions,
@@ -110,10 +99,8 @@ impl GsstSource {
             devices,
             options,
             runtime: context.runtime_env(),
-            text_len_bytes: facts.text_len_bytes,
-            num_rows: facts.num_rows,
-            num_nulls: facts.num_nulls,
-            stored_len_bytes: facts.stored_len_bytes,
+            store_url: store_url.into(),
+            facts,
             num_cores: context.session_config().target_partitions(),
             buffers: Arc::default(),
             planned: Some(Arc::new(planned)),
@@ -121,15 +108,9 @@ impl GsstSource {
         Self { filter, ..Self::new(table_schema).with_settings(settings) }
     }
 
-    /// Returns true if a column of the files is a GSST column. Without statistics, returns true for
-    /// every column whose type a GSST column can have.
-    fn is_text(&self, idx: usize) -> bool {
-        let has_text = self.settings.text_len_bytes.get(idx).is_some_and(Option::is_some);
-        let field = self.table_schema.file_schema().fields().get(idx);
-        let is_unknown = self.settings.stored_len_bytes.is_some();
-        has_text
-            || is_unknown
-                && field.is_some_and(|field| TextType::from_data_type(field.data_type()).is_some())
+    /// Returns what is known of a column of the files. Columns of the path have no facts.
+    fn facts_on(&self, idx: usize) -> ColumnFacts {
+        self.settings.facts.columns.get(idx).copied().unwrap_or_default()
     }
 
     /// Returns the place of the scan, from the devices and the filter at the time of the call.
@@ -141,34 +122,45 @@ impl GsstSource {
     /// Returns the columns that the scan decodes, from the filter and projection at the time of the
     /// call.
     fn work(&self) -> ColumnWork {
-        let of_column =
-            |column: &Column| self.settings.text_len_bytes.get(column.index()).copied().flatten();
+        let Settings { facts, store_url, devices, num_cores, .. } = &self.settings;
         let filtered: HashSet<Column> = self.filter.iter().flat_map(collect_columns).collect();
         let projected: HashSet<Column> =
             self.projection.iter().flat_map(|one| collect_columns(&one.expr)).collect();
+        let is_text = |idx: usize| self.facts_on(idx).text_len_bytes.is_some();
         let predicates = match &self.filter {
-            Some(filter) => code_predicates(filter, |idx| self.is_text(idx)),
+            Some(filter) => code_predicates(filter, is_text),
             None => Vec::new(),
         };
         let tested: HashSet<usize> = predicates.iter().map(|one| one.field_idx).collect();
-        let num_rows = self.settings.num_rows;
-        let null_part = |idx: usize| match self.settings.num_nulls.get(idx) {
-            Some(num_nulls) if num_rows > 0 => (*num_nulls as f64 / num_rows as f64).min(1.0),
-            _ => 0.0,
+        let null_part = |idx: usize| {
+            let num_nulls = self.facts_on(idx).num_nulls as f64;
+            (num_nulls / facts.num_rows.max(1) as f64).min(1.0)
         };
-        let columns = projected.iter().chain(&filtered).collect::<HashSet<_>>().into_iter();
-        let is_needed = |column: &&Column| tested.is_empty() || tested.contains(&column.index());
-        let text_len_bytes: usize = columns.filter(is_needed).filter_map(of_column).sum();
+        let columns: HashSet<usize> =
+            projected.iter().chain(&filtered).map(Column::index).collect();
+        let is_needed = |idx: &usize| tested.is_empty() || tested.contains(idx);
+        let needed = columns.into_iter().filter(is_needed).map(|idx| self.facts_on(idx));
+        let sum = needed.fold(ColumnFacts::default(), ColumnFacts::plus);
         ColumnWork {
-            text_len_bytes: text_len_bytes as u64,
-            num_rows: num_rows as u64,
+            text_len_bytes: sum.text_len_bytes.unwrap_or(0),
+            num_rows: facts.num_rows,
             selectivity: selectivity(&predicates, null_part),
             is_text_wanted: tested.is_empty()
                 || projected.iter().any(|column| tested.contains(&column.index())),
-            stored_len_bytes: self.settings.stored_len_bytes,
-            num_cores: self.settings.num_cores,
+            stored_len_bytes: sum.stored_len_bytes,
+            width: sum.width(),
+            num_row_groups: facts.num_row_groups,
+            storage: Storage {
+                is_local: is_local(store_url),
+                observed_gb_per_s: devices.stores().rate_gb_per_s(store_url),
+            },
+            num_cores: *num_cores,
         }
     }
+}
+
+fn is_local(store_url: &str) -> bool {
+    store_url.starts_with("file:")
 }
 
 impl FileSource for GsstSource {
@@ -183,7 +175,7 @@ impl FileSource for GsstSource {
         if partition == 0 {
             placement.begin(&self.settings.devices);
         }
-        let is_local = config.object_store_url.as_str().starts_with("file:");
+        let is_local = is_local(config.object_store_url.as_str());
         let counters = Counters::new(&self.metrics, partition);
         if let Some(rate) = placement.predicted_gb_per_s().filter(|_| partition == 0) {
             counters.predict(rate);

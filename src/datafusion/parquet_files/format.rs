@@ -1,11 +1,16 @@
-//! Format `PARQUET` of a session, whose errors about footers name the file.
+//! Format `PARQUET` of a session: DataFusion's own, which also reads files with GSST columns, and
+//! whose errors about footers name the file.
+//!
+//! The footers tell which files have GSST columns. If one of them has, the columns are those of all
+//! files by their own names, with text as views, and the scan is that of tables `STORED AS GSST`.
+//! Else nothing is changed. So a table that was made of plain files may get files of either kind.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::{fmt, slice};
 
 use async_trait::async_trait;
-use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::catalog::Session;
 #[cfg(feature = "distributed")]
 use datafusion::common::config::TableParquetOptions;
@@ -14,14 +19,20 @@ use datafusion::datasource::file_format::file_compression_type::FileCompressionT
 #[cfg(feature = "distributed")]
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory, FileMeta};
+use datafusion::datasource::physical_plan::parquet::transform_schema_to_view;
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, FileSource};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
 use datafusion::physical_expr::{LexOrdering, LexRequirement};
 use datafusion::physical_plan::ExecutionPlan;
+use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
 use super::contain_future;
+use crate::gsst::{
+    ReadBuffers, footer_with_text, merged, scan_with_text, statistics, table_schema,
+};
+use gsst::parquet::GsstFooter;
 
 /// Extension of Parquet files, and the name of their format.
 const PARQUET: &str = "parquet";
@@ -30,10 +41,10 @@ const PARQUET: &str = "parquet";
 pub(in super::super) fn wrap_parquet_format(
     format: Arc<dyn FileFormatFactory>,
 ) -> Arc<dyn FileFormatFactory> {
-    match format.get_ext() == PARQUET && !format.is::<NamingFactory>() {
-        true => Arc::new(NamingFactory(format)),
-        false => format,
+    if format.get_ext() != PARQUET || format.is::<NamingFactory>() {
+        return format;
     }
+    Arc::new(NamingFactory { inner: format, buffers: Arc::default() })
 }
 
 /// Returns the options of `format` if it reads plain Parquet files: DataFusion's own, or that of this
@@ -43,7 +54,7 @@ pub(in super::super) fn parquet_options<'a>(
     format: &'a (dyn FileFormat + 'static),
 ) -> Option<&'a TableParquetOptions> {
     let inner = match format.downcast_ref::<NamingFormat>() {
-        Some(naming) => naming.0.as_ref(),
+        Some(naming) => naming.inner.as_ref(),
         None => format,
     };
     inner.downcast_ref::<ParquetFormat>().map(ParquetFormat::options)
@@ -52,21 +63,26 @@ pub(in super::super) fn parquet_options<'a>(
 /// Returns the format that reads plain Parquet files.
 #[cfg(feature = "distributed")]
 pub(in super::super) fn parquet_format(options: TableParquetOptions) -> Arc<dyn FileFormat> {
-    Arc::new(NamingFormat(Arc::new(ParquetFormat::default().with_options(options))))
+    let inner = Arc::new(ParquetFormat::default().with_options(options));
+    Arc::new(NamingFormat { inner, buffers: Arc::default() })
 }
 
 /// Factory that wraps the formats of the session's own factory.
-struct NamingFactory(Arc<dyn FileFormatFactory>);
+struct NamingFactory {
+    inner: Arc<dyn FileFormatFactory>,
+    /// Memory for the bytes of files with GSST columns.
+    buffers: Arc<ReadBuffers>,
+}
 
 impl fmt::Debug for NamingFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.inner.fmt(f)
     }
 }
 
 impl GetExt for NamingFactory {
     fn get_ext(&self) -> String {
-        self.0.get_ext()
+        self.inner.get_ext()
     }
 }
 
@@ -76,35 +92,97 @@ impl FileFormatFactory for NamingFactory {
         session: &dyn Session,
         format_options: &HashMap<String, String>,
     ) -> Result<Arc<dyn FileFormat>> {
-        Ok(Arc::new(NamingFormat(self.0.create(session, format_options)?)))
+        let inner = self.inner.create(session, format_options)?;
+        Ok(Arc::new(NamingFormat { inner, buffers: Arc::clone(&self.buffers) }))
     }
 
     fn default(&self) -> Arc<dyn FileFormat> {
-        Arc::new(NamingFormat(self.0.default()))
+        let inner = self.inner.default();
+        Arc::new(NamingFormat { inner, buffers: Arc::clone(&self.buffers) })
     }
 }
 
-/// DataFusion's format, wrapped so that errors name the file.
-struct NamingFormat(Arc<dyn FileFormat>);
+/// DataFusion's format, wrapped so that it reads GSST columns and errors name the file.
+struct NamingFormat {
+    inner: Arc<dyn FileFormat>,
+    buffers: Arc<ReadBuffers>,
+}
+
+impl NamingFormat {
+    /// Returns the schema of a plain file, with text as views.
+    async fn schema_of_plain(
+        &self,
+        session: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        object: &ObjectMeta,
+    ) -> Result<Schema> {
+        let alone = self.inner.infer_schema(session, store, slice::from_ref(object));
+        let schema = contain_future(object.location.as_ref(), alone).await?;
+        Ok(transform_schema_to_view(&schema))
+    }
+
+    /// Returns the columns of all files, in the order of the names of the files.
+    async fn merged_schema(
+        &self,
+        session: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        mut files: Vec<(&ObjectMeta, Option<GsstFooter>)>,
+    ) -> Result<SchemaRef> {
+        files.sort_unstable_by(|(one, _), (other, _)| one.location.cmp(&other.location));
+        let mut schemas = Vec::with_capacity(files.len());
+        for (object, footer) in files {
+            schemas.push(match footer {
+                Some(footer) => table_schema(&footer),
+                None => self.schema_of_plain(session, store, object).await?,
+            });
+        }
+        Ok(Arc::new(merged(&schemas)?))
+    }
+}
+
+/// Returns the footer of a file if it has GSST columns.
+async fn footer_of(
+    session: &dyn Session,
+    store: &Arc<dyn ObjectStore>,
+    object: &ObjectMeta,
+) -> Result<Option<GsstFooter>> {
+    let cache = session.runtime_env().cache_manager.get_file_metadata_cache();
+    footer_with_text(store, object, &cache).await
+}
+
+/// Returns the footers of those of `objects` that have GSST columns.
+async fn footers_with_text<'a>(
+    session: &dyn Session,
+    store: &Arc<dyn ObjectStore>,
+    objects: Vec<&'a ObjectMeta>,
+) -> Result<Vec<(&'a ObjectMeta, Option<GsstFooter>)>> {
+    let cache = session.runtime_env().cache_manager.get_file_metadata_cache();
+    let concurrency = session.config_options().execution.meta_fetch_concurrency.get();
+    let read = |object: &'a ObjectMeta| {
+        let cache = &cache;
+        async move { Ok((object, footer_with_text(store, object, cache).await?)) }
+    };
+    stream::iter(objects).map(read).boxed().buffer_unordered(concurrency).try_collect().await
+}
 
 impl fmt::Debug for NamingFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
+        self.inner.fmt(f)
     }
 }
 
 #[async_trait]
 impl FileFormat for NamingFormat {
     fn get_ext(&self) -> String {
-        self.0.get_ext()
+        self.inner.get_ext()
     }
 
     fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
-        self.0.get_ext_with_compression(compression)
+        self.inner.get_ext_with_compression(compression)
     }
 
     fn compression_type(&self) -> Option<FileCompressionType> {
-        self.0.compression_type()
+        self.inner.compression_type()
     }
 
     /// Asks for all files at once. If that fails, asks for each file in order, up to the one that
@@ -115,13 +193,17 @@ impl FileFormat for NamingFormat {
         store: &Arc<dyn ObjectStore>,
         objects: &[ObjectMeta],
     ) -> Result<SchemaRef> {
-        let all = contain_future("Parquet files", self.0.infer_schema(session, store, objects));
-        let error = match all.await {
+        let files = footers_with_text(session, store, objects.iter().collect()).await?;
+        if files.iter().any(|(_, footer)| footer.is_some()) {
+            return self.merged_schema(session, store, files).await;
+        }
+        let all = self.inner.infer_schema(session, store, objects);
+        let error = match contain_future("Parquet files", all).await {
             Ok(schema) => return Ok(schema),
             Err(error) => error,
         };
         for object in objects {
-            let alone = self.0.infer_schema(session, store, slice::from_ref(object));
+            let alone = self.inner.infer_schema(session, store, slice::from_ref(object));
             contain_future(object.location.as_ref(), alone).await?;
         }
         Err(error)
@@ -134,7 +216,10 @@ impl FileFormat for NamingFormat {
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<Statistics> {
-        let asked = self.0.infer_stats(session, store, table_schema, object);
+        if let Some(footer) = footer_of(session, store, object).await? {
+            return statistics(&footer, &table_schema);
+        }
+        let asked = self.inner.infer_stats(session, store, table_schema, object);
         contain_future(object.location.as_ref(), asked).await
     }
 
@@ -145,7 +230,10 @@ impl FileFormat for NamingFormat {
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<Option<LexOrdering>> {
-        let asked = self.0.infer_ordering(session, store, table_schema, object);
+        if footer_of(session, store, object).await?.is_some() {
+            return Ok(None);
+        }
+        let asked = self.inner.infer_ordering(session, store, table_schema, object);
         contain_future(object.location.as_ref(), asked).await
     }
 
@@ -156,7 +244,10 @@ impl FileFormat for NamingFormat {
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<FileMeta> {
-        let asked = self.0.infer_stats_and_ordering(session, store, table_schema, object);
+        if let Some(footer) = footer_of(session, store, object).await? {
+            return Ok(FileMeta::new(statistics(&footer, &table_schema)?));
+        }
+        let asked = self.inner.infer_stats_and_ordering(session, store, table_schema, object);
         contain_future(object.location.as_ref(), asked).await
     }
 
@@ -165,7 +256,16 @@ impl FileFormat for NamingFormat {
         session: &dyn Session,
         scan: FileScanConfig,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.0.create_physical_plan(session, scan).await
+        let store = session.runtime_env().object_store(&scan.object_store_url)?;
+        let files = scan.file_groups.iter().flat_map(|group| group.iter());
+        let objects = files.map(|file| &file.object_meta).collect();
+        let files = footers_with_text(session, &store, objects).await?;
+        if files.iter().any(|(_, footer)| footer.is_some()) {
+            drop(files);
+            return scan_with_text(session, scan, &self.buffers).await;
+        }
+        drop(files);
+        self.inner.create_physical_plan(session, scan).await
     }
 
     async fn create_writer_physical_plan(
@@ -175,10 +275,10 @@ impl FileFormat for NamingFormat {
         sink: FileSinkConfig,
         order_requirements: Option<LexRequirement>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        self.0.create_writer_physical_plan(input, session, sink, order_requirements).await
+        self.inner.create_writer_physical_plan(input, session, sink, order_requirements).await
     }
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
-        self.0.file_source(table_schema)
+        self.inner.file_source(table_schema)
     }
 }

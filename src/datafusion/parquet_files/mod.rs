@@ -1,8 +1,10 @@
-//! Plain Parquet files: DataFusion's own reader, with errors that name the file.
+//! Parquet files by any name: DataFusion's own reader, with errors that name the file, and the
+//! reader of GSST columns where a file has some.
 //!
 //! ```text
 //! CREATE EXTERNAL TABLE ─▶ format   schema, statistics: footers  ┐ error ─▶ "reading x.parquet: …"
-//! rows                  ─▶ scan     pages, as DataFusion streams ┘ panic ─▶ the same
+//!                          │ └ a file with GSST columns ─▶ gsst  │ panic ─▶ the same
+//! rows                  ─▶ scan     pages, as DataFusion streams ┘
 //! ```
 //!
 //! The libraries expect intact files. On damaged files their errors do not name the file, and some

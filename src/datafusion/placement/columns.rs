@@ -9,6 +9,9 @@
 //! With `auto`, a scan waits for the driver only if waiting is a gain, and `EXPLAIN` opens nothing.
 //! A device that is demanded is opened as soon as the table is planned. The scan of a file handles
 //! faults of the device.
+//!
+//! Width, ratio and number of row groups are those of the files. The rate of the store is that of
+//! the calibration for local files, else that which the session has observed.
 
 use datafusion::error::Result;
 
@@ -18,8 +21,9 @@ use crate::placement::decided::{Missed, Placement};
 use crate::placement::session::DeviceSession;
 use crate::throughput::calibration::StorageSource;
 use crate::throughput::{
-    self, Calibration, Choice, Column, DeviceState, Hindrance, Query, Situation, choose,
+    self, Calibration, Choice, Column, DeviceState, Hindrance, Query, Rates, Situation, choose,
 };
+use gsst::CodeWidth;
 use gsst::parquet::CodePredicate;
 
 /// Share of the rows that are not NULL that is assumed to pass a test, because there are no
@@ -37,9 +41,22 @@ pub(crate) struct ColumnWork {
     pub(crate) selectivity: Option<f64>,
     /// True if the text is wanted, not only the rows that pass.
     pub(crate) is_text_wanted: bool,
-    /// Stored bytes of the files, if nothing is known of their columns.
-    pub(crate) stored_len_bytes: Option<u64>,
+    /// Length of the blocks of these columns.
+    pub(crate) stored_len_bytes: u64,
+    /// Width of most of their codes. `None` if the files do not say it.
+    pub(crate) width: Option<CodeWidth>,
+    pub(crate) num_row_groups: u64,
+    pub(crate) storage: Storage,
     pub(crate) num_cores: usize,
+}
+
+/// The store of the files of a scan.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Storage {
+    /// True if the files are local, as those that the calibration reads.
+    pub(crate) is_local: bool,
+    /// Rate that the session has observed.
+    pub(crate) observed_gb_per_s: Option<f64>,
 }
 
 /// Opens the devices on another thread if one is demanded, so that the scan waits less.
@@ -60,7 +77,7 @@ pub(crate) fn place_columns(
     calibration: &Calibration,
     work: &ColumnWork,
 ) -> Result<Placement> {
-    let is_known = work.text_len_bytes > 0 || work.stored_len_bytes.is_some();
+    let is_known = work.text_len_bytes > 0;
     let ask = |state: &dyn Fn() -> DeviceState| ask_model(options, calibration, work, state);
     match options.device {
         Device::Cpu => {
@@ -129,34 +146,49 @@ fn ask_model(
     work: &ColumnWork,
     state: &dyn Fn() -> DeviceState,
 ) -> Result<Choice> {
-    let width = calibration.width(options.gsst_code_bits);
-    let rates = calibration.rates(options.gsst_code_bits, true);
-    let guessed = work.stored_len_bytes.map(|stored| (stored as f64 * width.ratio) as u64);
-    let text_len_bytes = guessed.unwrap_or(work.text_len_bytes).max(1);
-    let column = Column::new(text_len_bytes, work.num_rows, width.ratio);
+    let width = work.width.unwrap_or(options.gsst_code_bits);
+    let storage_gb_per_s = storage_rate(calibration, work.storage);
+    let mut rates = calibration.rates(width, true);
+    if let Some(rate) = storage_gb_per_s.filter(|_| !is_calibrated(calibration, work.storage)) {
+        rates = Rates { storage_gb_per_s: rate, is_storage_cached: false, ..rates };
+    }
+    let text_len_bytes = work.text_len_bytes.max(1);
+    let ratio = if work.text_len_bytes > 0 && work.stored_len_bytes > 0 {
+        work.text_len_bytes as f64 / work.stored_len_bytes as f64
+    } else {
+        calibration.width(width).ratio
+    };
+    let column = Column::new(text_len_bytes, work.num_rows, ratio);
     let query = Query {
         selectivity: work.selectivity,
         is_wanted_on_host: work.is_text_wanted,
-        // Storage that was not measured is ignored, because both places wait for it equally.
-        is_in_host_memory: calibration.storage.source == StorageSource::BuiltIn,
+        // Storage of which no rate is known is ignored, because both places wait for it equally.
+        is_in_host_memory: storage_gb_per_s.is_none(),
         num_cores: work.num_cores.min(calibration.num_cores),
     };
     // A partition reads a row group at a time.
-    let num_row_groups = work.num_rows.div_ceil(options.gsst_row_group_rows.max(1));
-    let situation = Situation {
-        num_blocks: if work.num_rows > 0 {
-            num_row_groups
-        } else {
-            text_len_bytes.div_ceil(8 << 20)
-        },
-        is_resident: false,
-    };
+    let situation = Situation { num_blocks: work.num_row_groups, is_resident: false };
     choose(&rates, &column, &query, &situation, state).map_err(datafusion_error)
+}
+
+/// Returns true if the calibration has measured the store.
+fn is_calibrated(calibration: &Calibration, storage: Storage) -> bool {
+    storage.is_local && calibration.storage.source != StorageSource::BuiltIn
+}
+
+/// Returns the rate of the store, if it was measured or observed.
+fn storage_rate(calibration: &Calibration, storage: Storage) -> Option<f64> {
+    if is_calibrated(calibration, storage) {
+        return Some(calibration.storage.gb_per_s);
+    }
+    storage.observed_gb_per_s
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::throughput::Stage;
+    use crate::throughput::calibration::StorageRate;
     use gsst::parquet::CodeTest;
 
     fn test_on(field_idx: usize, is_negated: bool) -> CodePredicate {
@@ -182,8 +214,10 @@ mod tests {
             num_rows: 1 << 14,
             selectivity: Some(0.01),
             is_text_wanted: true,
-            stored_len_bytes: None,
+            stored_len_bytes: 1 << 19,
+            num_row_groups: 1,
             num_cores: 2,
+            ..ColumnWork::default()
         };
         let placement =
             place_columns(&DeviceSession::default(), &options, &Calibration::default(), &work)
@@ -204,5 +238,59 @@ mod tests {
             place_columns(&DeviceSession::default(), &options, &Calibration::default(), &nothing)
                 .unwrap();
         assert_eq!(placement.reason, "no GSST column is read");
+    }
+
+    /// Returns the rate that the model predicts on the cores, under the setting `bits` for writing.
+    fn predicted(work: &ColumnWork, calibration: &Calibration, bits: CodeWidth) -> Choice {
+        let options = TadocOptions { gsst_code_bits: bits, ..TadocOptions::default() };
+        ask_model(&options, calibration, work, &|| DeviceState::Closed).unwrap()
+    }
+
+    #[test]
+    fn the_files_decide_and_not_the_settings_for_writing() {
+        let work = ColumnWork {
+            text_len_bytes: 100 << 20,
+            num_rows: 1 << 20,
+            is_text_wanted: true,
+            stored_len_bytes: 25 << 20,
+            num_row_groups: 4,
+            storage: Storage { is_local: true, observed_gb_per_s: Some(0.01) },
+            num_cores: 2,
+            ..ColumnWork::default()
+        };
+        let calibration = Calibration::default();
+        let both = [CodeWidth::Eight, CodeWidth::Twelve];
+        for width in both {
+            let work = ColumnWork { width: Some(width), ..work };
+            let [one, other] = both.map(|bits| predicted(&work, &calibration, bits));
+            assert_eq!(one, other);
+            // Storage passes 10 MB/s of codes, and 4 times as much text.
+            assert_eq!(one.cpu.binding, Stage::Storage);
+            assert!((one.cpu.seconds_of(Stage::Storage) - 2.62144).abs() < 1e-9);
+            let check = calibration.width(width).cpu.check.of(calibration.num_cores.min(2));
+            let expected = f64::from(100 << 20) / check / 1e9;
+            assert!((one.cpu.seconds_of(Stage::BlockChecks) - expected).abs() < 1e-9);
+        }
+        // A file that does not say its width is taken for one that this session would write.
+        let [eight, twelve] = both.map(|bits| predicted(&work, &calibration, bits));
+        assert!(eight.cpu != twelve.cpu);
+        let few = ColumnWork { num_row_groups: 1, ..work };
+        assert!(predicted(&few, &calibration, CodeWidth::Eight).reason.contains("on 1 core "));
+    }
+
+    #[test]
+    fn a_store_has_the_rate_that_was_measured_or_observed() {
+        let built_in = Calibration::default();
+        let measured = StorageRate { gb_per_s: 3.0, source: StorageSource::Storage };
+        let measured = Calibration { storage: measured, ..Calibration::default() };
+        let storage = |is_local, observed_gb_per_s| Storage { is_local, observed_gb_per_s };
+        assert_eq!(storage_rate(&built_in, storage(true, None)), None);
+        assert_eq!(storage_rate(&built_in, storage(true, Some(2.0))), Some(2.0));
+        assert_eq!(storage_rate(&measured, storage(true, Some(2.0))), Some(3.0));
+        assert_eq!(storage_rate(&measured, storage(false, Some(2.0))), Some(2.0));
+        assert_eq!(storage_rate(&measured, storage(false, None)), None);
+        let work = ColumnWork { text_len_bytes: 1 << 20, num_row_groups: 1, ..Default::default() };
+        let choice = predicted(&work, &built_in, CodeWidth::Eight);
+        assert_eq!(choice.cpu.seconds_of(Stage::Storage), 0.0);
     }
 }

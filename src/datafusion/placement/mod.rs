@@ -5,6 +5,7 @@
 //!
 //! corpora   task of a function  ──▶ chooser ─┐  two estimates (throughput::decide)
 //! columns   columns of a scan   ──▶ model   ─┴─▶ DeviceSession::decide ─▶ Placement
+//! observed  rates of stores as read ──▲
 //! grammars  blocks of COPY and INSERT ────▶ DeviceSession::decide, for each block
 //!
 //! Placement ── EXPLAIN: device=gpu: reason, device=cpu: reason
@@ -26,6 +27,7 @@ mod columns;
 mod corpora;
 mod decided;
 mod known;
+mod observed;
 mod ranked_table;
 mod row_keys;
 mod sequence_table;
@@ -37,10 +39,11 @@ pub(super) use answers::{
     cooccurrences, inverted_index, ranked_inverted_index, ranked_table, sequence_counts,
     term_vectors,
 };
-pub(super) use columns::{ColumnWork, place_columns, prepare, selectivity};
+pub(super) use columns::{ColumnWork, Storage, place_columns, prepare, selectivity};
 pub(super) use corpora::place;
 pub(super) use decided::Placement;
 pub(super) use known::KnownTasks;
+pub(super) use observed::ObservedStores;
 pub use session::DeviceSession;
 pub(super) use spread::SpreadRows;
 pub(super) use task::Task;

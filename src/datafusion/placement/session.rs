@@ -4,6 +4,7 @@
 //! with_tadoc ──▶ DeviceSession, an extension of the session's configuration
 //!                  accelerator   tasks over corpora   (a trait of tadoc)
 //!                  columns       GSST columns         (a trait of gsst)
+//!                  stores        rates of stores, as they are read
 //!                  missed time   ──▶ opens the devices as soon as their opening would have paid
 //! ```
 //!
@@ -21,6 +22,7 @@ use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::prelude::SessionConfig;
 
+use crate::placement::observed::ObservedStores;
 use crate::throughput::calibration::{DeviceCalibration, expected_device};
 use crate::throughput::{Calibration, DeviceState, Effort, is_worth_opening};
 use gsst::parquet::device::ColumnDevice;
@@ -34,6 +36,7 @@ pub struct DeviceSession {
     missed_s: Mutex<f64>,
     is_last: AtomicBool,
     expected: OnceLock<Option<DeviceCalibration>>,
+    stores: Arc<ObservedStores>,
 }
 
 /// Devices, and their rates, which are set when they are open.
@@ -70,7 +73,8 @@ impl DeviceSession {
 
     fn build(devices: std::result::Result<Devices, &'static str>) -> Self {
         let (missed_s, is_last) = (Mutex::new(0.0), AtomicBool::new(false));
-        Self { devices, missed_s, is_last, expected: OnceLock::new() }
+        let (expected, stores) = (OnceLock::new(), Arc::default());
+        Self { devices, missed_s, is_last, expected, stores }
     }
 
     /// Returns the devices of the session with this configuration.
@@ -99,6 +103,11 @@ impl DeviceSession {
     /// Returns the devices for GSST columns, if there are any.
     pub(crate) fn columns(&self) -> Option<&Arc<dyn ColumnDevice>> {
         self.devices.as_ref().ok().map(|devices| &devices.columns)
+    }
+
+    /// Returns the rates of stores that the session has observed.
+    pub(crate) fn stores(&self) -> &Arc<ObservedStores> {
+        &self.stores
     }
 
     /// Returns the state of the devices without waiting.

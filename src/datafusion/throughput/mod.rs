@@ -42,7 +42,7 @@ pub use calibration::Calibration;
 pub use choice::{Choice, Situation, choose};
 pub use decision::{Decision, DeviceState, Effort, Hindrance, decide, is_worth_opening};
 pub use model::{Column, Plan, Prediction, Query, Rates, Route, Stage, predict};
-pub use rows::{Regime, Row, rows};
+pub use rows::{ObservedStore, ObservedText, Regime, Row, add_observed, rows};
 
 #[cfg(test)]
 mod model_tests;

@@ -13,6 +13,9 @@
 //! within one text. A codec of `this machine` has the rates and ratios of the calibration, which
 //! uses generated text, and pays for block checks or staging. The link goes from storage to the
 //! device directly (figure 3.1b of the thesis), with the same speed in both directions.
+//!
+//! A codec of `this machine` with the URL of a store has the ratio of the columns that the session
+//! has read there. Its link is the store, at the observed rate, and not `t`.
 
 use std::fmt;
 
@@ -113,9 +116,70 @@ pub fn rows(link_gb_per_s: f64, calibration: &Calibration) -> Result<Vec<Row>> {
             rows.push(row(&name, ratio, *regime, &rates, calibration.num_cores)?);
         }
     }
+    sort(&mut rows);
+    Ok(rows)
+}
+
+/// Text of GSST columns of one width that a session has read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ObservedText {
+    /// Bytes of text.
+    pub text_bytes: u64,
+    /// Bytes of its blocks.
+    pub stored_bytes: u64,
+}
+
+impl ObservedText {
+    /// Returns bytes of text divided by stored bytes. `None` if nothing was read.
+    pub fn ratio(&self) -> Option<f64> {
+        let is_known = self.text_bytes > 0 && self.stored_bytes > 0;
+        is_known.then(|| self.text_bytes as f64 / self.stored_bytes as f64)
+    }
+}
+
+/// A store, as a session has observed it while it read GSST columns.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObservedStore {
+    /// URL of the store.
+    pub url: String,
+    /// Rate of reading, in GB per second.
+    pub gb_per_s: f64,
+    /// Text whose codes have 8 bits.
+    pub eight: ObservedText,
+    /// Text whose codes have 12 bits.
+    pub twelve: ObservedText,
+}
+
+/// Adds, for each store and width that a session has read, the row of the cores of this machine at
+/// the observed rate and ratio. Keeps the order of [`rows`].
+///
+/// # Errors
+///
+/// The errors of [`predict`].
+pub fn add_observed(
+    rows: &mut Vec<Row>,
+    stores: &[ObservedStore],
+    calibration: &Calibration,
+) -> Result<()> {
+    for store in stores {
+        let widths = [
+            ("GSST-8", CodeWidth::Eight, store.eight),
+            ("GSST-12", CodeWidth::Twelve, store.twelve),
+        ];
+        for (name, width, text) in widths {
+            let Some(ratio) = text.ratio() else { continue };
+            let rates = with_link(calibration.rates(width, false), store.gb_per_s);
+            let name = format!("{name} (this machine, {})", store.url);
+            rows.push(row(&name, ratio, Regime::Cpu, &rates, calibration.num_cores)?);
+        }
+    }
+    sort(rows);
+    Ok(())
+}
+
+fn sort(rows: &mut [Row]) {
     let by_rate = |a: &Row, b: &Row| b.predicted_gb_per_s.total_cmp(&a.predicted_gb_per_s);
     rows.sort_by(|a, b| (a.regime as u8).cmp(&(b.regime as u8)).then_with(|| by_rate(a, b)));
-    Ok(rows)
 }
 
 /// Returns the regimes of this machine. Regimes of the device need a measured device.
@@ -235,6 +299,25 @@ mod tests {
             assert!(pair[0].predicted_gb_per_s >= pair[1].predicted_gb_per_s);
         }
         assert!(rows(0.0, &defaults).is_err() && rows(f64::NAN, &defaults).is_err());
+    }
+
+    #[test]
+    fn an_observed_store_has_a_row_for_each_width_that_was_read() {
+        let calibration = Calibration::default();
+        let store = ObservedStore {
+            url: "s3://bucket/".to_owned(),
+            gb_per_s: 0.001,
+            eight: ObservedText::default(),
+            twelve: ObservedText { text_bytes: 700, stored_bytes: 200 },
+        };
+        let mut all = rows(55.0, &calibration).unwrap();
+        let num_rows = all.len();
+        add_observed(&mut all, &[store], &calibration).unwrap();
+        assert_eq!(all.len(), num_rows + 1);
+        let row = find(&all, "GSST-12 (this machine, s3://bucket/)", Regime::Cpu);
+        assert_eq!((row.ratio, row.binding), (3.5, Stage::Storage));
+        assert!((row.predicted_gb_per_s / 0.0035 - 1.0).abs() < 0.02, "{row:?}");
+        assert!(all.iter().map(|row| row.regime as u8).is_sorted());
     }
 
     #[test]

@@ -114,15 +114,16 @@ pub struct Arguments {
     /// Make a column `ts` of timestamps: auto, dmesg, FORMAT or jsonl:FIELD for lines, FIELD for rows
     ///
     /// auto: the line begins with a time of ISO 8601 or RFC 3339 (2024-05-06T07:08:09Z), of syslog (May  6
-    /// 07:08:09), in seconds or milliseconds since 1970 (1714979289), or has one of the common log format
-    /// ([06/May/2024:07:08:09 +0200]).
+    /// 07:08:09), mail or HTTP, with the name of a month, in seconds or milliseconds since 1970 (1714979289), or
+    /// has one of the common log format ([06/May/2024:07:08:09 +0200]).
     /// dmesg: the line begins with seconds since the start of the machine ([   12.345678]), counted from 1970.
     /// FORMAT: the line begins with a time in this form of strftime, such as '%d.%m.%Y %H:%M:%S'; %f are the
-    /// digits behind the point of a second, %Z is the name of a zone.
+    /// digits behind the point of a second, %Z is the name of a zone. A fraction, AM or PM, zone or year behind
+    /// the form counts, too.
     /// jsonl:FIELD: the line is a JSON object that stays as it is, with the time in FIELD.
     /// FIELD: the column of rows, with texts as for auto, dates and times, or numbers that count seconds, ms,
     /// µs or ns since 1970, by their size.
-    /// A document without a timestamp has NULL. Times are stored in UTC, in microseconds. Of two hours with
+    /// A document without a timestamp, or with one that is not understood as a whole, has NULL. Times are stored in UTC, in microseconds. Of two hours with
     /// one name the first counts, and an hour that clocks leave out counts by the clocks before.
     #[arg(long, value_name = "HOW", verbatim_doc_comment)]
     timestamp: Option<String>,

@@ -11,6 +11,7 @@ use std::collections::HashSet;
 use std::fs::{self, File, Metadata};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 use tadoc::format::path_text;
@@ -70,13 +71,15 @@ pub struct Input {
     pub members: String,
     /// Size on disk in bytes, or 0 if unknown.
     pub len_bytes: u64,
+    /// Time of the last change, if an archive around the input states it.
+    pub changed: Option<SystemTime>,
 }
 
 impl Input {
     /// Creates the input `path`. Members have its path in front.
     pub fn new(source: Source, path: String, len_bytes: u64) -> Self {
         let members = format!("{path}/");
-        Self { source, path, members, len_bytes }
+        Self { source, path, members, len_bytes, changed: None }
     }
 
     /// Returns the name of the input for messages.
@@ -202,7 +205,8 @@ pub fn collect(arguments: &[PathBuf], filter: &Filter) -> Outcome<Found> {
     for argument in arguments {
         if argument.as_os_str() == "-" {
             let (path, members) = (STDIN_PATH.to_owned(), String::new());
-            found.inputs.push(Input { source: Source::Stdin, path, members, len_bytes: 0 });
+            let input = Input::new(Source::Stdin, path, 0);
+            found.inputs.push(Input { members, ..input });
             continue;
         }
         let Some(argument) = &local_path(argument)? else {
@@ -254,7 +258,8 @@ fn named_input(
     let source = Source::File(argument.to_owned());
     let path = path_of(argument);
     let members = if several { format!("{path}/") } else { String::new() };
-    Ok(Input { source, path, members, len_bytes: metadata.len() })
+    let input = Input::new(source, path, metadata.len());
+    Ok(Input { members, ..input })
 }
 
 /// Returns true if a file is a device other than a terminal. `/dev/null` counts as an empty file.

@@ -82,6 +82,72 @@ fn years_and_zones_are_added() {
     assert_eq!(rows, ["1970-01-01T00:00:12.345678Z,[   12.345678] usb 1-1: new device"]);
 }
 
+/// Returns a tar archive with one member, which was last changed `seconds` after 1970.
+fn tar(name: &str, text: &str, seconds: u64) -> Vec<u8> {
+    let mut header = tar::Header::new_gnu();
+    header.set_size(text.len() as u64);
+    header.set_mtime(seconds);
+    let mut archive = tar::Builder::new(Vec::new());
+    archive.append_data(&mut header, name, text.as_bytes()).unwrap();
+    archive.into_inner().unwrap()
+}
+
+#[test]
+fn members_have_the_years_of_their_own() {
+    // 10 January 2019 and 2 March 2021.
+    let (january, march) = (1_547_078_400, 1_614_643_200);
+    let line = "Mar  1 10:00:00 host app: x\n";
+    let folder = new_folder();
+    let years = |name: &str| {
+        let rows = times(&folder, name, &["--timestamp", "auto"]);
+        rows.iter().map(|row| row[..4].to_owned()).collect::<Vec<String>>()
+    };
+    folder.write("a.tar", tar("messages", line, march));
+    assert_eq!(years("a.tar"), ["2021"]);
+    // A member that states no time has that of the archive around it.
+    let inner = tar("messages", line, 0);
+    let mut header = tar::Header::new_gnu();
+    header.set_size(inner.len() as u64);
+    header.set_mtime(january);
+    let mut outer = tar::Builder::new(Vec::new());
+    outer.append_data(&mut header, "inner.tar", inner.as_slice()).unwrap();
+    folder.write("b.tar", outer.into_inner().unwrap());
+    assert_eq!(years("b.tar"), ["2018"]);
+
+    let mut zip = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let changed = zip::DateTime::from_date_and_time(2019, 1, 10, 0, 0, 0).unwrap();
+    let options = zip::write::SimpleFileOptions::default().last_modified_time(changed);
+    zip.start_file("messages", options).unwrap();
+    std::io::Write::write_all(&mut zip, line.as_bytes()).unwrap();
+    folder.write("c.zip", zip.finish().unwrap().into_inner());
+    assert_eq!(years("c.zip"), ["2018"]);
+
+    // Members of gzip, each with its own time.
+    let packed = |seconds: u64| {
+        let mtime = u32::try_from(seconds).unwrap();
+        let lines = line.repeat(30);
+        let mut writer =
+            flate2::GzBuilder::new().mtime(mtime).write(Vec::new(), Default::default());
+        std::io::Write::write_all(&mut writer, lines.as_bytes()).unwrap();
+        writer.finish().unwrap()
+    };
+    folder.write("d.gz", [packed(january), packed(march)].concat());
+    let expected = [vec!["2018"; 30], vec!["2021"; 30]].concat();
+    assert_eq!(years("d.gz"), expected);
+}
+
+#[test]
+fn a_stamp_that_is_not_understood_is_no_time() {
+    let folder = new_folder();
+    let lines = "2024-05-06\t07:08:09\tFRA2\n2024-05-06 07:08:09 PM up\nMon May 6 09:08:09 2024 +0200\n\
+                 2024-05-06 about 07:08 up\n2024-05-06 07:08:09 CST up\n";
+    folder.write("a.log", lines);
+    let rows = times(&folder, "a.log", &["--timestamp", "auto"]);
+    let found: Vec<&str> = rows.iter().map(|row| row.split(',').next().unwrap()).collect();
+    let expected = ["2024-05-06T07:08:09Z", "2024-05-06T19:08:09Z", "2024-05-06T07:08:09Z", "", ""];
+    assert_eq!(found, expected);
+}
+
 #[test]
 fn rows_have_the_times_of_a_column() {
     let folder = new_folder();

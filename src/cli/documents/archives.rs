@@ -15,11 +15,13 @@
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use chrono::NaiveDate;
 use tadoc::format::path_text;
-use zip::ZipArchive;
 use zip::read::{ZipFile, read_zipfile_from_stream};
 use zip::result::ZipError;
+use zip::{ExtraField, ZipArchive};
 
 use super::faults::{Faults, RAW};
 use super::open::{Budget, Counters, Opened, limited, open_member};
@@ -182,7 +184,8 @@ impl<'a> Archives<'a> {
             }
             let name = path_text(&entry.path_bytes()).into_owned();
             let len_bytes = entry.size();
-            if let Some(member) = self.member(input, &name, len_bytes, &budget)? {
+            let changed = entry.header().mtime().ok().and_then(since_1970);
+            if let Some(member) = self.member(input, &name, len_bytes, changed, &budget)? {
                 let outcome = open_member(&member, Box::new(entry), true, &budget)
                     .and_then(|opened| self.visit_below(opened, &member, depth + 1, visit));
                 budget.faults.pass(&member, outcome)?;
@@ -289,7 +292,10 @@ impl<'a> Archives<'a> {
         }
         let name = path_text(packed.name().as_bytes()).into_owned();
         let len_bytes = packed.size();
-        let Some(member) = self.member(input, &name, len_bytes, budget)? else { return Ok(()) };
+        let changed = zip_changed(&packed);
+        let Some(member) = self.member(input, &name, len_bytes, changed, budget)? else {
+            return Ok(());
+        };
         let bytes = limited(Box::new(packed), counters, budget);
         let outcome = open_member(&member, bytes, true, budget)
             .and_then(|opened| self.visit_below(opened, &member, depth + 1, visit));
@@ -302,6 +308,7 @@ impl<'a> Archives<'a> {
         archive: &Input,
         name: &str,
         len_bytes: u64,
+        changed: Option<SystemTime>,
         budget: &Budget,
     ) -> Outcome<Option<Input>> {
         let name = name.trim_start_matches("./");
@@ -325,8 +332,32 @@ impl<'a> Archives<'a> {
         }
         let shown = format!("{}/{}", archive.shown(), display::plain(name));
         let path = format!("{}{name}", archive.members);
-        Ok(Some(Input::new(Source::Member(shown), path, len_bytes)))
+        let member = Input::new(Source::Member(shown), path, len_bytes);
+        Ok(Some(Input { changed: changed.or(archive.changed), ..member }))
     }
+}
+
+/// Returns the time `seconds` after 1970, or none for 0, which stands for no time.
+fn since_1970(seconds: u64) -> Option<SystemTime> {
+    UNIX_EPOCH.checked_add(Duration::from_secs(seconds)).filter(|_| seconds > 0)
+}
+
+/// Returns the time at which a member of a zip file was last changed: that of Unix, or that of a clock whose
+/// zone is not stated.
+fn zip_changed(packed: &ZipFile<'_, impl Read>) -> Option<SystemTime> {
+    let unix = packed.extra_data_fields().find_map(|field| match field {
+        ExtraField::ExtendedTimestamp(times) => times.mod_time(),
+        _ => None,
+    });
+    if let Some(seconds) = unix {
+        return since_1970(seconds.into());
+    }
+    let shown = packed.last_modified().filter(|time| *time != zip::DateTime::default())?;
+    let day =
+        NaiveDate::from_ymd_opt(shown.year().into(), shown.month().into(), shown.day().into())?;
+    let (hour, minute, second) = (shown.hour(), shown.minute(), shown.second());
+    let time = day.and_hms_opt(hour.into(), minute.into(), second.into())?;
+    u64::try_from(time.and_utc().timestamp()).ok().and_then(since_1970)
 }
 
 /// A reader that notes if its end was read.

@@ -283,11 +283,12 @@ pub fn read(
     let mut clock = division.timestamps.as_ref().map(Clock::new);
     let mut archives = Archives::new(archives);
     for (input, reader) in Ahead::new(inputs) {
-        if let Some(clock) = &mut clock {
-            clock.enter(input);
-        }
+        let changed = clock.as_ref().map(|_| timestamps::changed(input));
         let mut visit = |opened: Opened<'_>, input: &Input, head: &[u8]| {
-            let (columns, clock) = (&mut columns, clock.as_mut());
+            let (columns, mut clock) = (&mut columns, clock.as_mut());
+            if let (Some(clock), Some(changed)) = (&mut clock, changed) {
+                clock.enter(input.changed.unwrap_or(changed), &opened.changed);
+            }
             let rows = &mut Rows { input, options, columns, clock, sink: &mut sink };
             let outcome = read_one(division, opened, head, rows);
             match division.documents {

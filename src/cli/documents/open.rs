@@ -21,6 +21,7 @@ use std::ops::AddAssign;
 use std::rc::Rc;
 
 use bzip2::bufread::BzDecoder;
+use flate2::GzHeader;
 use flate2::bufread::GzDecoder;
 use liblzma::read::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
@@ -144,6 +145,9 @@ pub struct Opened<'a> {
     pub reader: Box<dyn BufRead + 'a>,
     /// Codec, such as `gzip`, if the input is decompressed.
     pub codec: Option<&'static str>,
+    /// Seconds since 1970 at which the text was last changed, as the member of gzip that is read states it;
+    /// 0 if it does not.
+    pub changed: Rc<Cell<u32>>,
     counters: Counters,
     /// Bytes of text that were counted.
     text_taken: u64,
@@ -250,8 +254,9 @@ fn decode<'a>(
         return Ok(Opened::plain(bytes, input, packed_bytes, budget));
     }
     let bytes = BufReader::with_capacity(BUFFER_BYTES, bytes);
+    let changed = Rc::default();
     let (decoder, codec): (Box<dyn Read + 'a>, _) = match &magic[..len] {
-        [0x1f, 0x8b, 8, ..] => (Box::new(GzipMembers::new(bytes)), "gzip"),
+        [0x1f, 0x8b, 8, ..] => (Box::new(GzipMembers::new(bytes, Rc::clone(&changed))), "gzip"),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => (zstd_decoder(bytes, &budget).map_err(failed)?, "zstd"),
         // The six bytes behind the level are the digits of pi, or of its square root in an empty file.
         [b'B', b'Z', b'h', b'1'..=b'9', b'1', b'A', b'Y', b'&', b'S', b'Y']
@@ -272,7 +277,7 @@ fn decode<'a>(
     let counters = Counters { packed_bytes, text_bytes: Counter::default() };
     let limited = Limited { inner: decoder, counters: counters.clone(), budget: budget.clone() };
     let reader = Box::new(UntilFault::buffered(limited, Some(codec), input, &budget));
-    Ok(Opened { reader, codec: Some(codec), counters, text_taken: 0, budget })
+    Ok(Opened { reader, codec: Some(codec), changed, counters, text_taken: 0, budget })
 }
 
 /// Builds a decoder of zstd within the window of `budget`.
@@ -305,7 +310,7 @@ impl<'a> Opened<'a> {
     fn plain(reader: impl Read + 'a, input: &Input, bytes: Counter, budget: Budget) -> Self {
         let reader = Box::new(UntilFault::buffered(reader, None, input, &budget));
         let counters = Counters { packed_bytes: Rc::clone(&bytes), text_bytes: bytes };
-        Self { reader, codec: None, counters, text_taken: 0, budget }
+        Self { reader, codec: None, changed: Rc::default(), counters, text_taken: 0, budget }
     }
 
     /// Returns the bytes read since the last call.
@@ -429,11 +434,13 @@ fn read_up_to(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
 struct GzipMembers<R: BufRead> {
     /// The decoder of a member. It is none between two members only.
     member: Option<GzDecoder<R>>,
+    /// Time of the last change in the header of the member.
+    changed: Rc<Cell<u32>>,
 }
 
 impl<R: BufRead> GzipMembers<R> {
-    fn new(reader: R) -> Self {
-        Self { member: Some(GzDecoder::new(reader)) }
+    fn new(reader: R, changed: Rc<Cell<u32>>) -> Self {
+        Self { member: Some(GzDecoder::new(reader)), changed }
     }
 }
 
@@ -441,6 +448,7 @@ impl<R: BufRead> Read for GzipMembers<R> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
         while let Some(member) = &mut self.member {
             let len = member.read(bytes)?;
+            self.changed.set(member.header().map_or(0, GzHeader::mtime));
             if len > 0 || bytes.is_empty() {
                 return Ok(len);
             }

@@ -6,18 +6,27 @@
 //! field of a row ─▶ text, number, date or time ───┘
 //! ```
 //!
-//! A time without a zone is one of the clocks in `--timezone`. Of a time that occurs twice there, when
-//! clocks are set back, the first is meant. A time that does not occur counts by the clocks of the day
-//! before. A time without a year lies in `--year`, or at most a day after the input was last changed.
+//! A time is read whole or not at all. One without a zone is one of the clocks in `--timezone`. Of a time that
+//! occurs twice there, when clocks are set back, the first is meant. A time that does not occur counts by the
+//! clocks of the day before. A time without a year lies in `--year`, or at most a day after the input was last
+//! changed: a member of an archive has its own time of that, and so has a stream of gzip.
 
+mod format;
 mod forms;
+#[cfg(test)]
+mod oracle;
+mod scan;
+mod zones;
 
+use std::cell::Cell;
 use std::fs;
+use std::rc::Rc;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use chrono::format::{Fixed, Item, Numeric, Parsed, StrftimeItems, parse_and_remainder};
-use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Utc};
+use chrono::{
+    DateTime, Datelike, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Utc,
+};
 use datafusion::arrow::array::timezone::Tz;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, TimestampMicrosecondArray};
 use datafusion::arrow::compute::cast;
@@ -26,7 +35,9 @@ use datafusion::arrow::datatypes::{
 };
 use datafusion::arrow::error::ArrowError;
 
-use self::forms::Moment;
+use self::format::Format;
+use self::forms::{Moment, Shown};
+use self::zones::Zone;
 use super::Documents;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{Input, Source};
@@ -36,6 +47,8 @@ pub const COLUMN: &str = "ts";
 
 /// Number of years before the last one in which a 29 February is looked for.
 const LEAP_YEARS: i32 = 8;
+/// Years of numbers whose digits are those of a date.
+const WRITTEN_YEARS: std::ops::Range<i64> = 1970..2200;
 
 /// Place and meaning of the timestamps of documents.
 #[derive(Debug, Clone)]
@@ -53,7 +66,7 @@ enum Place {
     /// The start of a line of the kernel.
     Kernel,
     /// The start of a line, in a form of strftime.
-    Format(Vec<Part>),
+    Format(Format),
     /// A field of the JSON object that is the line.
     LineField(String),
     /// A column of the rows.
@@ -102,12 +115,9 @@ impl Place {
             (Documents::Lines, None) => match place {
                 "auto" => Ok(Self::Line),
                 "dmesg" => Ok(Self::Kernel),
-                _ if place.contains('%') => {
-                    let items = StrftimeItems::new(place).parse_to_owned().map_err(|_| {
-                        refused("expected specifiers of strftime, such as '%d.%m.%Y %H:%M:%S'")
-                    })?;
-                    Ok(Self::Format(items.into_iter().map(Part::of).collect()))
-                }
+                _ if place.contains('%') => Format::new(place).map(Self::Format).ok_or_else(|| {
+                    refused("expected specifiers of strftime, such as '%d.%m.%Y %H:%M:%S'")
+                }),
                 _ => Err(refused(
                     "expected auto, dmesg, jsonl:FIELD, or a format such as '%d.%m.%Y %H:%M:%S'",
                 )),
@@ -118,47 +128,14 @@ impl Place {
     }
 }
 
-/// A part of a form of strftime.
-#[derive(Debug, Clone, PartialEq)]
-enum Part {
-    Item(Item<'static>),
-    /// `%f`: digits behind the point of a second. chrono reads a number of nanoseconds.
-    Fraction,
-    /// `%Z`: the name of a zone. chrono skips it.
-    ZoneName,
-}
-
-impl Part {
-    fn of(item: Item<'static>) -> Self {
-        match item {
-            Item::Numeric(Numeric::Nanosecond, _) => Self::Fraction,
-            Item::Fixed(Fixed::TimezoneName) => Self::ZoneName,
-            item => Self::Item(item),
-        }
-    }
-
-    /// Reads the part at the start of `text`, and returns the rest.
-    fn read<'t>(&self, text: &'t str, parsed: &mut Parsed) -> Option<&'t str> {
-        match self {
-            Self::Item(item) => parse_and_remainder(parsed, text, std::iter::once(item)).ok(),
-            Self::Fraction => {
-                let (nanos, rest) = forms::fraction(text)?;
-                parsed.set_nanosecond(nanos.into()).ok().map(|_| rest)
-            }
-            Self::ZoneName => {
-                let (offset, rest) = forms::zone_name(text)?;
-                parsed.set_offset(offset.into()).ok().map(|_| rest)
-            }
-        }
-    }
-}
-
 /// Turns the timestamps of one input after the other into times.
 #[derive(Debug)]
 pub struct Clock {
     how: Timestamps,
     /// Last time that texts without a year can mean, by the clocks of the zone.
     latest: NaiveDateTime,
+    /// Seconds since 1970 of the last change, as the stream of gzip that is read states it; 0 if it does not.
+    packed: Rc<Cell<u32>>,
     num_docs: u64,
     num_missing: u64,
 }
@@ -166,14 +143,20 @@ pub struct Clock {
 impl Clock {
     /// Creates a clock for timestamps at the places of `how`.
     pub fn new(how: &Timestamps) -> Self {
-        Self { how: how.clone(), latest: NaiveDateTime::MAX, num_docs: 0, num_missing: 0 }
+        let packed = Rc::default();
+        Self { how: how.clone(), latest: NaiveDateTime::MAX, packed, num_docs: 0, num_missing: 0 }
     }
 
-    /// Prepares for the timestamps of `input`.
-    pub fn enter(&mut self, input: &Input) {
-        let local = DateTime::<Utc>::from(changed(input)).with_timezone(&self.how.zone);
-        let latest = local.naive_local();
-        self.latest = latest.checked_add_signed(TimeDelta::days(1)).unwrap_or(latest);
+    /// Prepares for the timestamps of an input that was last changed at `changed`, or when `packed` states it.
+    pub fn enter(&mut self, changed: SystemTime, packed: &Rc<Cell<u32>>) {
+        self.latest = self.day_after(changed);
+        self.packed = Rc::clone(packed);
+    }
+
+    /// Returns the time a day after `changed`, by the clocks of the zone.
+    fn day_after(&self, changed: SystemTime) -> NaiveDateTime {
+        let local = DateTime::<Utc>::from(changed).with_timezone(&self.how.zone).naive_local();
+        local.checked_add_signed(TimeDelta::days(1)).unwrap_or(local)
     }
 
     /// Returns the places of timestamps.
@@ -186,7 +169,7 @@ impl Clock {
         let micros = match &self.how.place {
             Place::Line => forms::find(line).and_then(|moment| self.micros(moment)),
             Place::Kernel => forms::dmesg(line).and_then(|moment| self.micros(moment)),
-            Place::Format(parts) => formatted(line, parts).and_then(|moment| self.micros(moment)),
+            Place::Format(format) => format.find(line).and_then(|moment| self.micros(moment)),
             Place::LineField(field) => self.of_json(line, field),
             Place::Column(_) => None,
         };
@@ -241,7 +224,7 @@ impl Clock {
             integer if integer.is_integer() => {
                 let numbers = cast(column, &DataType::Int64)?;
                 let numbers = numbers.as_primitive::<Int64Type>();
-                Ok(array(numbers.iter().map(|number| of_integer(number?))))
+                Ok(array(numbers.iter().map(|number| self.of_number(number?))))
             }
             _ => {
                 let texts = cast(column, &DataType::LargeUtf8)?;
@@ -256,7 +239,7 @@ impl Clock {
         match object.get(field)? {
             serde_json::Value::String(text) => self.of_text(text),
             serde_json::Value::Number(number) => match number.as_i64() {
-                Some(integer) => of_integer(integer),
+                Some(integer) => self.of_number(integer),
                 None => of_seconds(number.as_f64()?),
             },
             _ => None,
@@ -267,45 +250,91 @@ impl Clock {
     fn of_text(&self, text: &str) -> Option<i64> {
         let text = text.trim();
         match (text.parse(), text.parse()) {
-            (Ok(integer), _) => of_integer(integer),
+            (Ok(integer), _) => self.of_number(integer),
             (_, Ok(float)) => of_seconds(float),
             _ => self.micros(forms::find(text.as_bytes())?),
         }
     }
 
-    fn micros(&self, moment: Moment) -> Option<i64> {
-        match moment {
-            Moment::Instant(micros) => Some(micros),
-            Moment::Local(time) => self.of_local(time),
-            Moment::Yearless { month, day, time } => {
-                let last = self.how.year.unwrap_or(self.latest.year());
-                let first = self.how.year.unwrap_or(last - LEAP_YEARS);
-                let dates = (first..=last).rev();
-                let dates = dates.filter_map(|year| NaiveDate::from_ymd_opt(year, month, day));
-                let is_possible =
-                    |time: &NaiveDateTime| self.how.year.is_some() || *time <= self.latest;
-                let local = dates.map(|date| date.and_time(time)).find(is_possible)?;
-                self.of_local(local)
-            }
+    /// Returns the time of a number. Its digits are a date, such as 20240506, or count from 1970.
+    fn of_number(&self, number: i64) -> Option<i64> {
+        let written = match number {
+            10_000_000..100_000_000 => written_day(number).map(|day| day.and_time(NaiveTime::MIN)),
+            _ => written_time(number),
+        };
+        match written {
+            Some(local) => self.of_local(local),
+            None => of_integer(number),
         }
     }
 
-    /// Returns the first instant at which clocks of the zone show `time`. A time that they leave out, as
-    /// they are put forward, counts by the clocks of the day before.
-    fn of_local(&self, time: NaiveDateTime) -> Option<i64> {
-        let day = TimeDelta::days(1);
-        let shown = |time: NaiveDateTime| self.how.zone.from_local_datetime(&time).earliest();
-        let instant = shown(time)
-            .or_else(|| shown(time.checked_sub_signed(day)?)?.checked_add_signed(day))?;
-        Some(instant.timestamp_micros())
+    fn micros(&self, moment: Moment) -> Option<i64> {
+        let shown = match moment {
+            Moment::Instant(micros) => return Some(micros),
+            Moment::Shown(shown) => shown,
+        };
+        match shown.year {
+            Some(year) => self.in_zone(local(&shown, year)?, shown.zone),
+            None => self.in_zone(self.with_year(&shown)?, shown.zone),
+        }
     }
+
+    /// Returns the time in `--year`, or in the last year in which it can be.
+    fn with_year(&self, shown: &Shown) -> Option<NaiveDateTime> {
+        if let Some(year) = self.how.year {
+            return local(shown, year);
+        }
+        let latest = match self.packed.get() {
+            0 => self.latest,
+            seconds => {
+                let packed = UNIX_EPOCH + Duration::from_secs(seconds.into());
+                self.day_after(packed).min(self.latest)
+            }
+        };
+        let years = (latest.year() - LEAP_YEARS..=latest.year()).rev();
+        years.filter_map(|year| local(shown, year)).find(|time| *time <= latest)
+    }
+
+    fn in_zone(&self, local: NaiveDateTime, zone: Option<Zone>) -> Option<i64> {
+        match zone {
+            Some(zone) => instant_in(zone, local),
+            None => self.of_local(local),
+        }
+    }
+
+    fn of_local(&self, time: NaiveDateTime) -> Option<i64> {
+        first_instant(&self.how.zone, time)
+    }
+}
+
+/// Returns the time that is shown, in `year`.
+fn local(shown: &Shown, year: i32) -> Option<NaiveDateTime> {
+    let date = NaiveDate::from_ymd_opt(year, shown.month, shown.day)?;
+    Some(date.and_time(shown.time.unwrap_or(NaiveTime::MIN)))
+}
+
+fn instant_in(zone: Zone, local: NaiveDateTime) -> Option<i64> {
+    match zone {
+        Zone::Offset(seconds) => first_instant(&FixedOffset::east_opt(seconds)?, local),
+        Zone::Place(place) => first_instant(&place, local),
+    }
+}
+
+/// Returns the first instant at which clocks of `zone` show `time`. A time that they leave out, as they are
+/// put forward, counts by the clocks of the day before.
+fn first_instant(zone: &impl TimeZone, time: NaiveDateTime) -> Option<i64> {
+    let day = TimeDelta::days(1);
+    let shown = |time: NaiveDateTime| zone.from_local_datetime(&time).earliest();
+    let instant =
+        shown(time).or_else(|| shown(time.checked_sub_signed(day)?)?.checked_add_signed(day))?;
+    Some(instant.timestamp_micros())
 }
 
 /// Returns the microseconds since 1970 of a text that states its zone.
 pub fn instant(text: &str) -> Option<i64> {
     match forms::find(text.as_bytes())? {
         Moment::Instant(micros) => Some(micros),
-        Moment::Local(_) | Moment::Yearless { .. } => None,
+        Moment::Shown(shown) => instant_in(shown.zone?, local(&shown, shown.year?)?),
     }
 }
 
@@ -326,8 +355,9 @@ pub fn array(times: impl Iterator<Item = Option<i64>>) -> ArrayRef {
 }
 
 /// Returns the time at which `input` was last changed, or the present if that is unknown.
-fn changed(input: &Input) -> SystemTime {
+pub fn changed(input: &Input) -> SystemTime {
     let changed = match &input.source {
+        _ if input.changed.is_some() => input.changed,
         Source::File(path) => fs::metadata(path).and_then(|metadata| metadata.modified()).ok(),
         Source::Stored(stored) => Some(stored.file.modified()),
         Source::Stdin | Source::Text { .. } | Source::Member(_) => None,
@@ -335,29 +365,26 @@ fn changed(input: &Input) -> SystemTime {
     changed.unwrap_or_else(SystemTime::now)
 }
 
-/// Returns the time at the start of `line` in a form of strftime.
-fn formatted(line: &[u8], parts: &[Part]) -> Option<Moment> {
-    let mut text = match std::str::from_utf8(line) {
-        Ok(text) => text,
-        Err(error) => std::str::from_utf8(line.get(..error.valid_up_to())?).ok()?,
+/// Returns the day whose year, month and day are the digits of `number`, if there is one.
+fn written_day(number: i64) -> Option<NaiveDate> {
+    let part = |number: i64| u32::try_from(number % 100).ok();
+    let year = number / 10_000;
+    let is_year = WRITTEN_YEARS.contains(&year);
+    let year = i32::try_from(year).ok().filter(|_| is_year)?;
+    NaiveDate::from_ymd_opt(year, part(number / 100)?, part(number)?)
+}
+
+/// Returns the time whose digits `number` has, as in 20240506070809, also with milliseconds behind them.
+fn written_time(number: i64) -> Option<NaiveDateTime> {
+    let part = |number: i64| u32::try_from(number % 100).ok();
+    let (seconds, millis) = match number {
+        10_000_000_000_000..100_000_000_000_000 => (number, 0),
+        10_000_000_000_000_000..100_000_000_000_000_000 => (number / 1000, number % 1000),
+        _ => return None,
     };
-    let mut parsed = Parsed::new();
-    for part in parts {
-        text = part.read(text, &mut parsed)?;
-    }
-    let has_zone = parsed.offset().is_some() || parsed.timestamp().is_some();
-    if has_zone {
-        let offset = parsed.offset().unwrap_or(0);
-        let time = parsed.to_naive_datetime_with_offset(offset).ok()?;
-        let utc = time.checked_sub_signed(TimeDelta::seconds(offset.into()))?;
-        return Some(Moment::Instant(utc.and_utc().timestamp_micros()));
-    }
-    let time = parsed.to_naive_time().unwrap_or(NaiveTime::MIN);
-    match (parsed.to_naive_date(), parsed.month(), parsed.day()) {
-        (Ok(date), _, _) => Some(Moment::Local(date.and_time(time))),
-        (Err(_), Some(month), Some(day)) => Some(Moment::Yearless { month, day, time }),
-        _ => None,
-    }
+    let day = written_day(seconds / 1_000_000)?;
+    let (hour, minute) = (part(seconds / 10_000)?, part(seconds / 100)?);
+    day.and_hms_milli_opt(hour, minute, part(seconds)?, u32::try_from(millis).ok()?)
 }
 
 /// Returns the microseconds of a number of seconds, milliseconds, microseconds or nanoseconds since
@@ -434,7 +461,7 @@ mod tests {
     fn formats_are_those_of_strftime() {
         for (format, line, expected) in [
             ("%d.%m.%Y %H:%M", "06.05.2024 07:08 x", "2024-05-06T07:08:00"),
-            ("%d.%m.%Y", "06.05.2024 07:08 x", "2024-05-06T00:00:00"),
+            ("%d.%m.%Y", "06.05.2024 report", "2024-05-06T00:00:00"),
             ("%b %d %H:%M:%S", "Dec 31 23:00:00 x", "2023-12-31T23:00:00"),
             ("%Y-%m-%dT%H:%M:%S%z", "2024-05-06T07:08:09+0200 x", "2024-05-06T05:08:09"),
             ("%s%.f", "1714979289.5 x", "2024-05-06T07:08:09.500"),
@@ -442,6 +469,13 @@ mod tests {
             ("%H:%M:%S.%f %d.%m.%Y", "07:08:09.5 06.05.2024", "2024-05-06T07:08:09.500"),
             ("%Y-%m-%d %H:%M:%S %Z", "2024-05-06 07:08:09 EST x", "2024-05-06T12:08:09"),
             ("%y%m%d %H%M%S", "081109 203518 x", "2008-11-09T20:35:18"),
+            // What stands behind a form is a part of the stamp.
+            ("%Y-%m-%d %H:%M:%S", "2024-05-06 07:08:09.5 +0200 x", "2024-05-06T05:08:09.500"),
+            ("%Y-%m-%d %H:%M:%S", "2024-05-06 07:08:09,200,x", "2024-05-06T07:08:09"),
+            ("%d.%m.%Y %I:%M", "06.05.2024 07:08 PM x", "2024-05-06T19:08:00"),
+            ("%b %d %Y %I:%M:%S %p", "May 06 2024 01:08:09 PM CST> x", "2024-05-06T13:08:09"),
+            ("%Y-%m-%d %H", "2024-05-06 07 x", "2024-05-06T07:00:00"),
+            ("%b %d %H:%M:%S", "May 06 07:08:09 2021 x", "2021-05-06T07:08:09"),
         ] {
             let shown = of_line(&mut clock(format, "UTC", None), line);
             assert_eq!(shown.as_deref(), Some(expected), "{format}");
@@ -454,6 +488,15 @@ mod tests {
             }
         }
         assert_eq!(clock("%Y", "UTC", None).of_line(b"2024\xff"), None);
+        for (format, line) in [
+            ("%d.%m.%Y", "06.05.2024 07:08 x"),
+            ("%d.%m.%Y %H:%M", "06.05.2024 07:08:09"),
+            ("%d.%m.%Y %I:%M", "06.05.2024 07:08 x"),
+            ("%Y-%m-%d %H:%M:%S", "2024-05-06 07:08:09 +99:00"),
+            ("%a %b %d %H:%M:%S %Y", "Tue May 06 07:08:09 2024"),
+        ] {
+            assert_eq!(of_line(&mut clock(format, "UTC", None), line), None, "{format} {line}");
+        }
         // Such a name of a zone means several.
         let line = b"2024-05-06 07:08 IST";
         assert_eq!(clock("%Y-%m-%d %H:%M %Z", "UTC", None).of_line(line), None);
@@ -471,6 +514,8 @@ mod tests {
             "1714979289.0",
             "\"2024-05-06T07:08:09Z\"",
             "\"1714979289\"",
+            "20240506070809",
+            "\"20240506070809000\"",
         ] {
             let line = format!("{{\"x\": 1, \"at\": {value}}}");
             assert_eq!(of_line(&mut clock, &line).as_deref(), Some(expected), "{value}");

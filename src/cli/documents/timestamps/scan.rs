@@ -1,0 +1,261 @@
+//! Reads the words of stamps: numbers, names, times of the day, offsets.
+//!
+//! A reader that fails leaves the bytes as they were. Time is linear in the bytes that are looked at.
+
+use chrono::NaiveTime;
+
+/// First three letters of the names of months, in lower case, and the rest of the names.
+const MONTHS: [(&[u8], &[u8]); 12] = [
+    (b"jan", b"uary"),
+    (b"feb", b"ruary"),
+    (b"mar", b"ch"),
+    (b"apr", b"il"),
+    (b"may", b""),
+    (b"jun", b"e"),
+    (b"jul", b"y"),
+    (b"aug", b"ust"),
+    (b"sep", b"tember"),
+    (b"oct", b"ober"),
+    (b"nov", b"ember"),
+    (b"dec", b"ember"),
+];
+/// First three letters of the names of days, in lower case, and the rest of the names.
+const DAYS: [(&[u8], &[u8]); 7] = [
+    (b"mon", b"day"),
+    (b"tue", b"sday"),
+    (b"wed", b"nesday"),
+    (b"thu", b"rsday"),
+    (b"fri", b"day"),
+    (b"sat", b"urday"),
+    (b"sun", b"day"),
+];
+/// Marks of the halves of a day, in lower case, and true for the second half.
+const HALVES: [(&str, bool); 10] = [
+    ("am", false),
+    ("pm", true),
+    ("a.m.", false),
+    ("p.m.", true),
+    ("上午", false),
+    ("下午", true),
+    ("午前", false),
+    ("午後", true),
+    ("오전", false),
+    ("오후", true),
+];
+/// The minus of typography, which ISO 8601 prefers.
+const MINUS: &str = "\u{2212}";
+/// Largest number of digits behind the point of a second that count.
+const MAX_FRACTION: usize = 9;
+
+/// The bytes that are not read yet.
+#[derive(Debug, Clone, Copy)]
+pub struct Scan<'a>(pub &'a [u8]);
+
+/// A time of the day as it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DayTime {
+    pub hour: u32,
+    pub minute: u32,
+    pub second: u32,
+    pub nanos: u32,
+    /// True if it has seconds.
+    pub has_seconds: bool,
+}
+
+impl DayTime {
+    /// Returns the time. A leap second is the second before it, and one.
+    pub fn time(&self) -> Option<NaiveTime> {
+        let Self { hour, minute, second, nanos, .. } = *self;
+        if second == 60 {
+            return NaiveTime::from_hms_nano_opt(hour, minute, 59, nanos + 1_000_000_000);
+        }
+        NaiveTime::from_hms_nano_opt(hour, minute, second, nanos)
+    }
+
+    /// Returns the time in a half of the day, the second one if `is_second`.
+    pub fn in_half(self, is_second: bool) -> Option<Self> {
+        if !(1..=12).contains(&self.hour) {
+            return None;
+        }
+        let hour = self.hour % 12 + if is_second { 12 } else { 0 };
+        Some(Self { hour, ..self })
+    }
+}
+
+impl<'a> Scan<'a> {
+    /// Returns the first byte.
+    pub fn peek(&self) -> Option<u8> {
+        self.0.first().copied()
+    }
+
+    /// Returns true if the byte at `place` is a digit.
+    pub fn has_digit_at(&self, place: usize) -> bool {
+        self.0.get(place).is_some_and(u8::is_ascii_digit)
+    }
+
+    /// Reads one of `bytes`.
+    pub fn one_of(&mut self, bytes: &[u8]) -> Option<u8> {
+        let (first, rest) = self.0.split_first()?;
+        if !bytes.contains(first) {
+            return None;
+        }
+        self.0 = rest;
+        Some(*first)
+    }
+
+    /// Reads `text`.
+    pub fn text(&mut self, text: &[u8]) -> Option<()> {
+        self.0 = self.0.strip_prefix(text)?;
+        Some(())
+    }
+
+    /// Reads blanks and tabs, and returns their number.
+    pub fn blanks(&mut self) -> usize {
+        let len = self.0.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+        self.0 = &self.0[len..];
+        len
+    }
+
+    /// Reads exactly `len` digits, without looking at the byte behind them.
+    pub fn digits(&mut self, len: usize) -> Option<u32> {
+        let (digits, rest) = self.0.split_at_checked(len)?;
+        let mut number = 0u32;
+        for byte in digits {
+            if !byte.is_ascii_digit() {
+                return None;
+            }
+            number = number.checked_mul(10)?.checked_add(u32::from(byte - b'0'))?;
+        }
+        self.0 = rest;
+        Some(number)
+    }
+
+    /// Returns the number of digits at the start.
+    pub fn num_digits(&self) -> usize {
+        self.0.iter().take_while(|byte| byte.is_ascii_digit()).count()
+    }
+
+    /// Reads one digit or two, behind which no digit stands.
+    pub fn one_or_two_digits(&mut self) -> Option<u32> {
+        let len = self.num_digits();
+        if len > 2 {
+            return None;
+        }
+        self.digits(len.max(1))
+    }
+
+    /// Reads all digits, at least one.
+    pub fn number(&mut self) -> Option<i64> {
+        let (digits, rest) = self.0.split_at_checked(self.num_digits())?;
+        let number = std::str::from_utf8(digits).ok()?.parse().ok()?;
+        self.0 = rest;
+        Some(number)
+    }
+
+    /// Reads the digits behind a point, and returns them as nanoseconds. Further digits are left out.
+    pub fn fraction_digits(&mut self) -> Option<u32> {
+        let len = self.num_digits();
+        let (digits, rest) = self.0.split_at_checked(len).filter(|_| len > 0)?;
+        let digits = digits.iter().chain(std::iter::repeat(&b'0')).take(MAX_FRACTION);
+        self.0 = rest;
+        Some(digits.fold(0, |nanos, digit| nanos * 10 + u32::from(digit - b'0')))
+    }
+
+    /// Reads the name of a month, its first three letters or the whole, and returns its number from 1.
+    pub fn month(&mut self) -> Option<u32> {
+        let place = self.name(&MONTHS)?;
+        u32::try_from(place + 1).ok()
+    }
+
+    /// Reads the name of a day of the week, its first three letters or the whole.
+    pub fn weekday(&mut self) -> Option<()> {
+        self.name(&DAYS).map(|_| ())
+    }
+
+    /// Reads one of `names` in any case, short or whole, and returns its place.
+    fn name(&mut self, names: &[(&[u8], &[u8])]) -> Option<usize> {
+        let (first, rest) = self.0.split_at_checked(3)?;
+        let is_meant = |(short, _): &(&[u8], &[u8])| first.eq_ignore_ascii_case(short);
+        let place = names.iter().position(is_meant)?;
+        let (_, end) = names.get(place)?;
+        let mut scan = Self(rest);
+        let whole = rest.get(..end.len()).is_some_and(|rest| rest.eq_ignore_ascii_case(end));
+        if whole {
+            scan.0 = rest.get(end.len()..)?;
+        }
+        if scan.0.first().is_some_and(u8::is_ascii_alphabetic) {
+            return None;
+        }
+        self.0 = scan.0;
+        Some(place)
+    }
+
+    /// Reads `h:mm` or `hh:mm` with or without seconds, or `hh.mm.ss`. Parts of a second are left.
+    pub fn day_time(&mut self) -> Option<DayTime> {
+        let mut scan = *self;
+        let num_digits = scan.num_digits();
+        let hour = scan.one_or_two_digits()?;
+        let (minute, second, has_seconds) = if scan.one_of(b":").is_some() {
+            let minute = scan.digits(2)?;
+            if scan.peek() == Some(b':') && scan.has_digit_at(1) {
+                scan.one_of(b":");
+                (minute, scan.digits(2)?, true)
+            } else {
+                (minute, 0, false)
+            }
+        } else {
+            scan.one_of(b".").filter(|_| num_digits == 2)?;
+            let minute = scan.digits(2)?;
+            scan.one_of(b".")?;
+            (minute, scan.digits(2)?, true)
+        };
+        *self = scan;
+        Some(DayTime { hour, minute, second, nanos: 0, has_seconds })
+    }
+
+    /// Reads `hhmmss`. Parts of a second are left.
+    pub fn compact_time(&mut self) -> Option<DayTime> {
+        let mut scan = *self;
+        let (hour, minute, second) = (scan.digits(2)?, scan.digits(2)?, scan.digits(2)?);
+        *self = scan;
+        Some(DayTime { hour, minute, second, nanos: 0, has_seconds: true })
+    }
+
+    /// Reads a mark of a half of the day, directly or behind blanks. Returns true for the second half.
+    pub fn half(&mut self) -> Option<bool> {
+        let mut scan = *self;
+        scan.blanks();
+        // Nearly every text has something else here.
+        if !matches!(scan.peek()?, b'a' | b'A' | b'p' | b'P' | 0x80..) {
+            return None;
+        }
+        for (mark, is_second) in HALVES {
+            let start = scan.0.get(..mark.len());
+            if start.is_some_and(|start| start.eq_ignore_ascii_case(mark.as_bytes())) {
+                scan.0 = scan.0.get(mark.len()..)?;
+                // `PMZ`, too.
+                let is_word = scan.is_at_word_end() || scan.peek() == Some(b'Z');
+                if !is_word && mark.ends_with('m') {
+                    return None;
+                }
+                *self = scan;
+                return Some(is_second);
+            }
+        }
+        None
+    }
+
+    /// Reads a sign. Returns true for a minus.
+    pub fn sign(&mut self) -> Option<bool> {
+        if let Some(rest) = self.0.strip_prefix(MINUS.as_bytes()) {
+            self.0 = rest;
+            return Some(true);
+        }
+        self.one_of(b"+-").map(|sign| sign == b'-')
+    }
+
+    /// Returns true unless a letter, a digit or `_` follows.
+    pub fn is_at_word_end(&self) -> bool {
+        !self.0.first().is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+    }
+}

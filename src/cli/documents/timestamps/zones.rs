@@ -1,0 +1,379 @@
+//! Reads the zone behind a time: an offset, the short name of a zone, or the name of a place.
+//!
+//! ```text
+//! 07:08:09Z   07:08:09+02:00   07:08:09 +0200   07:08:09-03   07:08:09 UTC+2   07:08:09 CEST
+//! 07:08:09 (CEST)   07:08:09[Europe/Berlin]   07:08:09|UTC|
+//! ```
+//!
+//! A text that looks like a zone and is none that is known is [unclear](Unclear): short names that mean
+//! several zones, and offsets that no clock has. A number with a sign that stands apart is one only with two
+//! to four digits.
+
+use datafusion::arrow::array::timezone::Tz;
+
+use super::scan::Scan;
+
+/// Short names of zones, with their offsets in minutes: those of RFC 822 and others that mean one zone.
+const NAMES: [(&[u8], i32); 67] = [
+    (b"Z", 0),
+    (b"UTC", 0),
+    (b"GMT", 0),
+    (b"UT", 0),
+    (b"UCT", 0),
+    (b"WET", 0),
+    (b"WEST", 60),
+    (b"WAT", 60),
+    (b"CET", 60),
+    (b"CEST", 120),
+    (b"MET", 60),
+    (b"MEST", 120),
+    (b"MEZ", 60),
+    (b"MESZ", 120),
+    (b"SAST", 120),
+    (b"EET", 120),
+    (b"EEST", 180),
+    (b"IDT", 180),
+    (b"MSK", 180),
+    (b"MSD", 240),
+    (b"TRT", 180),
+    (b"IRST", 210),
+    (b"SAMT", 240),
+    (b"YEKT", 300),
+    (b"PKT", 300),
+    (b"NPT", 345),
+    (b"OMST", 360),
+    (b"NOVT", 420),
+    (b"KRAT", 420),
+    (b"ICT", 420),
+    (b"WIB", 420),
+    (b"WITA", 480),
+    (b"IRKT", 480),
+    (b"HKT", 480),
+    (b"SGT", 480),
+    (b"MYT", 480),
+    (b"PHT", 480),
+    (b"AWST", 480),
+    (b"YAKT", 540),
+    (b"JST", 540),
+    (b"KST", 540),
+    (b"ACST", 570),
+    (b"ACDT", 630),
+    (b"VLAT", 600),
+    (b"AEST", 600),
+    (b"AEDT", 660),
+    (b"MAGT", 660),
+    (b"NZST", 720),
+    (b"NZDT", 780),
+    (b"BRST", -120),
+    (b"BRT", -180),
+    (b"UYT", -180),
+    (b"CLST", -180),
+    (b"CLT", -240),
+    (b"VET", -240),
+    (b"NST", -210),
+    (b"NDT", -150),
+    (b"EST", -300),
+    (b"EDT", -240),
+    (b"CDT", -300),
+    (b"MST", -420),
+    (b"MDT", -360),
+    (b"PST", -480),
+    (b"PDT", -420),
+    (b"AKST", -540),
+    (b"AKDT", -480),
+    (b"HST", -600),
+];
+/// Short names that mean several zones, or are words, too.
+const UNCLEAR_NAMES: [&[u8]; 26] = [
+    b"ACT", b"ADT", b"AMST", b"AMT", b"ART", b"AST", b"BDT", b"BOT", b"BST", b"CAT", b"CCT",
+    b"COT", b"CST", b"EAT", b"ECT", b"GST", b"HDT", b"HKST", b"IST", b"LMT", b"PET", b"PYT",
+    b"SST", b"WIT", b"WST", b"WAST",
+];
+/// Names behind which an offset may stand.
+const ZERO_NAMES: [&[u8]; 4] = [b"UTC", b"GMT", b"UT", b"UCT"];
+/// Largest hours of an offset.
+const MAX_HOURS: u32 = 15;
+
+/// A zone that a text states.
+#[derive(Debug, Clone, Copy)]
+pub enum Zone {
+    /// Seconds east of UTC.
+    Offset(i32),
+    /// A zone whose clocks are put forward and back.
+    Place(Tz),
+}
+
+/// A stamp that is not understood as a whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unclear {
+    /// It has the name of several zones.
+    ZoneName,
+    /// It has something else that may be a part of it.
+    Part,
+}
+
+/// What stands between a time and its zone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Gap {
+    Nothing,
+    Blanks,
+    /// The sign that separates cells.
+    Cell,
+}
+
+/// Reads the zone behind a time, if there is one.
+///
+/// # Errors
+/// Something there looks like a zone and is none that is known.
+pub fn zone(scan: &mut Scan<'_>) -> Result<Option<Zone>, Unclear> {
+    let mut inner = *scan;
+    let mut gap = if inner.blanks() > 0 { Gap::Blanks } else { Gap::Nothing };
+    if inner.one_of(b",;|").is_some() {
+        inner.blanks();
+        gap = Gap::Cell;
+    }
+    let closing = match inner.one_of(b"([") {
+        Some(b'(') => Some(b')'),
+        Some(_) => Some(b']'),
+        None => None,
+    };
+    let within = if closing.is_some() { Gap::Nothing } else { gap };
+    let Some(zone) = stated(&mut inner, within).or_else(|unclear| {
+        // In brackets may be anything.
+        if closing.is_some() && unclear == Unclear::Part { Ok(None) } else { Err(unclear) }
+    })?
+    else {
+        return Ok(None);
+    };
+    if let Some(closing) = closing
+        && inner.one_of(&[closing]).is_none()
+    {
+        return Ok(None);
+    }
+    *scan = inner;
+    Ok(Some(zone))
+}
+
+/// Reads the short name of a zone, and returns its offset in seconds.
+pub fn zone_name(scan: &mut Scan<'_>) -> Option<i32> {
+    let mut inner = *scan;
+    let Ok(Some(Zone::Offset(offset))) = named(&mut inner, Gap::Nothing) else { return None };
+    *scan = inner;
+    Some(offset)
+}
+
+fn stated(scan: &mut Scan<'_>, gap: Gap) -> Result<Option<Zone>, Unclear> {
+    match scan.peek() {
+        Some(b'+' | b'-' | 0xe2) => offset(scan, gap),
+        Some(byte) if byte.is_ascii_alphabetic() => named(scan, gap),
+        _ => Ok(None),
+    }
+}
+
+/// Reads `+02:00`, `+0200` or, directly behind a time, `+02`.
+fn offset(scan: &mut Scan<'_>, gap: Gap) -> Result<Option<Zone>, Unclear> {
+    let mut inner = *scan;
+    let Some(is_minus) = inner.sign() else { return Ok(None) };
+    let num_digits = inner.num_digits();
+    if num_digits == 0 {
+        return Ok(None);
+    }
+    let digits = inner;
+    let is_allowed = num_digits != 2 || gap == Gap::Nothing || digits.0.get(2) == Some(&b':');
+    if let Some(seconds) = hours_and_minutes(&mut inner).filter(|_| is_allowed && num_digits > 1) {
+        *scan = inner;
+        return Ok(Some(Zone::Offset(if is_minus { -seconds } else { seconds })));
+    }
+    let behind = Scan(digits.0.get(num_digits..).unwrap_or_default());
+    let is_decimal = behind.peek() == Some(b'.') && behind.has_digit_at(1);
+    let is_like_offset = match gap {
+        Gap::Nothing => true,
+        Gap::Blanks => behind.peek() == Some(b':') || (2..=4).contains(&num_digits) && !is_decimal,
+        Gap::Cell => false,
+    };
+    if is_like_offset { Err(Unclear::Part) } else { Ok(None) }
+}
+
+/// Reads `2`, `02`, `2:00`, `02:00` or `0200`, and returns seconds.
+fn hours_and_minutes(scan: &mut Scan<'_>) -> Option<i32> {
+    let mut inner = *scan;
+    let (hours, minutes) = match inner.num_digits() {
+        4 => (inner.digits(2)?, inner.digits(2)?),
+        len @ 1..=2 => {
+            let hours = inner.digits(len)?;
+            if inner.one_of(b":").is_some() { (hours, inner.digits(2)?) } else { (hours, 0) }
+        }
+        _ => return None,
+    };
+    let goes_on = matches!(inner.peek(), Some(b':' | b'.')) && inner.has_digit_at(1);
+    if hours > MAX_HOURS || minutes > 59 || goes_on || !inner.is_at_word_end() {
+        return None;
+    }
+    *scan = inner;
+    i32::try_from(hours * 3600 + minutes * 60).ok()
+}
+
+/// Reads the name of a zone or of a place, which may be followed by an offset.
+fn named(scan: &mut Scan<'_>, gap: Gap) -> Result<Option<Zone>, Unclear> {
+    let len = scan.0.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+    let (name, rest) = scan.0.split_at(len);
+    let behind = Scan(rest);
+    if behind.peek() == Some(b'/') {
+        return Ok(place(scan));
+    }
+    if name.len() > 4 {
+        return Ok(None);
+    }
+    let is_zero = ZERO_NAMES.iter().any(|zero| zero.eq_ignore_ascii_case(name));
+    let is_small_z = name == b"z" && gap == Gap::Nothing;
+    let known = match NAMES.iter().find(|(known, _)| *known == name) {
+        Some((_, minutes)) => Some(minutes * 60),
+        None if is_zero || is_small_z => Some(0),
+        None => None,
+    };
+    if known.is_none() && !UNCLEAR_NAMES.contains(&name) {
+        return Ok(None);
+    }
+    if behind.peek() == Some(b'_') || goes_on_as_name(behind) {
+        return Ok(None);
+    }
+    if behind.has_digit_at(0) {
+        return Err(Unclear::Part);
+    }
+    let Some(known) = known else { return Err(Unclear::ZoneName) };
+    let mut offset = behind;
+    if let Some(is_minus) = offset.sign()
+        && offset.has_digit_at(0)
+    {
+        let seconds = hours_and_minutes(&mut offset).filter(|_| is_zero);
+        let seconds = seconds.ok_or(Unclear::Part)?;
+        *scan = offset;
+        return Ok(Some(Zone::Offset(if is_minus { -seconds } else { seconds })));
+    }
+    if name == b"Z" && gap == Gap::Cell {
+        return Ok(None);
+    }
+    *scan = behind;
+    Ok(Some(Zone::Offset(known)))
+}
+
+/// Returns true if `-` or `.` and a letter follow, as in the name of a machine.
+fn goes_on_as_name(behind: Scan<'_>) -> bool {
+    let next = behind.0.get(1).copied().unwrap_or_default();
+    match behind.peek() {
+        Some(b'-') => next.is_ascii_alphabetic(),
+        Some(b'.') => next.is_ascii_alphanumeric(),
+        Some(b'=' | b'@') => true,
+        _ => false,
+    }
+}
+
+/// Reads the name of a place, such as `Europe/Berlin`.
+fn place(scan: &mut Scan<'_>) -> Option<Zone> {
+    let is_part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"/_+-".contains(byte);
+    let len = scan.0.iter().take_while(is_part).count();
+    let (name, rest) = scan.0.split_at(len);
+    let place = std::str::from_utf8(name).ok()?.parse().ok()?;
+    scan.0 = rest;
+    Some(Zone::Place(place))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str) -> (Result<Option<i32>, Unclear>, &str) {
+        let mut scan = Scan(text.as_bytes());
+        let minutes = zone(&mut scan).map(|zone| match zone {
+            Some(Zone::Offset(seconds)) => Some(seconds / 60),
+            Some(Zone::Place(_)) => Some(i32::MAX),
+            None => None,
+        });
+        (minutes, &text[text.len() - scan.0.len()..])
+    }
+
+    #[test]
+    fn zones_are_read_whole() {
+        for (text, minutes, rest) in [
+            ("Z x", 0, " x"),
+            ("z", 0, ""),
+            (" Z", 0, ""),
+            ("+02:00 x", 120, " x"),
+            (" -0130]", -90, "]"),
+            ("-03 x", -180, " x"),
+            ("\u{2212}02:30", -150, ""),
+            (" CEST: x", 120, ": x"),
+            ("CEST,", 120, ","),
+            (" UTC+2", 120, ""),
+            (" GMT-5 x", -300, " x"),
+            (" GMT+0200 (CEST)", 120, " (CEST)"),
+            (" utc x", 0, " x"),
+            (" (CEST) x", 120, " x"),
+            (" [+05:30]", 330, ""),
+            ("[Europe/Berlin] x", i32::MAX, " x"),
+            (" America/Argentina/Buenos_Aires", i32::MAX, ""),
+            ("|UTC|up", 0, "|up"),
+            (",+0200,x", 120, ",x"),
+        ] {
+            assert_eq!(shown(text), (Ok(Some(minutes)), rest), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_texts_are_no_zones() {
+        for text in [
+            "",
+            " ",
+            " x",
+            " GET /",
+            " INFO",
+            " ESTABLISHED",
+            " Zebra",
+            " z",
+            "-web",
+            " - 80",
+            " -1 x",
+            " -1.5",
+            " -12.5",
+            " -12345",
+            ",-12,x",
+            "|CEST-host",
+            " MET-server sshd",
+            " PST.example.org",
+            " EST_x",
+            " UTC=1",
+            " app/web.1",
+            " (main) x",
+            " [1] x",
+            "[-1]",
+            " (UTC x)",
+            ",Z,",
+        ] {
+            assert_eq!(shown(text), (Ok(None), text), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_looks_like_a_zone_is_unclear() {
+        for text in [
+            "+99:00",
+            " +99:00",
+            " +02",
+            " -530",
+            " -9999",
+            "+2:000",
+            "-1",
+            "+0200x",
+            "+02:00:00",
+            " EST5EDT",
+            " UTC2",
+            " EST-5",
+            " UTC+99",
+        ] {
+            assert_eq!(shown(text), (Err(Unclear::Part), text), "{text}");
+        }
+        for text in [" CST", " IST x", ",BST,", " (CST)"] {
+            assert_eq!(shown(text), (Err(Unclear::ZoneName), text), "{text}");
+        }
+    }
+}

@@ -218,6 +218,37 @@ fn a_file_that_is_rotated_before_the_first_commit_is_read() {
     assert!(!errors.contains("is gone"), "{errors}");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_late_line_of_a_renamed_file_is_read() {
+    let folder = new_folder();
+    folder.write("app.log", "one\n");
+    let follower = start(&folder, &FOLLOW);
+    wait_for(&folder, &texts(&["one"]));
+    let mut old = File::options().append(true).open(folder.join("app.log")).unwrap();
+    fs::rename(folder.join("app.log"), folder.join("app.log.1")).unwrap();
+    folder.write("app.log", "three\n");
+    wait_for(&folder, &texts(&["one", "three"]));
+    old.write_all(b"late\n").unwrap();
+    wait_for(&folder, &texts(&["one", "three", "late"]));
+    let (status, errors) = interrupt(follower);
+    assert_eq!(status.code(), Some(0), "{errors}");
+    // While nobody follows, and in the gap of a rotation.
+    old.write_all(b"later\n").unwrap();
+    fs::rename(folder.join("app.log.1"), folder.join("app.log.2")).unwrap();
+    fs::rename(folder.join("app.log"), folder.join("app.log.1")).unwrap();
+    let follower = start(&folder, &FOLLOW);
+    wait_for(&folder, &texts(&["one", "three", "late", "later"]));
+    folder.write("app.log", "five\n");
+    wait_for(&folder, &texts(&["one", "three", "late", "later", "five"]));
+    let (status, errors) = interrupt(follower);
+    assert_eq!(status.code(), Some(0), "{errors}");
+    assert!(errors.contains("note: app.log: waiting for the file"), "{errors}");
+    // A name that was never followed is an error.
+    let ran = folder.run(&[&["ingest", "apple.log"], &FOLLOW[2..]].concat());
+    assert_eq!(ran.status, 1, "{}", ran.stderr);
+}
+
 #[test]
 fn an_incomplete_line_waits() {
     let folder = new_folder();

@@ -6,17 +6,23 @@
 //!      └──────────────── after a restart: the place ◀─────────────┘
 //! ```
 //!
-//! A commit holds the place up to which the file was read, so each line is stored once, also after
-//! `kill -9`. A file without a place gets one while its first lines wait, so that a restart finds it if it
-//! was renamed meanwhile. Two processes that follow the same file cannot both commit: the bookmark of the
+//! A commit holds the place up to which the file, and those rotated from it, were read, so each line is stored
+//! once, also after `kill -9`. A file without a place gets one while its first lines wait, so that a restart
+//! finds it if it was renamed meanwhile. Lines of a file come in order; a late line of a file that was rotated
+//! comes when it is seen. Two processes that follow the same file cannot both commit: the bookmark of the
 //! second is not the one that it has seen. A pipe has no places: what was read and not committed is lost by
 //! `kill -9`. Memory is that of the waiting text and of one ingest.
 
 mod growing;
+#[cfg(test)]
+mod model_tests;
 mod pipe;
+mod place;
+mod rotated;
 mod waiting;
 
 use std::fs;
+use std::io;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
@@ -26,8 +32,9 @@ use clap::Args;
 use memchr::memchr_iter;
 use tadoc_store::{Bookmark, Change, CommitKind, Version};
 
-use self::growing::{GrowingFile, Place};
+use self::growing::GrowingFile;
 use self::pipe::Pipe;
+use self::place::Place;
 use self::waiting::{Limits, Waiting};
 use super::append::{Added, Moved, add};
 use super::job::Job;
@@ -80,6 +87,8 @@ enum Step {
     Read,
     /// Nothing now.
     Quiet,
+    /// Another file comes first. What was read and not taken is read again later.
+    Aside,
     /// The end of a file that was rotated or truncated. Another file follows.
     Ended,
     /// The end of the pipe.
@@ -101,20 +110,27 @@ impl Grown {
             return Ok(Self::Pipe(Pipe::open(None, "standard input".to_owned()), 0));
         }
         let shown = display::path(path);
-        let metadata = fs::metadata(path).map_err(|error| Failure::with_cause(&shown, &error))?;
-        match () {
-            () if metadata.is_file() => {}
-            () if metadata.is_dir() => {
-                return Err(Failure::usage(format!(
-                    "{shown} is a folder; --follow takes one file, or - for standard input"
-                )));
-            }
-            () => return Ok(Self::Pipe(Pipe::open(Some(path.to_owned()), shown), 0)),
-        }
         let source = match named {
             Some(name) => name.to_owned(),
             None => path_of(&std::path::absolute(path)?),
         };
+        match fs::metadata(path) {
+            Ok(metadata) if metadata.is_file() => {}
+            Ok(metadata) if metadata.is_dir() => {
+                return Err(Failure::usage(format!(
+                    "{shown} is a folder; --follow takes one file, or - for standard input"
+                )));
+            }
+            Ok(_) => return Ok(Self::Pipe(Pipe::open(Some(path.to_owned()), shown), 0)),
+            // A rotation may have renamed the file, and not made the next one yet.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if latest.bookmark(&source).is_none() && !rotated::has_rotated(path) {
+                    return Err(Failure::with_cause(&shown, &error));
+                }
+                note(format!("note: {shown}: waiting for the file"));
+            }
+            Err(error) => return Err(Failure::with_cause(&shown, &error)),
+        }
         let place = latest.bookmark(&source).map(|place| {
             place.parse::<Place>().map_err(|()| {
                 Failure::new(format!(
@@ -137,7 +153,8 @@ impl Grown {
             Self::Pipe(pipe, _) => pipe.read(text, LOOK),
             Self::File(file, _) => {
                 let step = file.read(text)?;
-                if step != Step::Read {
+                file.take_notes().into_iter().for_each(note);
+                if !matches!(step, Step::Read | Step::Aside) {
                     sleep(LOOK);
                 }
                 Ok(step)
@@ -223,9 +240,9 @@ impl Appender<'_> {
         Ok(())
     }
 
-    /// Commits `bookmark` alone, unless the corpus has one of the source.
+    /// Commits `bookmark` alone.
     fn mark(&mut self, bookmark: Option<Bookmark>) -> Outcome {
-        let Some(after) = bookmark.filter(|_| self.place.is_none()) else { return Ok(()) };
+        let Some(after) = bookmark else { return Ok(()) };
         let place = after.place.clone();
         let change = Change::append(CommitKind::Append, &[]).with_bookmark(None, after);
         self.latest = self.living.wait(self.living.store.commit(&self.latest, &change))?;
@@ -299,8 +316,10 @@ pub fn follow(
     loop {
         let before = waiting.text.len();
         let step = source.read(&mut waiting.text)?;
-        if step == Step::Read {
-            waiting.note_read(before);
+        match step {
+            Step::Read => waiting.note_read(before),
+            Step::Aside => waiting.text.clear(),
+            Step::Quiet | Step::Ended | Step::Closed => {}
         }
         let is_asked = interrupt::is_asked();
         let is_file = matches!(source, Grown::File(..));
@@ -317,7 +336,8 @@ pub fn follow(
                 let bookmark = source.take(&text);
                 appender.commit(text, lines_before, bookmark)?;
             }
-            None => appender.mark(source.bookmark())?,
+            None if appender.place.is_none() => appender.mark(source.bookmark())?,
+            None => {}
         }
         if is_asked || step == Step::Closed {
             return Ok(());

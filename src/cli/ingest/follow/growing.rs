@@ -1,204 +1,214 @@
-//! A file that grows, is rotated and is truncated, and the place up to which it was read.
+//! A file that grows, is rotated and is truncated, and the files that were rotated from it.
 //!
 //! ```text
 //! app.log   ████████░░░░           ░ appended since: read on
 //!                   │
-//!                 Place: device, inode, offset, checksums of the first and last KiB before it, time
+//!                 place: device, inode, offset, checksums of what was read
 //!                   │
-//! app.log   ██                     another file, or shorter: rotated or truncated
-//! app.log.2 ████████░░             the file with the place: read to its end
-//! app.log.1 ████                   changed after it: read from its start, then app.log
+//! app.log.2 ████████░░             known: a late line is read wherever the file is named now
+//! app.log.1 ░░░░                   unknown: read from its start, older ones first
+//! app.log   ░░                     then the log
 //! ```
 //!
-//! A file has a place if the bytes at its start and before the offset are the same. Of several, the one
-//! with the inode is meant, then the file of the name, then its neighbours `NAME.*` and `NAME-*`: copies
-//! that were made before the file was truncated. All files have the place at offset 0, so only the inode
-//! counts there. A rotated file has ended when it did not grow for [`GRACE`]. Then comes the file that was
-//! changed next: of files that were rotated several times between two looks each is read, if it has the name
-//! with a number or a date behind it (`NAME.1`, `NAME-20240506`), is not packed, and is no copy of its
-//! neighbours in time. If no file has the place any more, the time of the place tells which one came next.
+//! Each file is known by its inode and by the bytes before its offset, never by its time: times only tell the
+//! order in which unknown files are read. Files that were there before the log was followed are known to
+//! their ends. What happens to a file tells what is read next:
+//!
+//! - *renamed*: it is read on. It stays open until nothing came for [`WATCH`], so a late line is seen at once, and
+//!   later at every look around: after each rotation, every [`LOOK_AROUND`], and at the start. If another file
+//!   has the name of the log, the first one has ended when it did not grow for [`GRACE`].
+//! - *truncated*: a copy of it that begins with what was read is read on from the same place. Then comes the
+//!   file from its start. A copy that was made before the last lines were read is not read again.
+//! - *copied*: a copy of a log that is still whole is left out, until the log is truncated.
+//! - *gone*: it is kept for [`KEEP`], as it may come back under another inode.
+//!
+//! If a file may be a copy of what was read or a new file with the same bytes, it is read, and a note says so:
+//! files of at most [`SMALL`] bytes that begin as one that is known. Such a line may be stored twice.
 
-use std::fmt;
+use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use super::{Step, num_lines};
+use super::Step;
+use super::place::{FileId, FilePlace, Mark, Place, checksum};
+use super::rotated::{self, Listed};
 use crate::display;
 use crate::failure::{Failure, Outcome};
 
-/// Time without new bytes after which a rotated file has ended.
+/// Time without new bytes after which a file that was renamed has ended.
 const GRACE: Duration = Duration::from_secs(1);
-/// Number of bytes at the start and before the offset that tell a file from others.
-const MARK_BYTES: usize = 1 << 10;
+/// Longest time for which a file that was renamed and still grows comes before the log.
+const MAX_GRACE: Duration = Duration::from_secs(5);
+/// Time without new bytes for which a file that was renamed stays open.
+const WATCH: Duration = Duration::from_secs(600);
+/// Time between two looks for files that were rotated, in times of [`GRACE`].
+const LOOK_AROUND: u32 = 5;
+/// Time between two looks at other files while the log grows.
+const LOOK_ASIDE: Duration = Duration::from_secs(1);
+/// Time for which a file that is gone is kept in the place, and most files in it.
+const KEEP: Duration = Duration::from_secs(3600);
+const MAX_FILES: usize = 128;
+/// Bytes up to which a file may have those of another one by chance.
+const SMALL: u64 = 4 << 10;
 /// Number of bytes that are read at once.
 const READ_BYTES: u64 = 256 << 10;
+/// Number of reads whose ends are kept, to know copies that end there.
+const MAX_CHECKPOINTS: usize = 4096;
 
-/// A place in a file.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Place {
-    file: FileId,
-    offset: u64,
-    /// CRC32C of the first bytes of the file, and of the bytes before the offset.
-    head: u32,
-    tail: u32,
-    /// Number of lines before the offset.
-    lines: u64,
-    /// Time at which the file was last changed when it was read, in nanoseconds since 1970; 0 if unknown.
-    changed: u64,
-}
-
-/// Device and inode of a file. Zeros on systems without them.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct FileId {
-    device: u64,
-    inode: u64,
-}
-
-impl FileId {
-    #[cfg(unix)]
-    fn of(metadata: &fs::Metadata) -> Self {
-        use std::os::unix::fs::MetadataExt;
-        Self { device: metadata.dev(), inode: metadata.ino() }
-    }
-
-    #[cfg(not(unix))]
-    fn of(_metadata: &fs::Metadata) -> Self {
-        Self::default()
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { file: FileId { device, inode }, offset, head, tail, lines, changed } = self;
-        write!(f, "{offset} {device} {inode} {head} {tail} {lines} {changed}")
-    }
-}
-
-impl FromStr for Place {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        let numbers: Result<Vec<u64>, _> = text.split(' ').map(str::parse).collect();
-        let numbers = numbers.map_err(|_| ())?;
-        let [offset, device, inode, head, tail, ref rest @ ..] = numbers[..] else {
-            return Err(());
-        };
-        // Early builds stored no number of lines, and later ones no time.
-        let (lines, changed) = match *rest {
-            [] => (0, 0),
-            [lines] if lines <= offset => (lines, 0),
-            [lines, changed] if lines <= offset => (lines, changed),
-            _ => return Err(()),
-        };
-        let checksum = |number: u64| u32::try_from(number).map_err(|_| ());
-        let (head, tail) = (checksum(head)?, checksum(tail)?);
-        Ok(Self { file: FileId { device, inode }, offset, head, tail, lines, changed })
-    }
-}
-
-/// The bytes before an offset that tell a file from others.
-#[derive(Debug, Clone, Default)]
-struct Mark {
-    offset: u64,
-    head: Vec<u8>,
-    tail: Vec<u8>,
-    /// Number of lines before the offset, as far as they were counted.
-    lines: u64,
-}
-
-impl Mark {
-    /// Returns the mark of `file` at `offset`, or none if the file is shorter.
-    fn of(mut file: &File, offset: u64) -> io::Result<Option<Self>> {
-        if file.metadata()?.len() < offset {
-            return Ok(None);
-        }
-        let len = offset.min(MARK_BYTES as u64);
-        let mut read = |from: u64| {
-            file.seek(SeekFrom::Start(from))?;
-            let mut bytes = Vec::new();
-            file.take(len).read_to_end(&mut bytes)?;
-            Ok::<_, io::Error>(bytes)
-        };
-        let (head, tail) = (read(0)?, read(offset - len)?);
-        let is_whole = head.len() as u64 == len && tail.len() as u64 == len;
-        Ok(is_whole.then_some(Self { offset, head, tail, lines: 0 }))
-    }
-
-    /// Moves on by `bytes`.
-    fn advance(&mut self, bytes: &[u8]) {
-        let room = MARK_BYTES.saturating_sub(self.head.len());
-        self.head.extend_from_slice(&bytes[..room.min(bytes.len())]);
-        self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(MARK_BYTES)..]);
-        self.tail.drain(..self.tail.len().saturating_sub(MARK_BYTES));
-        self.offset += bytes.len() as u64;
-        self.lines += num_lines(bytes);
-    }
-
-    fn place(&self, file: FileId) -> Place {
-        let (head, tail) = (crc32c::crc32c(&self.head), crc32c::crc32c(&self.tail));
-        Place { file, offset: self.offset, head, tail, lines: self.lines, changed: 0 }
-    }
-}
-
-/// A file that grows.
-pub struct GrowingFile {
-    path: PathBuf,
-    file: File,
+/// A file that was read up to a place.
+struct Known {
     id: FileId,
-    /// Time at which the file was last changed when it was read.
-    changed: SystemTime,
+    /// The file, as long as it is open.
+    file: Option<File>,
     /// Mark behind all bytes that were read.
     read: Mark,
-    /// Mark behind all bytes that were [taken](Self::take).
+    /// Mark behind all bytes that were [taken](GrowingFile::take).
     taken: Mark,
-    /// Time since which another file has the name, and the open one did not grow.
+    /// Place from an earlier process that was not compared with the file yet.
+    unchecked: Option<FilePlace>,
+    /// Time of the last read.
+    grown: Instant,
+    /// Time since which no file with this inode was seen.
+    missing: Option<Instant>,
+}
+
+impl Known {
+    fn new(id: FileId, file: Option<File>, mark: Mark) -> Self {
+        let grown = Instant::now();
+        Self { id, file, taken: mark.clone(), read: mark, unchecked: None, grown, missing: None }
+    }
+
+    fn from_place(place: FilePlace) -> Self {
+        let unchecked = Some(place);
+        Self { unchecked, ..Self::new(place.file, None, Mark::default()) }
+    }
+
+    fn place(&self) -> FilePlace {
+        self.unchecked.unwrap_or_else(|| self.taken.place(self.id))
+    }
+
+    /// Returns true if `file` begins with what was taken.
+    fn is_in(&mut self, file: &File) -> io::Result<bool> {
+        let Some(place) = self.unchecked else { return self.taken.is_in(file) };
+        let Some(mark) = Mark::at(file, &place)? else { return Ok(false) };
+        (self.taken, self.read, self.unchecked) = (mark.clone(), mark, None);
+        Ok(true)
+    }
+
+    /// Returns the mark in a copy of the file, with all bytes compared.
+    fn in_copy(&self, copy: &File) -> io::Result<Option<Mark>> {
+        Mark::at(copy, &self.place())
+    }
+
+    fn len(&self) -> u64 {
+        let metadata = self.file.as_ref().and_then(|file| file.metadata().ok());
+        metadata.map_or(0, |metadata| metadata.len())
+    }
+
+    /// Returns true if an open file has bytes that were not taken.
+    fn has_more(&self) -> bool {
+        self.file.is_some() && self.len() > self.taken.offset
+    }
+}
+
+/// A log that grows.
+pub struct GrowingFile {
+    path: PathBuf,
+    /// The file that is read. It is none while no file has the name, and none was rotated.
+    current: Option<Known>,
+    others: Vec<Known>,
+    /// True if the current file is not the one that was followed last, so that it need not grow.
+    is_aside: bool,
+    /// Files that are copies of a known one which is still whole, with their lengths.
+    copies: Vec<(FileId, u64)>,
+    /// Ends of the reads of the current file, and checksums of the bytes before them.
+    checkpoints: VecDeque<(u64, u32)>,
+    /// Time since which another file has the name, and the current one did not grow.
     ended: Option<Instant>,
+    /// Time since which another file has the name.
+    renamed: Option<Instant>,
+    looked_around: Instant,
+    looked_aside: Instant,
+    grace: Duration,
+    /// Texts for the user that were not told yet.
+    notes: Vec<String>,
 }
 
 impl GrowingFile {
-    /// Opens `path` behind `place`. Returns the file, and false if no file has this place any more: then it
-    /// is the one that was rotated first after it, or the one that has the name.
+    /// Opens the log `path` behind `place`. Returns it, and false if no file has this place any more.
     ///
     /// # Errors
     /// The file cannot be read.
     pub fn open(path: &Path, place: Option<Place>) -> Outcome<(Self, bool)> {
-        Self::try_open(path, place).map_err(|error| failed(path, &error))
+        Self::try_open(path, place, GRACE).map_err(|error| failed(path, &error))
     }
 
-    fn try_open(path: &Path, place: Option<Place>) -> io::Result<(Self, bool)> {
-        let Some(place) = place else {
-            return Ok((Self::new(path, File::open(path)?, Mark::default())?, true));
-        };
-        if let Some((file, mark)) = find(path, &place)? {
-            return Ok((Self::new(path, file, mark)?, true));
-        }
-        let changed = UNIX_EPOCH + Duration::from_nanos(place.changed);
-        let later = match place.changed {
-            0 => None,
-            _ => rotated_since(path, changed, &place)?,
-        };
-        let file = later.map_or_else(|| File::open(path), Ok)?;
-        Ok((Self::new(path, file, Mark::default())?, false))
-    }
-
-    fn new(path: &Path, file: File, read: Mark) -> io::Result<Self> {
-        let metadata = file.metadata()?;
-        let (id, changed) = (FileId::of(&metadata), metadata.modified()?);
-        Ok(Self {
+    pub(super) fn try_open(
+        path: &Path,
+        place: Option<Place>,
+        grace: Duration,
+    ) -> io::Result<(Self, bool)> {
+        let now = Instant::now();
+        let mut growing = Self {
             path: path.to_owned(),
-            file,
-            id,
-            changed,
-            taken: read.clone(),
-            read,
+            current: None,
+            others: Vec::new(),
+            is_aside: false,
+            copies: Vec::new(),
+            checkpoints: VecDeque::new(),
             ended: None,
-        })
+            renamed: None,
+            looked_around: now,
+            looked_aside: now,
+            grace,
+            notes: Vec::new(),
+        };
+        let Some(place) = place else {
+            growing.know_others(None)?;
+            growing.go_on()?;
+            return Ok((growing, true));
+        };
+        if let Some(changed) = place.changed {
+            growing.know_others(Some((changed, place.current)))?;
+        }
+        let current = place.current;
+        let others = place.others.into_iter();
+        growing.others.extend(current.into_iter().chain(others).map(Known::from_place));
+        growing.go_on()?;
+        let is_found = current.is_none_or(|current| {
+            let all = growing.current.iter().chain(&growing.others);
+            let mut there = all.filter(|known| known.missing.is_none());
+            there.any(|known| {
+                let is_same = known.id == current.file && known.place().offset == current.offset;
+                is_same || current.offset > 0 && known.place().has_bytes_of(&current)
+            })
+        });
+        Ok((growing, is_found))
     }
 
-    /// Appends the next bytes to `text`.
+    /// Makes the files beside the log known to their ends. `since` are the time and the file of a place of an
+    /// early build: files that were changed later are read.
+    fn know_others(&mut self, since: Option<(u64, Option<FilePlace>)>) -> io::Result<()> {
+        for listed in rotated::list(&self.path)? {
+            let is_later = since.is_some_and(|(changed, current)| {
+                let is_current = current.is_some_and(|current| current.file == listed.id);
+                let changed = UNIX_EPOCH + Duration::from_nanos(changed);
+                is_current || listed.changed > changed && changed > UNIX_EPOCH
+            });
+            if listed.is_log || is_later {
+                continue;
+            }
+            if let Some(mark) = Mark::new(&listed.file, listed.len)? {
+                self.others.push(Known::new(listed.id, None, mark));
+            }
+        }
+        Ok(())
+    }
+
+    /// Appends the next bytes to `text`, which holds those that were read and not taken. After
+    /// [`Step::Aside`], they have to be forgotten, as another file comes first.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -208,454 +218,334 @@ impl GrowingFile {
     }
 
     fn try_read(&mut self, text: &mut Vec<u8>) -> io::Result<Step> {
-        let metadata = self.file.metadata()?;
-        self.changed = metadata.modified()?;
-        if metadata.len() == self.read.offset {
-            return self.look_at_name();
+        let Some(current) = &self.current else {
+            self.go_on()?;
+            return Ok(Step::Quiet);
+        };
+        let Some(file) = &current.file else { return Ok(Step::Ended) };
+        // It may have been truncated and filled again up to the same length.
+        if !current.read.is_in(file)? {
+            return self.truncated();
         }
-        let place = self.read.place(self.id);
-        if !has_place(&self.file, &place)? {
-            // What was written before the file was truncated may be in a copy.
-            let Some((file, mark)) = find(&self.path, &place)? else { return Ok(Step::Ended) };
-            let metadata = file.metadata()?;
-            (self.id, self.changed) = (FileId::of(&metadata), metadata.modified()?);
-            (self.file, self.read) = (file, mark);
+        if file.metadata()?.len() == current.read.offset {
+            return self.look(text);
         }
+        if !self.is_aside && self.looked_aside.elapsed() >= LOOK_ASIDE {
+            self.looked_aside = Instant::now();
+            if self.go_aside() {
+                return Ok(Step::Aside);
+            }
+        }
+        let Some(current) = &mut self.current else { return Ok(Step::Quiet) };
+        let Some(mut file) = current.file.as_ref() else { return Ok(Step::Ended) };
         let before = text.len();
-        self.file.seek(SeekFrom::Start(self.read.offset))?;
-        (&self.file).take(READ_BYTES).read_to_end(text)?;
-        self.read.advance(text.get(before..).unwrap_or_default());
+        file.seek(SeekFrom::Start(current.read.offset))?;
+        file.take(READ_BYTES).read_to_end(text)?;
+        current.read.advance(text.get(before..).unwrap_or_default());
+        current.grown = Instant::now();
+        self.checkpoints.extend(current.read.checkpoint());
+        if self.checkpoints.len() > MAX_CHECKPOINTS {
+            self.checkpoints.pop_front();
+        }
         self.ended = None;
         Ok(Step::Read)
     }
 
-    /// Looks if another file has the name. The open one may still grow.
-    fn look_at_name(&mut self) -> io::Result<Step> {
+    /// Looks for late lines, and for another file with the name. The current file has no more bytes.
+    fn look(&mut self, text: &[u8]) -> io::Result<Step> {
+        let is_whole = text.last().is_none_or(|byte| *byte == b'\n');
+        if self.is_aside {
+            let ended = *self.ended.get_or_insert_with(Instant::now);
+            let has_ended = is_whole || ended.elapsed() >= self.grace;
+            return Ok(if has_ended { Step::Ended } else { Step::Quiet });
+        }
+        if self.go_aside() {
+            return Ok(Step::Aside);
+        }
+        let id = self.current.as_ref().map(|current| current.id).unwrap_or_default();
         let has_name = match fs::metadata(&self.path) {
-            Ok(metadata) => FileId::of(&metadata) == self.id,
+            Ok(metadata) => FileId::new(&metadata) == id,
             // Between the two steps of a rotation no file has the name.
             Err(error) if error.kind() == io::ErrorKind::NotFound => true,
             Err(error) => return Err(error),
         };
         if has_name {
-            self.ended = None;
+            (self.ended, self.renamed) = (None, None);
+            if self.looked_around.elapsed() >= self.grace * LOOK_AROUND {
+                self.look_around()?;
+            }
             return Ok(Step::Quiet);
         }
         let ended = *self.ended.get_or_insert_with(Instant::now);
-        Ok(if ended.elapsed() < GRACE { Step::Quiet } else { Step::Ended })
+        let renamed = *self.renamed.get_or_insert_with(Instant::now);
+        let is_late = is_whole && renamed.elapsed() >= self.grace.max(MAX_GRACE);
+        let has_ended = ended.elapsed() >= self.grace || is_late;
+        Ok(if has_ended { Step::Ended } else { Step::Quiet })
     }
 
-    /// Opens the file that was rotated after the open one, or the one that has the name now, at its start.
-    /// Without such a file the open one stays.
+    /// Goes to another file that has more bytes, if there is one. What was read and not taken is read again.
+    fn go_aside(&mut self) -> bool {
+        if !self.others.iter().any(Known::has_more) {
+            return false;
+        }
+        let log = fs::metadata(&self.path).ok().map(|metadata| FileId::new(&metadata));
+        let is_late = |known: &Known| known.has_more() && log != Some(known.id);
+        let Some(idx) = self.others.iter().position(is_late) else { return false };
+        let next = self.others.remove(idx);
+        self.put_back();
+        self.enter(next, true);
+        true
+    }
+
+    /// Puts the current file to the others.
+    fn put_back(&mut self) {
+        if let Some(mut current) = self.current.take() {
+            current.read = current.taken.clone();
+            self.others.push(current);
+        }
+    }
+
+    fn enter(&mut self, next: Known, is_aside: bool) {
+        self.checkpoints.clear();
+        self.checkpoints.extend(next.read.checkpoint());
+        self.current = Some(next);
+        self.is_aside = is_aside;
+        (self.ended, self.renamed) = (None, None);
+    }
+
+    /// Goes on in a copy of the current file, which was truncated. Without one the file has ended.
+    fn truncated(&mut self) -> io::Result<Step> {
+        let copies = std::mem::take(&mut self.copies);
+        let Some(current) = &mut self.current else { return Ok(Step::Quiet) };
+        let place = current.read.place(current.id);
+        let known: Vec<FileId> = self.others.iter().map(|other| other.id).collect();
+        for listed in rotated::list(&self.path)? {
+            if listed.id == current.id || listed.is_log || known.contains(&listed.id) {
+                continue;
+            }
+            if let Some(mark) = Mark::at(&listed.file, &place)? {
+                // Its bytes are those that were read, so what was taken is the same.
+                (current.id, current.file, current.read) = (listed.id, Some(listed.file), mark);
+                self.is_aside = true;
+                return Ok(Step::Quiet);
+            }
+            // A copy that was made before the last bytes were read has none of its own.
+            let is_within = |offset: u64| 0 < offset && offset <= listed.len;
+            let within = self.checkpoints.iter().rev().find(|(offset, _)| is_within(*offset));
+            let is_copy = match within {
+                _ if copies.contains(&(listed.id, listed.len)) => true,
+                Some((offset, whole)) => checksum(&listed.file, *offset)? == Some(*whole),
+                None => false,
+            };
+            if is_copy && let Some(mark) = Mark::new(&listed.file, listed.len)? {
+                self.others.push(Known::new(listed.id, None, mark));
+            }
+        }
+        current.file = None;
+        Ok(Step::Ended)
+    }
+
+    /// Goes to the next file, after [`Step::Ended`]: one that is not read to its end, or the log. Without
+    /// such a file the open one stays.
     ///
     /// # Errors
     /// The file cannot be read.
     pub fn next(&mut self) -> Outcome {
-        let between = self.between().map_err(|error| failed(&self.path, &error))?;
-        let opened = between.map_or_else(|| File::open(&self.path), Ok);
-        match opened.and_then(|file| Self::new(&self.path, file, Mark::default())) {
-            Ok(next) => {
-                *self = next;
-                Ok(())
+        self.go_on().map_err(|error| failed(&self.path, &error))
+    }
+
+    fn go_on(&mut self) -> io::Result<()> {
+        let last = self.current.as_ref().map(|current| current.id);
+        self.put_back();
+        let log = self.look_around()?;
+        let is_log = |known: &Known| log == Some(known.id);
+        let unread = self.others.iter().position(|known| !is_log(known) && known.has_more());
+        let is_last = |known: &Known| Some(known.id) == last && known.file.is_some();
+        let next = unread
+            .or_else(|| self.others.iter().position(is_log))
+            .or_else(|| self.others.iter().position(is_last));
+        if let Some(next) = next {
+            let next = self.others.remove(next);
+            self.enter(next, unread.is_some());
+        }
+        Ok(())
+    }
+
+    /// Finds the known files again, and new ones. Returns the file that has the name.
+    fn look_around(&mut self) -> io::Result<Option<FileId>> {
+        self.looked_around = Instant::now();
+        let listed = rotated::list(&self.path)?;
+        let log = listed.iter().find(|listed| listed.is_log).map(|log| log.id);
+        let is_listed = |id: FileId| listed.iter().any(|listed| listed.id == id);
+        let current = self.current.as_ref().map(|current| current.id);
+        for known in &mut self.others {
+            let is_there = known.file.is_some() || is_listed(known.id);
+            known.missing =
+                if is_there { None } else { known.missing.or_else(|| Some(Instant::now())) };
+        }
+        let mut unknown = Vec::new();
+        let mut truncated = Vec::new();
+        for mut listed in listed {
+            if current == Some(listed.id)
+                || unknown.iter().any(|other: &Listed| other.id == listed.id)
+            {
+                continue;
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(failed(&self.path, &error)),
+            let Some(idx) = self.others.iter().position(|known| known.id == listed.id) else {
+                unknown.push(listed);
+                continue;
+            };
+            let Some(known) = self.others.get_mut(idx) else { continue };
+            if known.file.is_none() && known.place().offset == 0 {
+                // Nothing tells it from another file with its inode.
+                self.others.remove(idx);
+                listed.is_rotated = !listed.is_log;
+                unknown.push(listed);
+                continue;
+            }
+            if !known.is_in(&listed.file)? {
+                truncated.push(self.others.remove(idx));
+                unknown.push(listed);
+            } else if listed.len > known.taken.offset {
+                known.file.get_or_insert(listed.file);
+                known.grown = Instant::now();
+            } else if listed.is_log || known.grown.elapsed() < WATCH {
+                known.file.get_or_insert(listed.file);
+            }
+        }
+        if !truncated.is_empty() {
+            self.copies.clear();
+        }
+        for listed in unknown {
+            self.meet(listed, &mut truncated)?;
+        }
+        self.forget(log);
+        Ok(log)
+    }
+
+    /// Takes up a file that is not known.
+    fn meet(&mut self, listed: Listed, truncated: &mut Vec<Known>) -> io::Result<()> {
+        let Listed { file, id, len, .. } = listed;
+        if !listed.is_log {
+            // A copy of a file that was truncated or is gone goes on behind what was read.
+            for idx in 0..truncated.len() {
+                if truncated[idx].place().offset > 0
+                    && let Some(mark) = truncated[idx].in_copy(&file)?
+                {
+                    truncated.remove(idx);
+                    self.others.push(Known::new(id, Some(file), mark));
+                    return Ok(());
+                }
+            }
+            for known in &mut self.others {
+                let is_gone = known.missing.is_some() && known.place().offset > SMALL;
+                if is_gone && let Some(mark) = known.in_copy(&file)? {
+                    *known = Known::new(id, Some(file), mark);
+                    return Ok(());
+                }
+            }
+        }
+        if !(listed.is_log || listed.is_rotated) {
+            return Ok(());
+        }
+        if listed.is_rotated && len > 0 {
+            if self.copies.contains(&(id, len)) {
+                return Ok(());
+            }
+            if self.is_copy(&file, len)? {
+                self.copies.push((id, len));
+                return Ok(());
+            }
+            self.note_short_copy(&file, len, truncated)?;
+        }
+        self.others.push(Known::new(id, Some(file), Mark::start()));
+        Ok(())
+    }
+
+    /// Returns true if the file is a copy of the beginning of a known one that is still whole. Notes a small
+    /// file that may be one.
+    fn is_copy(&mut self, file: &File, len: u64) -> io::Result<bool> {
+        for known in self.current.iter().chain(&self.others) {
+            let Some(other) = &known.file else { continue };
+            let other_len = known.len();
+            let Some(mark) = Mark::new(file, len)?.filter(|_| len <= other_len) else { continue };
+            if !mark.is_in(other)? || checksum(other, len)? != checksum(file, len)? {
+                continue;
+            }
+            let is_unlikely = len > SMALL || len == other_len && self.has_name(known.id);
+            if known.taken.offset > 0 && is_unlikely {
+                return Ok(true);
+            }
+            self.note_unclear(len);
+            return Ok(false);
+        }
+        Ok(false)
+    }
+
+    /// Notes a file that may be a copy of one that was truncated, from before its last lines were read.
+    fn note_short_copy(&mut self, file: &File, len: u64, truncated: &[Known]) -> io::Result<()> {
+        let head = |len: u64| Mark::new(file, len.min(SMALL / 4));
+        let Some(mark) = head(len)? else { return Ok(()) };
+        let is_like = |known: &Known| known.place().offset > len && known.taken.begins_as(&mark);
+        if truncated.iter().any(is_like) {
+            self.note_unclear(len);
+        }
+        Ok(())
+    }
+
+    fn note_unclear(&mut self, len: u64) {
+        self.notes.push(format!(
+            "note: {}: a rotated file of {len} bytes begins as another one; it is read as a file of its own, so \
+             lines are stored twice if it is a copy",
+            display::path(&self.path)
+        ));
+    }
+
+    fn has_name(&self, id: FileId) -> bool {
+        fs::metadata(&self.path).is_ok_and(|metadata| FileId::new(&metadata) == id)
+    }
+
+    /// Closes files that are quiet, and leaves out those that are gone for long.
+    fn forget(&mut self, log: Option<FileId>) {
+        for known in &mut self.others {
+            if log != Some(known.id) && known.grown.elapsed() >= WATCH && !known.has_more() {
+                known.file = None;
+            }
+        }
+        let is_kept = |known: &Known| known.missing.is_none_or(|missing| missing.elapsed() < KEEP);
+        self.others.retain(is_kept);
+        while self.others.len() > MAX_FILES {
+            let gone = self.others.iter().position(|known| known.missing.is_some());
+            let Some(gone) = gone else { break };
+            self.others.remove(gone);
         }
     }
 
-    /// Returns the file that was rotated first after the open one, if there is one.
-    fn between(&self) -> io::Result<Option<File>> {
-        let changed = self.file.metadata()?.modified()?;
-        rotated_since(&self.path, changed, &self.read.place(self.id))
-    }
-
-    /// Takes bytes that [`read`](Self::read) has returned, in order, and returns the place behind them.
-    pub fn take(&mut self, bytes: &[u8]) -> Place {
-        self.taken.advance(bytes);
-        self.place()
+    /// Takes bytes that [`read`](Self::read) has returned, in order.
+    pub fn take(&mut self, bytes: &[u8]) {
+        if let Some(current) = &mut self.current {
+            current.taken.advance(bytes);
+        }
     }
 
     /// Returns the place behind the bytes that were taken.
     pub fn place(&self) -> Place {
-        let changed = self.changed.duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
-        let changed = u64::try_from(changed).unwrap_or_default();
-        Place { changed, ..self.taken.place(self.id) }
+        let current = self.current.as_ref().map(Known::place);
+        let others = self.others.iter().map(Known::place).collect();
+        Place { current, others, changed: None }
     }
 
     /// Returns the number of lines of the file that were taken.
     pub fn lines_taken(&self) -> u64 {
-        self.taken.lines
+        self.current.as_ref().map_or(0, |current| current.taken.lines)
     }
-}
 
-/// Returns the file that has `place`, and the mark there.
-fn find(path: &Path, place: &Place) -> io::Result<Option<(File, Mark)>> {
-    let mut found: Vec<(bool, File)> = Vec::new();
-    for candidate in [path.to_owned()].into_iter().chain(neighbours(path)) {
-        // Neighbours may vanish or be unreadable. A pipe would have to be waited for.
-        let Some(metadata) = fs::metadata(&candidate).ok().filter(fs::Metadata::is_file) else {
-            continue;
-        };
-        let Ok(file) = File::open(&candidate) else { continue };
-        if has_place(&file, place)? {
-            found.push((FileId::of(&metadata) == place.file, file));
-        }
+    /// Returns the texts for the user that were not told yet.
+    pub fn take_notes(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.notes)
     }
-    let idx = match found.iter().position(|(has_id, _)| *has_id) {
-        Some(idx) => idx,
-        // Every file has the place at its start.
-        None if found.is_empty() || place.offset == 0 => return Ok(None),
-        None => 0,
-    };
-    let file = found.swap_remove(idx).1;
-    let mark = Mark::of(&file, place.offset)?;
-    Ok(mark.map(|mark| (file, Mark { lines: place.lines, ..mark })))
-}
-
-fn has_place(file: &File, place: &Place) -> io::Result<bool> {
-    let mark = Mark::of(file, place.offset)?;
-    Ok(mark.is_some_and(|mark| {
-        let mark = Mark { lines: place.lines, ..mark };
-        Place { changed: place.changed, ..mark.place(place.file) } == *place
-    }))
-}
-
-/// Returns the file that was rotated first from `path` after the file of `place`, which was last changed at
-/// `ended`, if there is one.
-fn rotated_since(path: &Path, ended: SystemTime, place: &Place) -> io::Result<Option<File>> {
-    let Ok(current) = File::open(path) else { return Ok(None) };
-    let now = current.metadata()?.modified()?;
-    let mut rotated = rotated_files(path)?;
-    rotated.sort_by_key(|(changed, _)| *changed);
-    for at in 0..rotated.len() {
-        let (changed, file) = &rotated[at];
-        if *changed <= ended || *changed > now || FileId::of(&file.metadata()?) == place.file {
-            continue;
-        }
-        let is_read = place.offset > 0 && has_place(file, place)?;
-        let is_copy = is_read || begins_as(file, &current)? || is_among(file, &rotated[..at])?;
-        if !is_copy {
-            return Ok(Some(rotated.swap_remove(at).1));
-        }
-    }
-    Ok(None)
-}
-
-/// Returns the files beside `path` whose names are its name and `.` or `-` and more, by name.
-fn neighbours(path: &Path) -> Vec<PathBuf> {
-    let Some(name) = path.file_name().map(|name| name.as_encoded_bytes()) else {
-        return Vec::new();
-    };
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let Ok(entries) = fs::read_dir(folder.unwrap_or(Path::new("."))) else { return Vec::new() };
-    let paths = entries.flatten().filter(|entry| {
-        let other = entry.file_name();
-        let rest = other.as_encoded_bytes().strip_prefix(name);
-        rest.is_some_and(|rest| rest.starts_with(b".") || rest.starts_with(b"-"))
-    });
-    let mut paths: Vec<PathBuf> = paths.map(|entry| entry.path()).collect();
-    paths.sort();
-    paths
-}
-
-/// Returns the files that were rotated from `path`, each with the time of its last change.
-fn rotated_files(path: &Path) -> io::Result<Vec<(SystemTime, File)>> {
-    let mut rotated = Vec::new();
-    for candidate in neighbours(path).into_iter().filter(|other| is_rotated(path, other)) {
-        // Neighbours may vanish or be unreadable. A pipe would have to be waited for.
-        let is_file = fs::metadata(&candidate).is_ok_and(|metadata| metadata.is_file());
-        let Some(file) = is_file.then(|| File::open(&candidate).ok()).flatten() else { continue };
-        rotated.push((file.metadata()?.modified()?, file));
-    }
-    Ok(rotated)
-}
-
-/// Returns true if one of `others` has the length, the beginning and the end of `file`.
-fn is_among(file: &File, others: &[(SystemTime, File)]) -> io::Result<bool> {
-    let len = file.metadata()?.len();
-    let Some(mark) = Mark::of(file, len)? else { return Ok(false) };
-    let place = mark.place(FileId::default());
-    for (_, other) in others {
-        if other.metadata()?.len() == len && has_place(other, &place)? {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// Returns true if `other` has the name of `path` with a number or a date behind it, and is not packed.
-fn is_rotated(path: &Path, other: &Path) -> bool {
-    let name = |path: &Path| path.file_name().map(|name| name.as_encoded_bytes().to_vec());
-    let (Some(name), Some(other)) = (name(path), name(other)) else { return false };
-    let rest = other.get(name.len() + 1..).unwrap_or_default();
-    let is_date = |byte: &u8| byte.is_ascii_digit() || b"-._:TZ".contains(byte);
-    rest.first().is_some_and(u8::is_ascii_digit) && rest.iter().all(is_date)
-}
-
-/// Returns true if `file` may be a copy of the beginning of `whole`: it has bytes, not more of them, and
-/// the first ones are the same.
-fn begins_as(file: &File, whole: &File) -> io::Result<bool> {
-    let (len, of_whole) = (file.metadata()?.len(), whole.metadata()?.len());
-    let head = len.min(MARK_BYTES as u64);
-    let marks = (Mark::of(file, head)?, Mark::of(whole, head)?);
-    Ok(match marks {
-        (Some(one), Some(other)) => (1..=of_whole).contains(&len) && one.head == other.head,
-        _ => false,
-    })
 }
 
 fn failed(path: &Path, error: &io::Error) -> Failure {
     Failure::with_cause(format!("{}: cannot read", display::path(path)), error)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::io::Write;
-
-    use super::*;
-
-    struct Log(tempfile::TempDir);
-
-    impl Log {
-        fn new() -> Self {
-            Self(tempfile::tempdir().unwrap())
-        }
-
-        fn path(&self) -> PathBuf {
-            self.0.path().join("app.log")
-        }
-
-        fn write(&self, text: &str) {
-            let mut file = File::options().create(true).append(true).open(self.path()).unwrap();
-            file.write_all(text.as_bytes()).unwrap();
-        }
-
-        fn rotated(&self) -> PathBuf {
-            self.0.path().join("app.log.1")
-        }
-    }
-
-    /// Reads until the file is quiet or has ended.
-    fn rest(file: &mut GrowingFile) -> (String, Step) {
-        let mut text = Vec::new();
-        loop {
-            match file.read(&mut text).unwrap() {
-                Step::Read => {}
-                step => return (String::from_utf8(text).unwrap(), step),
-            }
-        }
-    }
-
-    fn text(file: &mut GrowingFile) -> String {
-        rest(file).0
-    }
-
-    #[test]
-    fn places_are_written_and_read() {
-        let file = FileId { device: 1, inode: 2 };
-        let place = Place { file, offset: u64::MAX, head: 3, tail: u32::MAX, lines: 4, changed: 5 };
-        assert_eq!(place.to_string().parse(), Ok(place));
-        let early = Place { offset: 9, tail: 4, lines: 0, changed: 0, ..place };
-        assert_eq!("9 1 2 3 4".parse(), Ok(early));
-        assert_eq!("9 1 2 3 4 8".parse(), Ok(Place { lines: 8, ..early }));
-        for bad in
-            ["", "1 2 3 4", "1 2 3 4 5 2", "1 2 3 4 5 1 1 1", "1 2 3 4 x", "1 2 3 4 4294967296"]
-        {
-            assert_eq!(bad.parse::<Place>(), Err(()), "{bad}");
-        }
-    }
-
-    #[test]
-    fn marks_are_the_same_in_steps_and_at_once() {
-        let log = Log::new();
-        let bytes: Vec<u8> = (0..5 * MARK_BYTES).map(|n| (n % 251) as u8).collect();
-        fs::write(log.path(), &bytes).unwrap();
-        let file = File::open(log.path()).unwrap();
-        for step in [1, 7, MARK_BYTES - 1, MARK_BYTES, 3 * MARK_BYTES] {
-            let mut mark = Mark::default();
-            for part in bytes.chunks(step) {
-                mark.advance(part);
-                let at_once = Mark::of(&file, mark.offset).unwrap().unwrap();
-                assert_eq!((&mark.head, &mark.tail), (&at_once.head, &at_once.tail), "{step}");
-            }
-        }
-        assert!(Mark::of(&file, bytes.len() as u64 + 1).unwrap().is_none());
-    }
-
-    #[test]
-    fn a_file_is_read_on_from_its_place() {
-        let log = Log::new();
-        log.write("one\n");
-        let (mut file, is_found) = GrowingFile::open(&log.path(), None).unwrap();
-        assert!(is_found);
-        assert_eq!(text(&mut file), "one\n");
-        log.write("two\nthr");
-        assert_eq!(text(&mut file), "two\nthr");
-        let place = file.take(b"one\ntwo\n");
-        log.write("ee\n");
-        let (mut again, is_found) = GrowingFile::open(&log.path(), Some(place)).unwrap();
-        assert_eq!((text(&mut again).as_str(), is_found), ("three\n", true));
-        assert_eq!((again.lines_taken(), again.take(b"three\n").lines), (2, 3));
-    }
-
-    #[test]
-    fn a_rotated_file_is_read_to_its_end() {
-        let log = Log::new();
-        log.write("one\n");
-        let (mut file, _) = GrowingFile::open(&log.path(), None).unwrap();
-        assert_eq!(text(&mut file), "one\n");
-        let place = file.take(b"one\n");
-        fs::rename(log.path(), log.rotated()).unwrap();
-        assert!(matches!(file.read(&mut Vec::new()), Ok(Step::Quiet)), "no file has the name");
-        log.write("two\n");
-        let mut old = File::options().append(true).open(log.rotated()).unwrap();
-        assert_eq!(text(&mut file), "");
-        old.write_all(b"late\n").unwrap();
-        assert_eq!(text(&mut file), "late\n");
-        file.ended = Instant::now().checked_sub(GRACE);
-        assert!(matches!(rest(&mut file).1, Step::Ended));
-        assert_eq!(file.take(b"late\n").lines, 2);
-        file.next().unwrap();
-        assert_eq!((text(&mut file).as_str(), file.lines_taken()), ("two\n", 0));
-        // The same after a restart.
-        let (mut again, is_found) = GrowingFile::open(&log.path(), Some(place)).unwrap();
-        assert_eq!((text(&mut again).as_str(), is_found), ("late\n", true));
-        again.ended = Instant::now().checked_sub(GRACE);
-        assert!(matches!(rest(&mut again).1, Step::Ended));
-    }
-
-    #[test]
-    fn a_truncated_file_is_read_from_its_start_behind_its_copy() {
-        let log = Log::new();
-        log.write("one\ntwo\n");
-        let (mut file, _) = GrowingFile::open(&log.path(), None).unwrap();
-        assert_eq!(text(&mut file), "one\ntwo\n");
-        let place = file.take(b"one\ntwo\n");
-        log.write("three\n");
-        fs::copy(log.path(), log.rotated()).unwrap();
-        // Shorter, and as long but other text.
-        for new in ["new\n", "new text that is longer\n"] {
-            fs::write(log.path(), new).unwrap();
-            let (mut again, is_found) = GrowingFile::open(&log.path(), Some(place)).unwrap();
-            assert_eq!((text(&mut again).as_str(), is_found), ("three\n", true));
-            again.ended = Instant::now().checked_sub(GRACE);
-            assert!(matches!(rest(&mut again).1, Step::Ended));
-            again.next().unwrap();
-            assert_eq!(text(&mut again), new);
-        }
-        assert_eq!(text(&mut file), "three\n");
-        fs::remove_file(log.rotated()).unwrap();
-        let (mut again, is_found) = GrowingFile::open(&log.path(), Some(place)).unwrap();
-        assert_eq!((text(&mut again).as_str(), is_found), ("new text that is longer\n", false));
-        fs::write(log.path(), "").unwrap();
-        assert!(matches!(rest(&mut again).1, Step::Ended));
-    }
-
-    /// Reads all files up to the last one.
-    fn all(file: &mut GrowingFile) -> String {
-        let mut all = String::new();
-        loop {
-            all += &text(file);
-            file.ended = Instant::now().checked_sub(GRACE);
-            if !matches!(rest(file).1, Step::Ended) {
-                return all;
-            }
-            file.next().unwrap();
-        }
-    }
-
-    #[test]
-    fn files_that_nobody_read_in_time_are_read() {
-        let log = Log::new();
-        let named = |end: &str| log.0.path().join(format!("app.log{end}"));
-        // Each has a time of its own.
-        let later = || std::thread::sleep(Duration::from_millis(20));
-        log.write("one\n");
-        let (mut file, _) = GrowingFile::open(&log.path(), None).unwrap();
-        assert_eq!(text(&mut file), "one\n");
-        let place = file.take(b"one\n");
-        log.write("two\n");
-        later();
-        fs::rename(log.path(), named("-20240506")).unwrap();
-        log.write("three\n");
-        later();
-        fs::rename(log.path(), named(".2")).unwrap();
-        log.write("four\n");
-        later();
-        fs::copy(log.path(), named(".1")).unwrap();
-        fs::write(log.path(), "").unwrap();
-        log.write("five\n");
-        // None of these is a rotated file: another name, packed, copies of what was read and of the last one.
-        later();
-        for name in [".bak", ".3.gz", ".notes-1"] {
-            fs::write(named(name), "never\n").unwrap();
-        }
-        fs::copy(named("-20240506"), named(".20240506.1")).unwrap();
-        fs::copy(log.path(), named(".9")).unwrap();
-        later();
-        log.write("six\n");
-        let expected = "two\nthree\nfour\nfive\nsix\n";
-        let (mut again, is_found) = GrowingFile::open(&log.path(), Some(place)).unwrap();
-        assert_eq!((all(&mut again).as_str(), is_found), (expected, true));
-        // The same for one that was reading, and is behind.
-        assert_eq!(all(&mut file), expected);
-    }
-
-    #[test]
-    fn files_behind_one_that_is_gone_are_read() {
-        let log = Log::new();
-        let named = |end: &str| log.0.path().join(format!("app.log{end}"));
-        // Each has a time of its own.
-        let later = || std::thread::sleep(Duration::from_millis(20));
-        fs::write(named(".3"), "zero\n").unwrap();
-        later();
-        log.write("one\n");
-        let (mut file, _) = GrowingFile::open(&log.path(), None).unwrap();
-        assert_eq!(text(&mut file), "one\n");
-        let place = file.take(b"one\n").to_string();
-        fs::remove_file(log.path()).unwrap();
-        for (name, line) in [(".2", "two\n"), (".1", "three\n"), ("", "four\n")] {
-            later();
-            fs::write(named(name), line).unwrap();
-        }
-        let expected = "two\nthree\nfour\n";
-        let (mut again, is_found) = GrowingFile::open(&log.path(), place.parse().ok()).unwrap();
-        assert_eq!((all(&mut again).as_str(), is_found), (expected, false));
-        // A place of an early build does not tell which ones.
-        let (early, _) = place.rsplit_once(' ').unwrap();
-        let (mut again, is_found) = GrowingFile::open(&log.path(), early.parse().ok()).unwrap();
-        assert_eq!((all(&mut again).as_str(), is_found), ("four\n", false));
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_file_of_which_nothing_was_taken_is_found_by_its_inode() {
-        let log = Log::new();
-        log.write("old\n");
-        let (mut file, _) = GrowingFile::open(&log.path(), None).unwrap();
-        assert_eq!(text(&mut file), "old\n");
-        let place = file.place();
-        fs::rename(log.path(), log.rotated()).unwrap();
-        log.write("new\n");
-        let (mut again, is_found) = GrowingFile::open(&log.path(), Some(place)).unwrap();
-        assert_eq!((all(&mut again).as_str(), is_found), ("old\nnew\n", true));
-        // Without the inode no file is meant. `file` keeps the inode from being used again.
-        fs::remove_file(log.rotated()).unwrap();
-        let (mut again, is_found) = GrowingFile::open(&log.path(), Some(place)).unwrap();
-        assert_eq!((text(&mut again).as_str(), is_found), ("new\n", false));
-    }
-
-    #[test]
-    fn a_file_with_the_same_start_is_another_one() {
-        let log = Log::new();
-        log.write("header\n");
-        let (mut file, _) = GrowingFile::open(&log.path(), None).unwrap();
-        assert_eq!(text(&mut file), "header\n");
-        let place = file.take(b"header\n");
-        log.write("old\n");
-        fs::rename(log.path(), log.rotated()).unwrap();
-        log.write("header\nnew\n");
-        let (mut again, _) = GrowingFile::open(&log.path(), Some(place)).unwrap();
-        assert_eq!(text(&mut again), "old\n");
-    }
 }

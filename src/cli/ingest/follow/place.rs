@@ -1,0 +1,328 @@
+//! The place up to which a log and the files that were rotated from it were read.
+//!
+//! ```text
+//! 2;offset device inode lines head tail whole;offset device inode …
+//! └┘└─ the file that is read now ────────────┘└─ the others, in any order
+//! version
+//! ```
+//!
+//! A file is known by its device and inode, and by checksums (CRC32C) of the bytes before the offset: of the
+//! first KiB, of the last KiB, and of all of them. An inode that another file has now is told by them. All
+//! bytes are read for it if they are at most [`MAX_WHOLE_BYTES`]. A file that was there before the log was
+//! followed is a place, too: its end. It has no checksum of the whole (`-`).
+//!
+//! Early builds stored one file: `offset device inode head tail lines changed`.
+
+use std::fmt;
+use std::fs::{File, Metadata};
+use std::io::{self, Read, Seek, SeekFrom};
+use std::str::FromStr;
+
+use super::num_lines;
+
+/// Number of bytes at the start and before the offset that are compared at every look.
+const MARK_BYTES: usize = 1 << 10;
+/// Most bytes before an offset that are read to tell a file from others.
+const MAX_WHOLE_BYTES: u64 = 256 << 20;
+/// First text of a place of more than one file.
+const VERSION: &str = "2";
+/// Text of a place without a file, and of a checksum that is not known.
+const NONE: &str = "-";
+
+/// Device and inode of a file. On systems without them the time at which the file was made stands for them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FileId {
+    pub device: u64,
+    pub inode: u64,
+}
+
+impl FileId {
+    #[cfg(unix)]
+    pub fn new(metadata: &Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        Self { device: metadata.dev(), inode: metadata.ino() }
+    }
+
+    #[cfg(not(unix))]
+    pub fn new(metadata: &Metadata) -> Self {
+        let made = metadata.created().ok();
+        let made = made.and_then(|made| made.duration_since(std::time::UNIX_EPOCH).ok());
+        let inode = made.and_then(|made| u64::try_from(made.as_nanos()).ok()).unwrap_or_default();
+        Self { device: 0, inode }
+    }
+}
+
+/// A place in one file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct FilePlace {
+    pub file: FileId,
+    pub offset: u64,
+    /// Number of lines before the offset.
+    pub lines: u64,
+    /// Checksums of the first bytes of the file, and of the bytes before the offset.
+    head: u32,
+    tail: u32,
+    /// Checksum of all bytes before the offset, if it is known.
+    whole: Option<u32>,
+}
+
+/// The place in a log, and in the files that were rotated from it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The file that is read now.
+    pub current: Option<FilePlace>,
+    pub others: Vec<FilePlace>,
+    /// Of an early build: the time at which the file was last changed when it was read, in nanoseconds since
+    /// 1970; 0 if it is unknown. Later builds need none.
+    pub changed: Option<u64>,
+}
+
+impl FilePlace {
+    /// Returns true if the same bytes are before the offsets of both.
+    pub fn has_bytes_of(&self, other: &Self) -> bool {
+        Self { file: other.file, ..*self } == *other
+    }
+}
+
+impl fmt::Display for FilePlace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file: FileId { device, inode }, offset, lines, head, tail, whole } = self;
+        write!(f, "{offset} {device} {inode} {lines} {head} {tail} ")?;
+        match whole {
+            Some(whole) => write!(f, "{whole}"),
+            None => f.write_str(NONE),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(VERSION)?;
+        match &self.current {
+            Some(current) => write!(f, ";{current}")?,
+            None => write!(f, ";{NONE}")?,
+        }
+        self.others.iter().try_for_each(|other| write!(f, ";{other}"))
+    }
+}
+
+impl FromStr for FilePlace {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let words: Vec<&str> = text.split(' ').collect();
+        let [offset, device, inode, lines, head, tail, whole] = words[..] else { return Err(()) };
+        let number = |word: &str| word.parse::<u64>().map_err(|_| ());
+        let checksum = |word: &str| word.parse::<u32>().map_err(|_| ());
+        let file = FileId { device: number(device)?, inode: number(inode)? };
+        let (offset, lines) = (number(offset)?, number(lines)?);
+        let whole = if whole == NONE { None } else { Some(checksum(whole)?) };
+        let place =
+            Self { file, offset, lines, head: checksum(head)?, tail: checksum(tail)?, whole };
+        if lines > offset { Err(()) } else { Ok(place) }
+    }
+}
+
+impl FromStr for Place {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let mut files = text.split(';');
+        if files.next() != Some(VERSION) {
+            return early_place(text);
+        }
+        let current = match files.next().ok_or(())? {
+            NONE => None,
+            file => Some(file.parse()?),
+        };
+        let others: Result<Vec<FilePlace>, ()> = files.map(str::parse).collect();
+        Ok(Self { current, others: others?, changed: None })
+    }
+}
+
+/// Reads a place of an early build. The first ones stored no number of lines, and later ones no time.
+fn early_place(text: &str) -> Result<Place, ()> {
+    let numbers: Result<Vec<u64>, _> = text.split(' ').map(str::parse).collect();
+    let numbers = numbers.map_err(|_| ())?;
+    let [offset, device, inode, head, tail, ref rest @ ..] = numbers[..] else { return Err(()) };
+    let (lines, changed) = match *rest {
+        [] => (0, 0),
+        [lines] if lines <= offset => (lines, 0),
+        [lines, changed] if lines <= offset => (lines, changed),
+        _ => return Err(()),
+    };
+    let checksum = |number: u64| u32::try_from(number).map_err(|_| ());
+    let (head, tail) = (checksum(head)?, checksum(tail)?);
+    let file = FileId { device, inode };
+    let current = FilePlace { file, offset, lines, head, tail, whole: None };
+    Ok(Place { current: Some(current), others: Vec::new(), changed: Some(changed) })
+}
+
+/// The bytes before an offset that tell a file from others.
+#[derive(Debug, Clone, Default)]
+pub struct Mark {
+    pub offset: u64,
+    /// Number of lines before the offset, as far as they were counted.
+    pub lines: u64,
+    head: Vec<u8>,
+    tail: Vec<u8>,
+    /// Checksum of all bytes before the offset, if it is known.
+    whole: Option<u32>,
+}
+
+impl Mark {
+    /// Returns the mark at the start of a file.
+    pub fn start() -> Self {
+        Self { whole: Some(0), ..Self::default() }
+    }
+
+    /// Returns the mark of `file` at `offset`, or none if the file is shorter.
+    pub fn new(mut file: &File, offset: u64) -> io::Result<Option<Self>> {
+        if file.metadata()?.len() < offset {
+            return Ok(None);
+        }
+        let len = offset.min(MARK_BYTES as u64);
+        let mut read = |from: u64| {
+            file.seek(SeekFrom::Start(from))?;
+            let mut bytes = Vec::new();
+            file.take(len).read_to_end(&mut bytes)?;
+            Ok::<_, io::Error>(bytes)
+        };
+        let head = read(0)?;
+        let tail = read(offset - len)?;
+        let is_whole = head.len() as u64 == len && tail.len() as u64 == len;
+        Ok(is_whole.then_some(Self { offset, lines: 0, head, tail, whole: None }))
+    }
+
+    /// Returns the mark of `file` at `place`, or none if the bytes before it are not those of the place.
+    pub fn at(file: &File, place: &FilePlace) -> io::Result<Option<Self>> {
+        let Some(mark) = Self::new(file, place.offset)? else { return Ok(None) };
+        let mark = Self { lines: place.lines, whole: place.whole, ..mark };
+        if mark.place(place.file) != *place {
+            return Ok(None);
+        }
+        let is_same = match place.whole {
+            Some(whole) if place.offset <= MAX_WHOLE_BYTES => {
+                checksum(file, place.offset)? == Some(whole)
+            }
+            _ => true,
+        };
+        Ok(is_same.then_some(mark))
+    }
+
+    /// Returns true if `file` has the first and last bytes before the offset.
+    pub fn is_in(&self, file: &File) -> io::Result<bool> {
+        let mark = Self::new(file, self.offset)?;
+        Ok(mark.is_some_and(|mark| mark.head == self.head && mark.tail == self.tail))
+    }
+
+    /// Returns true if the first bytes before both offsets are the same.
+    pub fn begins_as(&self, other: &Self) -> bool {
+        let len = self.head.len().min(other.head.len());
+        len > 0 && self.head.get(..len) == other.head.get(..len)
+    }
+
+    /// Moves on by `bytes`.
+    pub fn advance(&mut self, bytes: &[u8]) {
+        let room = MARK_BYTES.saturating_sub(self.head.len());
+        self.head.extend_from_slice(&bytes[..room.min(bytes.len())]);
+        self.tail.extend_from_slice(&bytes[bytes.len().saturating_sub(MARK_BYTES)..]);
+        self.tail.drain(..self.tail.len().saturating_sub(MARK_BYTES));
+        self.offset += bytes.len() as u64;
+        self.lines += num_lines(bytes);
+        self.whole = self.whole.map(|whole| crc32c::crc32c_append(whole, bytes));
+    }
+
+    pub fn place(&self, file: FileId) -> FilePlace {
+        let (head, tail) = (crc32c::crc32c(&self.head), crc32c::crc32c(&self.tail));
+        let Self { offset, lines, whole, .. } = *self;
+        FilePlace { file, offset, lines, head, tail, whole }
+    }
+
+    /// Returns the offset and the checksum of the bytes before it.
+    pub fn checkpoint(&self) -> Option<(u64, u32)> {
+        Some((self.offset, self.whole?))
+    }
+}
+
+/// Returns the checksum of the first `len` bytes of `file`, or none if it is shorter.
+pub fn checksum(mut file: &File, len: u64) -> io::Result<Option<u32>> {
+    file.seek(SeekFrom::Start(0))?;
+    let (mut whole, mut left) = (0, len);
+    let mut bytes = vec![0; 256 << 10];
+    while left > 0 {
+        let wanted = usize::try_from(left).unwrap_or(usize::MAX).min(bytes.len());
+        let num_read = file.read(&mut bytes[..wanted])?;
+        if num_read == 0 {
+            return Ok(None);
+        }
+        whole = crc32c::crc32c_append(whole, &bytes[..num_read]);
+        left -= num_read as u64;
+    }
+    Ok(Some(whole))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_written_and_read() {
+        let file = FileId { device: 1, inode: 2 };
+        let one =
+            FilePlace { file, offset: u64::MAX, lines: 4, head: 3, tail: u32::MAX, whole: Some(7) };
+        let other = FilePlace { whole: None, ..one };
+        for current in [Some(one), None] {
+            let place = Place { current, others: vec![other, one], changed: None };
+            assert_eq!(place.to_string().parse(), Ok(place));
+        }
+        for bad in [
+            "2",
+            "2;",
+            "2;x",
+            "2;1 2 3 4 5 6",
+            "2;1 2 3 2 5 6 7",
+            "2;-;",
+            "2;1 2 3 1 5 6 4294967296",
+        ] {
+            assert_eq!(bad.parse::<Place>(), Err(()), "{bad}");
+        }
+    }
+
+    #[test]
+    fn places_of_early_builds_are_read() {
+        let file = FileId { device: 1, inode: 2 };
+        let early = FilePlace { file, offset: 9, head: 3, tail: 4, lines: 0, whole: None };
+        let place = |lines, changed| {
+            let current = Some(FilePlace { lines, ..early });
+            Ok(Place { current, others: Vec::new(), changed: Some(changed) })
+        };
+        assert_eq!("9 1 2 3 4".parse(), place(0, 0));
+        assert_eq!("9 1 2 3 4 8".parse(), place(8, 0));
+        assert_eq!("9 1 2 3 4 8 5".parse(), place(8, 5));
+        for bad in
+            ["", "1 2 3 4", "1 2 3 4 5 2", "1 2 3 4 5 1 1 1", "1 2 3 4 x", "1 2 3 4 4294967296"]
+        {
+            assert_eq!(bad.parse::<Place>(), Err(()), "{bad}");
+        }
+    }
+
+    #[test]
+    fn marks_are_the_same_in_steps_and_at_once() {
+        let mut text = Vec::new();
+        let mut file = tempfile::tempfile().unwrap();
+        let mut steps = Mark::start();
+        for len in [1, 100, 1023, 1024, 1025, 5000] {
+            let bytes: Vec<u8> = (0..len).map(|byte| (byte % 251) as u8).collect();
+            io::Write::write_all(&mut file, &bytes).unwrap();
+            text.extend_from_slice(&bytes);
+            steps.advance(&bytes);
+            assert_eq!(steps.whole, Some(crc32c::crc32c(&text)));
+            let place = steps.place(FileId::default());
+            assert!(Mark::at(&file, &place).unwrap().is_some());
+            assert!(steps.is_in(&file).unwrap());
+            let other = FilePlace { whole: Some(1), ..place };
+            assert!(Mark::at(&file, &other).unwrap().is_none());
+        }
+    }
+}

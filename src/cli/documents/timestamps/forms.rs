@@ -189,10 +189,11 @@ fn priority(mut scan: Scan<'_>) -> Option<Scan<'_>> {
 
 /// Reads the stamp behind what some programs write before it.
 fn prefixed(text: &[u8]) -> Option<Stamp> {
-    let rest = behind_level(text)
-        .or_else(|| behind_scheme(text))
-        .or_else(|| behind_role(text))
-        .or_else(|| text.strip_prefix(b"*"));
+    let rest = match text.first()? {
+        b'*' => text.get(1..),
+        byte if byte.is_ascii_digit() => Some(behind_role(text)?),
+        _ => behind_level(text).or_else(|| behind_scheme(text)),
+    };
     let Some(rest) = rest else { return behind_key(text).and_then(stamp) };
     // Numbers and dates alone are text here.
     match stamp(rest)? {
@@ -205,6 +206,9 @@ fn prefixed(text: &[u8]) -> Option<Stamp> {
 fn behind_level(text: &[u8]) -> Option<&[u8]> {
     let len = text.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
     let (word, rest) = text.split_at(len);
+    if !(3..=11).contains(&len) {
+        return None;
+    }
     LEVELS.iter().find(|level| level.eq_ignore_ascii_case(word))?;
     if let [b':', rest @ ..] = rest {
         let is_name = |byte: &&u8| byte.is_ascii_alphanumeric() || b"._".contains(byte);

@@ -4,31 +4,6 @@
 
 use chrono::NaiveTime;
 
-/// First three letters of the names of months, in lower case, and the rest of the names.
-const MONTHS: [(&[u8], &[u8]); 12] = [
-    (b"jan", b"uary"),
-    (b"feb", b"ruary"),
-    (b"mar", b"ch"),
-    (b"apr", b"il"),
-    (b"may", b""),
-    (b"jun", b"e"),
-    (b"jul", b"y"),
-    (b"aug", b"ust"),
-    (b"sep", b"tember"),
-    (b"oct", b"ober"),
-    (b"nov", b"ember"),
-    (b"dec", b"ember"),
-];
-/// First three letters of the names of days, in lower case, and the rest of the names.
-const DAYS: [(&[u8], &[u8]); 7] = [
-    (b"mon", b"day"),
-    (b"tue", b"sday"),
-    (b"wed", b"nesday"),
-    (b"thu", b"rsday"),
-    (b"fri", b"day"),
-    (b"sat", b"urday"),
-    (b"sun", b"day"),
-];
 /// Marks of the halves of a day, in lower case, and true for the second half.
 const HALVES: [(&str, bool); 10] = [
     ("am", false),
@@ -163,31 +138,53 @@ impl<'a> Scan<'a> {
 
     /// Reads the name of a month, its first three letters or the whole, and returns its number from 1.
     pub fn month(&mut self) -> Option<u32> {
-        let place = self.name(&MONTHS)?;
-        u32::try_from(place + 1).ok()
+        let (month, rest): (u32, &[u8]) = match &self.three_letters()? {
+            b"jan" => (1, b"uary"),
+            b"feb" => (2, b"ruary"),
+            b"mar" => (3, b"ch"),
+            b"apr" => (4, b"il"),
+            b"may" => (5, b""),
+            b"jun" => (6, b"e"),
+            b"jul" => (7, b"y"),
+            b"aug" => (8, b"ust"),
+            b"sep" => (9, b"tember"),
+            b"oct" => (10, b"ober"),
+            b"nov" => (11, b"ember"),
+            b"dec" => (12, b"ember"),
+            _ => return None,
+        };
+        self.name_behind(rest).map(|()| month)
     }
 
     /// Reads the name of a day of the week, its first three letters or the whole.
     pub fn weekday(&mut self) -> Option<()> {
-        self.name(&DAYS).map(|_| ())
+        let rest: &[u8] = match &self.three_letters()? {
+            b"mon" | b"fri" | b"sun" => b"day",
+            b"tue" => b"sday",
+            b"wed" => b"nesday",
+            b"thu" => b"rsday",
+            b"sat" => b"urday",
+            _ => return None,
+        };
+        self.name_behind(rest)
     }
 
-    /// Reads one of `names` in any case, short or whole, and returns its place.
-    fn name(&mut self, names: &[(&[u8], &[u8])]) -> Option<usize> {
-        let (first, rest) = self.0.split_at_checked(3)?;
-        let is_meant = |(short, _): &(&[u8], &[u8])| first.eq_ignore_ascii_case(short);
-        let place = names.iter().position(is_meant)?;
-        let (_, end) = names.get(place)?;
-        let mut scan = Self(rest);
-        let whole = rest.get(..end.len()).is_some_and(|rest| rest.eq_ignore_ascii_case(end));
-        if whole {
-            scan.0 = rest.get(end.len()..)?;
-        }
-        if scan.0.first().is_some_and(u8::is_ascii_alphabetic) {
+    /// Returns the first three letters in lower case, without reading them.
+    fn three_letters(&self) -> Option<[u8; 3]> {
+        let letters: &[u8; 3] = self.0.first_chunk()?;
+        Some(letters.map(|letter| letter.to_ascii_lowercase()))
+    }
+
+    /// Reads three letters, and `rest` in any case, if it is there.
+    fn name_behind(&mut self, rest: &[u8]) -> Option<()> {
+        let behind = self.0.get(3..)?;
+        let is_whole = behind.get(..rest.len()).is_some_and(|text| text.eq_ignore_ascii_case(rest));
+        let behind = if is_whole { behind.get(rest.len()..)? } else { behind };
+        if behind.first().is_some_and(u8::is_ascii_alphabetic) {
             return None;
         }
-        self.0 = scan.0;
-        Some(place)
+        self.0 = behind;
+        Some(())
     }
 
     /// Reads `h:mm` or `hh:mm` with or without seconds, or `hh.mm.ss`. Parts of a second are left.

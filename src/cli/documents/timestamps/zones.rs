@@ -13,84 +13,6 @@ use datafusion::arrow::array::timezone::Tz;
 
 use super::scan::Scan;
 
-/// Short names of zones, with their offsets in minutes: those of RFC 822 and others that mean one zone.
-const NAMES: [(&[u8], i32); 67] = [
-    (b"Z", 0),
-    (b"UTC", 0),
-    (b"GMT", 0),
-    (b"UT", 0),
-    (b"UCT", 0),
-    (b"WET", 0),
-    (b"WEST", 60),
-    (b"WAT", 60),
-    (b"CET", 60),
-    (b"CEST", 120),
-    (b"MET", 60),
-    (b"MEST", 120),
-    (b"MEZ", 60),
-    (b"MESZ", 120),
-    (b"SAST", 120),
-    (b"EET", 120),
-    (b"EEST", 180),
-    (b"IDT", 180),
-    (b"MSK", 180),
-    (b"MSD", 240),
-    (b"TRT", 180),
-    (b"IRST", 210),
-    (b"SAMT", 240),
-    (b"YEKT", 300),
-    (b"PKT", 300),
-    (b"NPT", 345),
-    (b"OMST", 360),
-    (b"NOVT", 420),
-    (b"KRAT", 420),
-    (b"ICT", 420),
-    (b"WIB", 420),
-    (b"WITA", 480),
-    (b"IRKT", 480),
-    (b"HKT", 480),
-    (b"SGT", 480),
-    (b"MYT", 480),
-    (b"PHT", 480),
-    (b"AWST", 480),
-    (b"YAKT", 540),
-    (b"JST", 540),
-    (b"KST", 540),
-    (b"ACST", 570),
-    (b"ACDT", 630),
-    (b"VLAT", 600),
-    (b"AEST", 600),
-    (b"AEDT", 660),
-    (b"MAGT", 660),
-    (b"NZST", 720),
-    (b"NZDT", 780),
-    (b"BRST", -120),
-    (b"BRT", -180),
-    (b"UYT", -180),
-    (b"CLST", -180),
-    (b"CLT", -240),
-    (b"VET", -240),
-    (b"NST", -210),
-    (b"NDT", -150),
-    (b"EST", -300),
-    (b"EDT", -240),
-    (b"CDT", -300),
-    (b"MST", -420),
-    (b"MDT", -360),
-    (b"PST", -480),
-    (b"PDT", -420),
-    (b"AKST", -540),
-    (b"AKDT", -480),
-    (b"HST", -600),
-];
-/// Short names that mean several zones, or are words, too.
-const UNCLEAR_NAMES: [&[u8]; 26] = [
-    b"ACT", b"ADT", b"AMST", b"AMT", b"ART", b"AST", b"BDT", b"BOT", b"BST", b"CAT", b"CCT",
-    b"COT", b"CST", b"EAT", b"ECT", b"GST", b"HDT", b"HKST", b"IST", b"LMT", b"PET", b"PYT",
-    b"SST", b"WIT", b"WST", b"WAST",
-];
-/// Names behind which an offset may stand.
-const ZERO_NAMES: [&[u8]; 4] = [b"UTC", b"GMT", b"UT", b"UCT"];
 /// Largest hours of an offset.
 const MAX_HOURS: u32 = 15;
 
@@ -224,14 +146,15 @@ fn named(scan: &mut Scan<'_>, gap: Gap) -> Result<Option<Zone>, Unclear> {
     if name.len() > 4 {
         return Ok(None);
     }
-    let is_zero = ZERO_NAMES.iter().any(|zero| zero.eq_ignore_ascii_case(name));
     let is_small_z = name == b"z" && gap == Gap::Nothing;
-    let known = match NAMES.iter().find(|(known, _)| *known == name) {
-        Some((_, minutes)) => Some(minutes * 60),
-        None if is_zero || is_small_z => Some(0),
-        None => None,
+    // Behind these an offset may stand.
+    let is_zero = matches!(name, b"UTC" | b"GMT" | b"UT" | b"UCT" | b"utc" | b"gmt");
+    let known = if is_zero || is_small_z {
+        Some(0)
+    } else {
+        named_minutes(name).map(|minutes| minutes * 60)
     };
-    if known.is_none() && !UNCLEAR_NAMES.contains(&name) {
+    if known.is_none() && !is_unclear_name(name) {
         return Ok(None);
     }
     if behind.peek() == Some(b'_') || goes_on_as_name(behind) {
@@ -255,6 +178,76 @@ fn named(scan: &mut Scan<'_>, gap: Gap) -> Result<Option<Zone>, Unclear> {
     }
     *scan = behind;
     Ok(Some(Zone::Offset(known)))
+}
+
+/// Returns the offset in minutes of the zone with a short name: those of RFC 822 and others that mean one zone.
+fn named_minutes(name: &[u8]) -> Option<i32> {
+    let minutes = match name {
+        b"HST" => -600,
+        b"AKST" => -540,
+        b"PST" | b"AKDT" => -480,
+        b"MST" | b"PDT" => -420,
+        b"MDT" => -360,
+        b"EST" | b"CDT" => -300,
+        b"CLT" | b"VET" | b"EDT" => -240,
+        b"NST" => -210,
+        b"BRT" | b"UYT" | b"CLST" => -180,
+        b"NDT" => -150,
+        b"BRST" => -120,
+        b"Z" | b"UTC" | b"GMT" | b"UT" | b"UCT" | b"WET" => 0,
+        b"WEST" | b"WAT" | b"CET" | b"MET" | b"MEZ" => 60,
+        b"CEST" | b"MEST" | b"MESZ" | b"SAST" | b"EET" => 120,
+        b"EEST" | b"IDT" | b"MSK" | b"TRT" => 180,
+        b"IRST" => 210,
+        b"MSD" | b"SAMT" => 240,
+        b"YEKT" | b"PKT" => 300,
+        b"NPT" => 345,
+        b"OMST" => 360,
+        b"NOVT" | b"KRAT" | b"ICT" | b"WIB" => 420,
+        b"WITA" | b"IRKT" | b"HKT" | b"SGT" | b"MYT" | b"PHT" | b"AWST" => 480,
+        b"YAKT" | b"JST" | b"KST" => 540,
+        b"ACST" => 570,
+        b"VLAT" | b"AEST" => 600,
+        b"ACDT" => 630,
+        b"AEDT" | b"MAGT" => 660,
+        b"NZST" => 720,
+        b"NZDT" => 780,
+        _ => return None,
+    };
+    Some(minutes)
+}
+
+/// Returns true for a short name that means several zones, or is a word, too.
+fn is_unclear_name(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b"ACT"
+            | b"ADT"
+            | b"AMST"
+            | b"AMT"
+            | b"ART"
+            | b"AST"
+            | b"BDT"
+            | b"BOT"
+            | b"BST"
+            | b"CAT"
+            | b"CCT"
+            | b"COT"
+            | b"CST"
+            | b"EAT"
+            | b"ECT"
+            | b"GST"
+            | b"HDT"
+            | b"HKST"
+            | b"IST"
+            | b"LMT"
+            | b"PET"
+            | b"PYT"
+            | b"SST"
+            | b"WIT"
+            | b"WST"
+            | b"WAST"
+    )
 }
 
 /// Returns true if `-` or `.` and a letter follow, as in the name of a machine.

@@ -55,10 +55,11 @@ pub struct Follow {
     /// With --append: add what is written to FILE or the pipe from now on, too, until Ctrl-C or the end of
     /// the pipe
     ///
-    /// A file that is rotated or truncated is read to its end, then the new one from its start. A commit
-    /// stores the place up to which the file was read: the next --follow goes on there, and no line is
-    /// stored twice. A last line without a line end waits for it, and with --record-start the last record
-    /// waits for the next one, or until nothing came for twice --commit-every. The file is not decompressed.
+    /// A file that is rotated or truncated is read to its end, then the new one from its start, and late lines
+    /// of a file that was renamed when they are seen. A commit stores the place up to which the file was
+    /// read: the next --follow goes on there, and no line is stored twice. A last line without a line end
+    /// waits for it, and with --record-start the last record waits for the next one, or until nothing came
+    /// for twice --commit-every. The file is not decompressed.
     #[arg(long, requires = "append")]
     follow: bool,
 
@@ -87,7 +88,7 @@ enum Step {
     Read,
     /// Nothing now.
     Quiet,
-    /// Another file comes first. What was read and not taken is read again later.
+    /// Another file comes first. What is not complete is read again later.
     Aside,
     /// The end of a file that was rotated or truncated. Another file follows.
     Ended,
@@ -316,15 +317,14 @@ pub fn follow(
     loop {
         let before = waiting.text.len();
         let step = source.read(&mut waiting.text)?;
-        match step {
-            Step::Read => waiting.note_read(before),
-            Step::Aside => waiting.text.clear(),
-            Step::Quiet | Step::Ended | Step::Closed => {}
+        if step == Step::Read {
+            waiting.note_read(before);
         }
         let is_asked = interrupt::is_asked();
         let is_file = matches!(source, Grown::File(..));
         let text = match step {
             Step::Ended | Step::Closed => waiting.take_all(),
+            Step::Aside => waiting.take_complete(),
             // The rest of the last line of a file is read the next time, that of a pipe never.
             _ if is_asked && is_file => waiting.take_lines(),
             _ if is_asked => waiting.take_all(),
@@ -342,8 +342,13 @@ pub fn follow(
         if is_asked || step == Step::Closed {
             return Ok(());
         }
-        if let (Grown::File(file, _), Step::Ended) = (&mut source, step) {
-            file.next()?;
+        match (&mut source, step) {
+            (Grown::File(file, _), Step::Ended) => file.next()?,
+            (Grown::File(file, _), Step::Aside) => {
+                waiting.text.clear();
+                file.go_aside();
+            }
+            _ => {}
         }
         if waiting.text.len() as u64 > max_bytes {
             return Err(Failure::new(format!(

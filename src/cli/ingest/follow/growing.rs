@@ -208,7 +208,7 @@ impl GrowingFile {
     }
 
     /// Appends the next bytes to `text`, which holds those that were read and not taken. After
-    /// [`Step::Aside`], they have to be forgotten, as another file comes first.
+    /// [`Step::Aside`], those that are not taken have to be forgotten, and [`go_aside`](Self::go_aside) follows.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -232,7 +232,7 @@ impl GrowingFile {
         }
         if !self.is_aside && self.looked_aside.elapsed() >= LOOK_ASIDE {
             self.looked_aside = Instant::now();
-            if self.go_aside() {
+            if self.late().is_some() {
                 return Ok(Step::Aside);
             }
         }
@@ -259,7 +259,7 @@ impl GrowingFile {
             let has_ended = is_whole || ended.elapsed() >= self.grace;
             return Ok(if has_ended { Step::Ended } else { Step::Quiet });
         }
-        if self.go_aside() {
+        if self.late().is_some() {
             return Ok(Step::Aside);
         }
         let id = self.current.as_ref().map(|current| current.id).unwrap_or_default();
@@ -283,18 +283,23 @@ impl GrowingFile {
         Ok(if has_ended { Step::Ended } else { Step::Quiet })
     }
 
-    /// Goes to another file that has more bytes, if there is one. What was read and not taken is read again.
-    fn go_aside(&mut self) -> bool {
+    /// Returns the place of another file that has more bytes, if there is one.
+    fn late(&self) -> Option<usize> {
         if !self.others.iter().any(Known::has_more) {
-            return false;
+            return None;
         }
         let log = fs::metadata(&self.path).ok().map(|metadata| FileId::new(&metadata));
         let is_late = |known: &Known| known.has_more() && log != Some(known.id);
-        let Some(idx) = self.others.iter().position(is_late) else { return false };
-        let next = self.others.remove(idx);
-        self.put_back();
-        self.enter(next, true);
-        true
+        self.others.iter().position(is_late)
+    }
+
+    /// Goes to another file that has more bytes. What was read and not taken is read again later.
+    pub fn go_aside(&mut self) {
+        if let Some(idx) = self.late() {
+            let next = self.others.remove(idx);
+            self.put_back();
+            self.enter(next, true);
+        }
     }
 
     /// Puts the current file to the others.

@@ -51,20 +51,24 @@ impl Follower {
         corpus.place = Some(self.file.place().to_string());
     }
 
+    fn complete_len(&self) -> usize {
+        self.text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1)
+    }
+
     /// Reads once, and commits as the follower does.
     fn step(&mut self, corpus: &mut Corpus) -> Step {
         let step = self.file.read(&mut self.text).unwrap();
         match step {
-            Step::Aside => self.text.clear(),
+            Step::Aside => {
+                self.commit(self.complete_len(), corpus);
+                self.text.clear();
+                self.file.go_aside();
+            }
             Step::Ended => {
                 self.commit(self.text.len(), corpus);
                 self.file.next().unwrap();
             }
-            Step::Quiet => {
-                let len =
-                    self.text.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-                self.commit(len, corpus);
-            }
+            Step::Quiet => self.commit(self.complete_len(), corpus),
             Step::Read | Step::Closed => {}
         }
         step

@@ -64,6 +64,11 @@ impl Waiting {
         self.take_up_to(self.complete_len(true))
     }
 
+    /// Takes the complete documents, or none if there are none.
+    pub fn take_complete(&mut self) -> Option<Vec<u8>> {
+        self.take_up_to(self.complete_len(false))
+    }
+
     /// Takes everything, or none if there is nothing.
     pub fn take_all(&mut self) -> Option<Vec<u8>> {
         self.take_up_to(self.text.len())

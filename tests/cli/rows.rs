@@ -327,6 +327,22 @@ fn parquet_rows_are_documents() {
 }
 
 #[test]
+fn rows_of_gsst_columns_are_documents() {
+    let folder = new_folder();
+    let copy = "COPY (SELECT n AS id, 'p/' || n AS path, 'text of ' || n AS text \
+                FROM (SELECT unnest(range(0, 3000)) AS n) ORDER BY n) TO 'a.parquet' \
+                STORED AS GSST OPTIONS (gsst_row_group_rows '1100')";
+    folder.ok(&["sql", "-q", "-c", copy]);
+    folder.ok(&["ingest", "a.parquet", "--documents", "parquet:text", "-o", "c.tadoc"]);
+    assert_eq!(folder.cat("c.tadoc", "p/2999"), b"text of 2999");
+    assert_eq!(folder.table_rows("c.tadoc", "SELECT sum(id) AS id FROM d"), ["4498500"]);
+    folder.fails(
+        &["ingest", "a.parquet", "--documents", "parquet:id", "-o", "d.tadoc"],
+        "a.parquet: column `id` holds Int64, not text; columns with text: `path`, `text`",
+    );
+}
+
+#[test]
 fn parquet_that_does_not_fit_is_named() {
     let folder = new_folder();
     write_parquet(&folder, "a.parquet");

@@ -178,11 +178,14 @@ async fn parquet_and_gsst_files_have_the_rows_of_one_machine() {
     let divide = "SET distributed.file_scan_config_bytes_per_partition = '1'";
     rows(&together, divide).await.unwrap();
     rows(&together, "SET datafusion.optimizer.repartition_file_min_size = '0'").await.unwrap();
-    for (format, options) in [
-        ("gsst", "OPTIONS (gsst_row_group_rows '40', gsst_columns 'word')"),
-        ("parquet", "OPTIONS (max_row_group_size '40')"),
+    let text = "OPTIONS (gsst_row_group_rows '40', gsst_columns 'word')";
+    let rows_of_forty = "OPTIONS (max_row_group_size '40')";
+    for (table, format, options, read_as) in [
+        ("gsst", "gsst", text, "gsst"),
+        ("parquet", "parquet", rows_of_forty, "parquet"),
+        ("by_another_name", "gsst", text, "parquet"),
     ] {
-        let file = scene.dir.path().join(format!("{format}.parquet")).display().to_string();
+        let file = scene.dir.path().join(format!("{table}.parquet")).display().to_string();
         let copy = format!(
             "COPY (SELECT doc_id, word, count FROM {}) TO '{file}' STORED AS {format} {options}",
             scene.call("term_vector(@)")
@@ -190,13 +193,13 @@ async fn parquet_and_gsst_files_have_the_rows_of_one_machine() {
         rows(&alone, &copy).await.unwrap();
         for ctx in [&alone, &together] {
             let create =
-                format!("CREATE EXTERNAL TABLE {format} STORED AS {format} LOCATION '{file}'");
+                format!("CREATE EXTERNAL TABLE {table} STORED AS {read_as} LOCATION '{file}'");
             rows(ctx, &create).await.unwrap();
         }
         for sql in [
-            format!("SELECT * FROM {format}"),
-            format!("SELECT word, sum(count) FROM {format} WHERE word LIKE 's%' GROUP BY word"),
-            format!("SELECT count(*) FROM {format} WHERE doc_id > 3 AND word <> 'the'"),
+            format!("SELECT * FROM {table}"),
+            format!("SELECT word, sum(count) FROM {table} WHERE word LIKE 's%' GROUP BY word"),
+            format!("SELECT count(*) FROM {table} WHERE doc_id > 3 AND word <> 'the'"),
         ] {
             let expected = rows(&alone, &sql).await.unwrap();
             let got = rows(&together, &sql).await.unwrap_or_else(|error| panic!("{sql}\n{error}"));

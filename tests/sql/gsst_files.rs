@@ -5,11 +5,16 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::arrow::util::pretty::pretty_format_batches;
 use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use datafusion_tadoc::register_all;
+use object_store::memory::InMemory;
+use object_store::throttle::{ThrottleConfig, ThrottledStore};
 use tempfile::TempDir;
+use url::Url;
 
 const FIRST_VERSION: &[u8] =
     include_bytes!("../../src/gsst/parquet/golden/first_version_12_bits.parquet");
@@ -209,4 +214,31 @@ async fn plans_do_not_depend_on_the_settings_for_writing() {
         reasons.push(plans[0].split("device=").nth(1).unwrap().to_owned());
     }
     assert_ne!(reasons[0], reasons[1]);
+}
+
+/// Without a calibration, the rate of a store is that which the session has seen.
+#[tokio::test]
+async fn a_slow_store_is_named_once_it_was_read() {
+    let ctx = session();
+    let wait =
+        ThrottleConfig { wait_get_per_call: Duration::from_millis(40), ..Default::default() };
+    let store = Arc::new(ThrottledStore::new(InMemory::new(), wait));
+    ctx.register_object_store(&Url::parse("mem://slow/").unwrap(), store);
+    let copy = "COPY (SELECT 'line ' || (n * 7919) || ' of ' || n AS line \
+                FROM (SELECT unnest(range(0, 30000)) AS n)) TO 'mem://slow/x.parquet' \
+                STORED AS GSST OPTIONS (gsst_code_bits '12')";
+    answer(&ctx, copy).await;
+    let create = "CREATE EXTERNAL TABLE t STORED AS PARQUET LOCATION 'mem://slow/x.parquet'";
+    answer(&ctx, create).await;
+    let model = "SELECT count(*) FROM ingestion_model(1.0) \
+                 WHERE codec = 'GSST-12 (this machine, mem://slow/)' AND binding_stage = 'storage'";
+    let before = answer(&ctx, "EXPLAIN SELECT line FROM t").await;
+    assert!(!before.contains("bound by storage"), "{before}");
+    assert_eq!(cells(&ctx, model).await, ["0"]);
+    assert_eq!(cells(&ctx, "SELECT count(*) FROM t WHERE line LIKE '%7'").await, ["3000"]);
+    let after = answer(&ctx, "EXPLAIN SELECT line FROM t").await;
+    assert!(after.contains("(bound by storage)"), "{after}");
+    assert_eq!(cells(&ctx, model).await, ["1"]);
+    // Another session has seen nothing.
+    assert_eq!(cells(&session(), model).await, ["0"]);
 }

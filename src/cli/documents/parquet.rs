@@ -78,7 +78,9 @@ fn read_gsst(
     let bad = |error: &(dyn std::error::Error + 'static)| {
         Failure::with_cause(format!("{name}: no valid Parquet"), error)
     };
-    let reader = GsstParquetReader::open(file).map_err(|error| bad(&error))?;
+    let contained = |error: tadoc::Error| bad(&error);
+    let reader = contain_panics("footer", || GsstParquetReader::open(file)).map_err(contained)?;
+    let reader = reader.map_err(|error| bad(&error))?;
     rows.check_text_column(taken.column, reader.schema())?;
     rows.check_time_column(reader.schema())?;
     let fields = reader.schema().fields().iter().enumerate();
@@ -92,7 +94,8 @@ fn read_gsst(
     };
     for row_group_idx in 0..reader.num_row_groups() {
         let batches = reader.read_row_group(row_group_idx, &options);
-        for batch in batches.map_err(|error| bad(&error))? {
+        let mut batches = batches.map_err(|error| bad(&error))?;
+        while let Some(batch) = contain_panics("pages", || batches.next()).map_err(contained)? {
             taken.take(&batch.map_err(|error| bad(&error))?, rows)?;
         }
     }

@@ -27,6 +27,7 @@ use futures::{StreamExt, TryStreamExt};
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 
+use super::plain_files::PlainFiles;
 use crate::errors::{contain_panics, contain_panics_of, datafusion_error, from_gsst};
 use gsst::CodeWidth;
 use gsst::parquet::{Bound, FooterSeal, GsstFooter, TextStatistics, is_gsst_file};
@@ -87,17 +88,23 @@ pub(crate) async fn footer_with_text(
     store: &Arc<dyn ObjectStore>,
     object: &ObjectMeta,
     cache: &Arc<FileMetadataCache>,
+    plain: &PlainFiles,
 ) -> Result<Option<GsstFooter>> {
+    if plain.contains(object) {
+        return Ok(None);
+    }
     if let Some(footer) = cached_footer(cache, object) {
         return Ok(Some(footer));
     }
     let policy = Some(PageIndexPolicy::Skip);
-    match read_metadata(store, object, Some(cache), policy).await {
-        Ok(parquet) if is_gsst_file(&parquet) => {
-            read_footer(store, object, Some(cache)).await.map(Some)
-        }
-        _ => Ok(None),
+    let Ok(parquet) = read_metadata(store, object, Some(cache), policy).await else {
+        return Ok(None);
+    };
+    if is_gsst_file(&parquet) {
+        return read_footer(store, object, Some(cache)).await.map(Some);
     }
+    plain.insert(object);
+    Ok(None)
 }
 
 async fn read_metadata(

@@ -14,7 +14,7 @@
 //! files that a statement names come here, too, if one of their files has GSST columns
 //! (`parquet_files`).
 //!
-//! Reading order: [`format`](GsstFormatFactory), `sink`; `source`, `opener`, `footers`, `pruning`,
+//! Reading order: [`format`](GsstFormatFactory), `sink`; `source`, `opener`, `footers`, `plain_files`, `pruning`,
 //! `conditions`; `file_scan`, `fetch`, `read_buffers`, `counters`; `device`, `device_matching`.
 
 mod conditions;
@@ -26,6 +26,7 @@ mod file_scan;
 mod footers;
 mod format;
 mod opener;
+mod plain_files;
 mod pruning;
 mod read_buffers;
 mod sink;
@@ -38,5 +39,6 @@ pub use format::GsstFormatFactory;
 #[cfg(feature = "distributed")]
 pub(crate) use format::{gsst_format, gsst_options};
 pub(crate) use format::{merged, scan_with_text};
+pub(crate) use plain_files::PlainFiles;
 pub(crate) use read_buffers::ReadBuffers;
 pub use source::GsstSource;

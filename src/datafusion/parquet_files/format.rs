@@ -30,7 +30,7 @@ use object_store::{ObjectMeta, ObjectStore};
 
 use super::contain_future;
 use crate::gsst::{
-    ReadBuffers, footer_with_text, merged, scan_with_text, statistics, table_schema,
+    PlainFiles, ReadBuffers, footer_with_text, merged, scan_with_text, statistics, table_schema,
 };
 use gsst::parquet::GsstFooter;
 
@@ -44,7 +44,7 @@ pub(in super::super) fn wrap_parquet_format(
     if format.get_ext() != PARQUET || format.is::<NamingFactory>() {
         return format;
     }
-    Arc::new(NamingFactory { inner: format, buffers: Arc::default() })
+    Arc::new(NamingFactory { inner: format, known: Arc::default() })
 }
 
 /// Returns the options of `format` if it reads plain Parquet files: DataFusion's own, or that of this
@@ -64,12 +64,19 @@ pub(in super::super) fn parquet_options<'a>(
 #[cfg(feature = "distributed")]
 pub(in super::super) fn parquet_format(options: TableParquetOptions) -> Arc<dyn FileFormat> {
     let inner = Arc::new(ParquetFormat::default().with_options(options));
-    Arc::new(NamingFormat { inner, buffers: Arc::default() })
+    Arc::new(NamingFormat { inner, known: Arc::default() })
 }
 
 /// Factory that wraps the formats of the session's own factory.
 struct NamingFactory {
     inner: Arc<dyn FileFormatFactory>,
+    known: Arc<Known>,
+}
+
+/// What the statements of a session share.
+#[derive(Default)]
+struct Known {
+    plain: PlainFiles,
     /// Memory for the bytes of files with GSST columns.
     buffers: Arc<ReadBuffers>,
 }
@@ -93,19 +100,19 @@ impl FileFormatFactory for NamingFactory {
         format_options: &HashMap<String, String>,
     ) -> Result<Arc<dyn FileFormat>> {
         let inner = self.inner.create(session, format_options)?;
-        Ok(Arc::new(NamingFormat { inner, buffers: Arc::clone(&self.buffers) }))
+        Ok(Arc::new(NamingFormat { inner, known: Arc::clone(&self.known) }))
     }
 
     fn default(&self) -> Arc<dyn FileFormat> {
         let inner = self.inner.default();
-        Arc::new(NamingFormat { inner, buffers: Arc::clone(&self.buffers) })
+        Arc::new(NamingFormat { inner, known: Arc::clone(&self.known) })
     }
 }
 
 /// DataFusion's format, wrapped so that it reads GSST columns and errors name the file.
 struct NamingFormat {
     inner: Arc<dyn FileFormat>,
-    buffers: Arc<ReadBuffers>,
+    known: Arc<Known>,
 }
 
 impl NamingFormat {
@@ -119,6 +126,31 @@ impl NamingFormat {
         let alone = self.inner.infer_schema(session, store, slice::from_ref(object));
         let schema = contain_future(object.location.as_ref(), alone).await?;
         Ok(transform_schema_to_view(&schema))
+    }
+
+    /// Returns the footer of a file if it has GSST columns.
+    async fn footer_of(
+        &self,
+        session: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        object: &ObjectMeta,
+    ) -> Result<Option<GsstFooter>> {
+        let cache = session.runtime_env().cache_manager.get_file_metadata_cache();
+        footer_with_text(store, object, &cache, &self.known.plain).await
+    }
+
+    /// Returns the footers of those of `objects` that have GSST columns.
+    async fn footers_of<'a>(
+        &self,
+        session: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        objects: Vec<&'a ObjectMeta>,
+    ) -> Result<Vec<(&'a ObjectMeta, Option<GsstFooter>)>> {
+        let concurrency = session.config_options().execution.meta_fetch_concurrency.get();
+        let read = |object: &'a ObjectMeta| async move {
+            Ok((object, self.footer_of(session, store, object).await?))
+        };
+        stream::iter(objects).map(read).boxed().buffer_unordered(concurrency).try_collect().await
     }
 
     /// Returns the columns of all files, in the order of the names of the files.
@@ -138,31 +170,6 @@ impl NamingFormat {
         }
         Ok(Arc::new(merged(&schemas)?))
     }
-}
-
-/// Returns the footer of a file if it has GSST columns.
-async fn footer_of(
-    session: &dyn Session,
-    store: &Arc<dyn ObjectStore>,
-    object: &ObjectMeta,
-) -> Result<Option<GsstFooter>> {
-    let cache = session.runtime_env().cache_manager.get_file_metadata_cache();
-    footer_with_text(store, object, &cache).await
-}
-
-/// Returns the footers of those of `objects` that have GSST columns.
-async fn footers_with_text<'a>(
-    session: &dyn Session,
-    store: &Arc<dyn ObjectStore>,
-    objects: Vec<&'a ObjectMeta>,
-) -> Result<Vec<(&'a ObjectMeta, Option<GsstFooter>)>> {
-    let cache = session.runtime_env().cache_manager.get_file_metadata_cache();
-    let concurrency = session.config_options().execution.meta_fetch_concurrency.get();
-    let read = |object: &'a ObjectMeta| {
-        let cache = &cache;
-        async move { Ok((object, footer_with_text(store, object, cache).await?)) }
-    };
-    stream::iter(objects).map(read).boxed().buffer_unordered(concurrency).try_collect().await
 }
 
 impl fmt::Debug for NamingFormat {
@@ -193,7 +200,7 @@ impl FileFormat for NamingFormat {
         store: &Arc<dyn ObjectStore>,
         objects: &[ObjectMeta],
     ) -> Result<SchemaRef> {
-        let files = footers_with_text(session, store, objects.iter().collect()).await?;
+        let files = self.footers_of(session, store, objects.iter().collect()).await?;
         if files.iter().any(|(_, footer)| footer.is_some()) {
             return self.merged_schema(session, store, files).await;
         }
@@ -216,7 +223,7 @@ impl FileFormat for NamingFormat {
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<Statistics> {
-        if let Some(footer) = footer_of(session, store, object).await? {
+        if let Some(footer) = self.footer_of(session, store, object).await? {
             return statistics(&footer, &table_schema);
         }
         let asked = self.inner.infer_stats(session, store, table_schema, object);
@@ -230,7 +237,7 @@ impl FileFormat for NamingFormat {
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<Option<LexOrdering>> {
-        if footer_of(session, store, object).await?.is_some() {
+        if self.footer_of(session, store, object).await?.is_some() {
             return Ok(None);
         }
         let asked = self.inner.infer_ordering(session, store, table_schema, object);
@@ -244,7 +251,7 @@ impl FileFormat for NamingFormat {
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> Result<FileMeta> {
-        if let Some(footer) = footer_of(session, store, object).await? {
+        if let Some(footer) = self.footer_of(session, store, object).await? {
             return Ok(FileMeta::new(statistics(&footer, &table_schema)?));
         }
         let asked = self.inner.infer_stats_and_ordering(session, store, table_schema, object);
@@ -259,10 +266,10 @@ impl FileFormat for NamingFormat {
         let store = session.runtime_env().object_store(&scan.object_store_url)?;
         let files = scan.file_groups.iter().flat_map(|group| group.iter());
         let objects = files.map(|file| &file.object_meta).collect();
-        let files = footers_with_text(session, &store, objects).await?;
+        let files = self.footers_of(session, &store, objects).await?;
         if files.iter().any(|(_, footer)| footer.is_some()) {
             drop(files);
-            return scan_with_text(session, scan, &self.buffers).await;
+            return scan_with_text(session, scan, &self.known.buffers).await;
         }
         drop(files);
         self.inner.create_physical_plan(session, scan).await

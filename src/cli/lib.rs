@@ -77,7 +77,9 @@ use clap::{Parser, Subcommand};
 pub use crate::display::parse_size;
 pub use crate::failure::{Failure, Outcome, remember_secrets};
 pub use crate::runtime::runtime;
-pub use crate::sql::{Parameters, Rows, Session, Statements};
+pub use crate::sql::{
+    BoundedTable, MaxWidth, Parameters, Rows, Session, Statements, is_shown_whole,
+};
 
 /// SQL on compressed text.
 ///

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use arrow::array::{RecordBatch, RecordBatchIterator};
 use arrow::datatypes::SchemaRef;
 use arrow::util::display::FormatOptions;
-use arrow::util::pretty::pretty_format_batches_with_options;
+use datafusion::execution::memory_pool::{MemoryPool, UnboundedMemoryPool};
 use datafusion::logical_expr::LogicalPlan;
 use futures::TryStreamExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList};
-use tadoc_cli::Outcome;
+use tadoc_cli::{BoundedTable, MaxWidth, Outcome, is_shown_whole};
 
 use crate::capsules::{Reader, stream_capsule};
 use crate::error_of;
@@ -26,12 +26,14 @@ use crate::usual_types::{cast_batch, usual_schema};
 pub struct Gathered {
     schema: SchemaRef,
     batches: Vec<RecordBatch>,
+    /// True for plans and descriptions, which are shown whole.
+    is_shown_whole: bool,
 }
 
 impl Gathered {
     /// Creates rows from batches of `schema`.
     pub fn new(schema: SchemaRef, batches: Vec<RecordBatch>) -> Self {
-        Self { schema, batches }
+        Self { schema, batches, is_shown_whole: false }
     }
 
     /// Returns the schema of the rows.
@@ -65,16 +67,20 @@ impl Gathered {
         }
         let batches = self.batches.iter().map(|batch| cast_batch(batch, &schema));
         let batches = batches.collect::<Result<_, _>>().map_err(error_of)?;
-        Ok(Self { schema, batches })
+        Ok(Self { schema, batches, ..*self })
     }
 
-    /// Returns the rows as a table in text.
-    fn table(&self) -> PyResult<String> {
-        let mut batches = vec![RecordBatch::new_empty(Arc::clone(&self.schema))];
-        batches.extend(self.batches.iter().cloned());
-        let options = FormatOptions::default().with_null("NULL");
-        let table = pretty_format_batches_with_options(&batches, &options).map_err(error_of)?;
-        Ok(table.to_string())
+    /// Returns the rows as a table in text. A cell has at most `max_width` characters, any number if it is
+    /// `None`, and a note of what was cut.
+    #[pyo3(signature = (max_width))]
+    fn table(&self, max_width: Option<usize>) -> PyResult<String> {
+        Ok(self.bounded(max_width)?.to_text().map_err(error_of)?.to_string())
+    }
+
+    /// Returns the names of the columns and the cells of each row, as [`table`](Self::table) shows them.
+    #[pyo3(signature = (max_width))]
+    fn cells(&self, max_width: Option<usize>) -> PyResult<(Vec<String>, Vec<Vec<String>>)> {
+        Ok(self.bounded(max_width)?.into_rows())
     }
 
     #[pyo3(signature = (requested_schema=None))]
@@ -89,12 +95,29 @@ impl Gathered {
     }
 }
 
+impl Gathered {
+    fn bounded(&self, max_width: Option<usize>) -> PyResult<BoundedTable<'static>> {
+        let options = FormatOptions::default().with_null("NULL");
+        // The rows are in memory, and their cells are shorter.
+        let pool: Arc<dyn MemoryPool> = Arc::<UnboundedMemoryPool>::default();
+        let width = match max_width {
+            _ if self.is_shown_whole => MaxWidth::Lines,
+            Some(num_chars) => MaxWidth::Chars(num_chars),
+            None => MaxWidth::Unlimited,
+        };
+        let mut table = BoundedTable::new(&self.schema, options, width, &pool);
+        self.batches.iter().try_for_each(|batch| table.push(batch)).map_err(error_of)?;
+        Ok(table)
+    }
+}
+
 /// Runs a plan and returns its rows, at most `limit` of them.
 pub async fn gather(
     session: &tadoc_cli::Session,
     plan: LogicalPlan,
     limit: Option<usize>,
 ) -> Outcome<Gathered> {
+    let is_shown_whole = is_shown_whole(&plan);
     let rows = session.start(plan).await?;
     let gathered = rows.take(async |mut stream| {
         let schema = stream.schema();
@@ -107,7 +130,7 @@ pub async fn gather(
             left -= room;
             batches.push(batch.slice(0, room));
         }
-        Ok(Gathered::new(schema, batches))
+        Ok(Gathered { is_shown_whole, ..Gathered::new(schema, batches) })
     });
     Ok(gathered.await?)
 }

@@ -1,5 +1,6 @@
 //! `tadoc sql`: statements, scripts, or a prompt, in one DataFusion session.
 
+mod cells;
 mod format;
 mod heap;
 mod parameters;
@@ -32,7 +33,9 @@ use crate::output::note;
 use crate::runtime::runtime;
 use crate::{display, interrupt, leave};
 
+pub use self::cells::{BoundedTable, MaxWidth};
 pub use self::parameters::{Parameters, parameter_names};
+pub use self::print::is_shown_whole;
 pub use self::safe::sandbox_over;
 pub use self::script::{Rows, Statements};
 #[cfg(feature = "distributed")]
@@ -68,6 +71,10 @@ pub struct Arguments {
     /// Maximum number of rows that a table shows (inf for all); other formats write all rows
     #[arg(long, default_value = "40", value_name = "N")]
     maxrows: MaxRows,
+
+    /// Maximum number of characters of a cell of a table (inf for all); other formats write all of it
+    #[arg(long, default_value_t, value_name = "N")]
+    maxwidth: MaxWidth,
 
     /// Maximum memory of queries, such as 4GiB (default: no limit)
     #[arg(long, value_name = "SIZE", value_parser = display::parse_size)]
@@ -199,6 +206,8 @@ pub fn limited(
 pub struct Session {
     context: SessionContext,
     options: PrintOptions,
+    /// Maximum width of a cell of a table.
+    max_width: MaxWidth,
     /// Memory pool, if memory is limited.
     memory: Option<Arc<ResidentPool>>,
     /// Places and statements that are allowed, in safe mode.
@@ -218,6 +227,7 @@ impl Session {
         };
         let session =
             Self::with_options(options, arguments.memory_limit, arguments.safe.sandbox()?)?;
+        let session = Self { max_width: arguments.maxwidth, ..session };
         #[cfg(feature = "distributed")]
         let session = session.on_workers(&arguments.workers)?;
         Ok(session)
@@ -297,6 +307,7 @@ impl Session {
         Ok(Self {
             context: context.enable_url_table(),
             options,
+            max_width: MaxWidth::default(),
             memory,
             sandbox,
             prepared: Prepared::default(),

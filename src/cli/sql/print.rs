@@ -2,7 +2,7 @@
 //!
 //! csv, tsv, json and ndjson are streamed batch by batch and are always complete. (The printer of
 //! datafusion-cli keeps only `maxrows` rows.) Lists are JSON in csv and tsv. A table needs the widths
-//! of all columns first. It collects the rows that it shows and counts the others.
+//! of all columns first. It collects the [cells](super::cells) that it shows and counts the other rows.
 //!
 //! JSON has every column in every row: NULL is `null`, as with `duckdb -json`. So are NaN and infinite
 //! numbers, which JSON cannot write. (datafusion-cli leaves columns that are NULL out of a row.)
@@ -20,14 +20,15 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef}
 use datafusion::arrow::json::writer::{
     EncoderOptions, JsonArray, LineDelimited, WriterBuilder as JsonBuilder, make_encoder,
 };
-use datafusion::arrow::util::pretty::pretty_format_batches_with_options;
 use datafusion::config::FormatOptions;
 use datafusion::error::Result;
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 
+use super::cells::{BoundedTable, MaxWidth};
 use super::format::{Format, MaxRows, PrintOptions};
 use crate::{display, failure};
 
@@ -38,7 +39,7 @@ pub struct Printed {
     is_relation: bool,
 }
 
-/// Returns true if `maxrows` does not apply, as plans and descriptions are always shown whole.
+/// Returns true if `maxrows` and `maxwidth` do not apply, as plans and descriptions are always shown whole.
 pub fn is_shown_whole(plan: &LogicalPlan) -> bool {
     matches!(
         plan,
@@ -79,22 +80,31 @@ pub fn footer(printed: &Printed, elapsed: Duration) -> String {
     }
 }
 
+/// How a table is shown.
+pub struct TableOptions<'a> {
+    /// Maximum width of a cell.
+    pub max_width: MaxWidth,
+    /// Texts of NULL, of times and the like.
+    pub format: &'a FormatOptions,
+    /// Memory of the cells.
+    pub pool: &'a Arc<dyn MemoryPool>,
+}
+
 /// Writes all rows of `stream`.
 pub async fn print(
     stream: SendableRecordBatchStream,
     options: &PrintOptions,
-    whole: bool,
-    format_options: &FormatOptions,
+    table_options: &TableOptions<'_>,
 ) -> Result<Printed> {
     let is_closed = AtomicBool::new(false);
     let mut writer = BufWriter::new(Reader { is_closed: &is_closed });
     let max_rows = match options.max_rows {
-        MaxRows::Limited(max_rows) if !whole => max_rows,
+        MaxRows::Limited(max_rows) if table_options.max_width != MaxWidth::Lines => max_rows,
         _ => usize::MAX,
     };
     let printed = match options.format {
         Format::Table | Format::Automatic => {
-            print_table(stream, &mut writer, max_rows, format_options).await
+            print_table(stream, &mut writer, max_rows, table_options).await
         }
         Format::Csv => print_separated(stream, &mut writer, b',').await,
         Format::Tsv => print_separated(stream, &mut writer, b'\t').await,
@@ -138,21 +148,21 @@ async fn print_table(
     mut stream: SendableRecordBatchStream,
     writer: &mut dyn Write,
     max_rows: usize,
-    format_options: &FormatOptions,
+    options: &TableOptions<'_>,
 ) -> Result<Printed> {
     let schema = stream.schema();
-    let mut shown = vec![RecordBatch::new_empty(schema.clone())];
+    let format = options.format.try_into()?;
+    let mut table = BoundedTable::new(&schema, format, options.max_width, options.pool);
     let mut printed = Printed::from_schema(&schema);
     while let Some(batch) = stream.next().await {
         let batch = batch?;
         let room = max_rows.saturating_sub(printed.num_shown as usize).min(batch.num_rows());
         printed.num_rows += batch.num_rows() as u64;
         printed.num_shown += room as u64;
-        shown.push(batch.slice(0, room));
+        table.push(&batch.slice(0, room))?;
     }
     if printed.is_relation && max_rows > 0 {
-        let options = format_options.try_into()?;
-        writeln!(writer, "{}", pretty_format_batches_with_options(&shown, &options)?)?;
+        writeln!(writer, "{}", table.to_text()?)?;
     }
     Ok(printed)
 }

@@ -35,6 +35,7 @@ const COMMANDS: &str = "\
 \\h NAME                   describes a function
 \\i FILE                   runs the statements of a file
 \\pset format [FORMAT]     shows or sets the format of rows: table, csv, tsv, json, ndjson
+\\maxwidth [N|inf]         shows or sets the most characters of a cell
 \\quiet [on|off]           shows or sets if only rows are written";
 
 const LIST_FUNCTIONS: &str = "SELECT function, kind, summary FROM tadoc_functions()";
@@ -93,6 +94,8 @@ impl Session {
             ["quiet"] => println!("quiet is {}", on_or_off(self.options.quiet)),
             ["quiet", "on" | "true" | "t" | "yes" | "y"] => self.options.quiet = true,
             ["quiet", "off" | "false" | "f" | "no" | "n"] => self.options.quiet = false,
+            ["maxwidth"] => println!("{}", self.max_width),
+            ["maxwidth", width] => self.max_width = width.parse().map_err(Failure::new)?,
             ["pset"] | ["pset", "format"] => println!("format is {}", name(self.options.format)),
             ["pset", "format", format] => {
                 self.options.format = Format::from_str(format, true).map_err(Failure::new)?;

@@ -20,6 +20,7 @@ use datafusion_tadoc::{
     stoppable,
 };
 
+use super::cells::MaxWidth;
 use super::resident::Statement as LimitedStatement;
 use super::{Session, print};
 use crate::failure::{self, Failure, Outcome};
@@ -148,17 +149,24 @@ impl Session {
     pub async fn run_statement(&self, statement: Statement) -> Outcome {
         let start = Instant::now();
         let Some(plan) = self.plan(statement).await? else { return Ok(()) };
-        let whole = print::is_shown_whole(&plan);
+        let max_width = self.width_of(&plan);
         let rows = self.start(plan).await?;
         let print = async |stream| {
-            let format_options = self.context.state_ref().read().config_options().format.clone();
-            print::print(stream, &self.options, whole, &format_options).await
+            let format = self.context.state_ref().read().config_options().format.clone();
+            let pool = &self.context.runtime_env().memory_pool;
+            let options = print::TableOptions { max_width, format: &format, pool };
+            print::print(stream, &self.options, &options).await
         };
         let num_rows = rows.take(print).await?;
         if !self.options.quiet {
             note(print::footer(&num_rows, start.elapsed()));
         }
         Ok(())
+    }
+
+    /// Returns the maximum width of a cell in the table of the rows of `plan`.
+    fn width_of(&self, plan: &LogicalPlan) -> MaxWidth {
+        if print::is_shown_whole(plan) { MaxWidth::Lines } else { self.max_width }
     }
 
     /// Starts the statement of `plan`. DDL is done when this returns.

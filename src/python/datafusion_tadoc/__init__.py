@@ -43,6 +43,8 @@ __all__ = [
 
 #: Rows that `show` and notebooks print.
 SHOWN_ROWS = 40
+#: Characters of a cell that they print.
+SHOWN_WIDTH = 120
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 Location = str | os.PathLike[str]
@@ -122,8 +124,9 @@ class Result:
 
         return pyarrow.table(self._statement.gather().usual(False)).to_pandas()
 
-    def show(self, limit: int = SHOWN_ROWS) -> None:
-        """Prints the first rows.
+    def show(self, limit: int = SHOWN_ROWS, max_width: int | None = SHOWN_WIDTH) -> None:
+        """Prints the first rows. A cell has one line with at most `max_width` characters, and says how much
+        of it was cut. With ``max_width=None`` it has all.
 
         >>> connect().sql("SELECT 1 AS one, 'be' AS word").show()
         +-----+------+
@@ -131,12 +134,20 @@ class Result:
         +-----+------+
         | 1   | be   |
         +-----+------+
+        >>> connect().sql("SELECT 'to be or not to be' AS text").show(max_width=5)
+        +------------------+
+        | text             |
+        +------------------+
+        | to be … 13 bytes |
+        +------------------+
         """
+        if max_width is not None and max_width < 1:
+            raise ValueError(f"max_width: got {max_width}, expected a number above 0, or None for all")
         gathered = self._statement.gather(limit + 1)
         if len(gathered) <= limit:
-            print(gathered.table())
+            print(gathered.table(max_width))
         else:
-            print(self._statement.gather(limit).table())
+            print(self._statement.gather(limit).table(max_width))
             print(f"the first {limit} rows; show(limit=N) shows more")
 
     def __iter__(self) -> Any:
@@ -146,10 +157,10 @@ class Result:
         return f"<Result: {', '.join(f'{name} {kind}' for name, kind in self.schema)}>"
 
     def _repr_html_(self) -> str:
-        rows = self.rows(SHOWN_ROWS + 1)
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in self.columns)
+        names, rows = self._statement.gather(SHOWN_ROWS + 1).cells(SHOWN_WIDTH)
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
         body = "".join(
-            "<tr>" + "".join(f"<td>{html.escape(str(value))}</td>" for value in row) + "</tr>"
+            "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
             for row in rows[:SHOWN_ROWS]
         )
         more = f"<p>the first {SHOWN_ROWS} rows</p>" if len(rows) > SHOWN_ROWS else ""

@@ -43,7 +43,7 @@
 //! | `portions` | corpora larger than memory |
 //! | `gsst`, `parquet_files`, `text_files` | GSST columns in Parquet files, plain Parquet files, and names of text files |
 //! | `write` | `COPY TO` and `CREATE EXTERNAL TABLE` |
-//! | `planner` | named arguments, the depth limit of statements, hints for errors |
+//! | `planner` | named arguments, the depth limit of statements, notices, hints for errors |
 //! | `session` | registration with a session |
 //! | `stop` | joins that let others run, and can be stopped |
 //! | `distributed` | plans that travel to other machines; a feature |
@@ -78,7 +78,9 @@ pub use self::functions::{bound_functions, find_signature, signatures};
 pub use self::gsst::{GsstFormatFactory, GsstSource};
 pub use self::options::{Device, TadocOptions};
 pub use self::placement::DeviceSession;
-pub use self::planner::{TadocRelationPlanner, check_statement_depth, way_out};
+pub use self::planner::{
+    TadocRelationPlanner, check_statement_depth, explain_missing_table, notices, way_out,
+};
 pub use self::portions::Spreading;
 pub use self::scan::{
     Argument, ArgumentKind, Column, ColumnKind, Signature, TadocExec, TadocTable,

@@ -309,3 +309,74 @@ fn errors_name_the_way_out() {
     let ran = folder.run(&["sql", "-c", table, "-c", "UPDATE d SET words = 1"]);
     assert!(ran.status == 1 && !ran.stderr.contains("tadoc_"), "{}", ran.stderr);
 }
+
+#[test]
+fn operators_in_small_letters_are_noticed() {
+    let folder = new_folder();
+    folder.write("in/a.txt", "my heart and my soul");
+    folder.write("in/b.txt", "heart or soul");
+    folder.ok(&["ingest", "in", "-o", "c.tadoc"]);
+    let told = |sql: &str| folder.run(&["sql", "-q", "-c", sql]).stderr;
+    let notice = "note: the query `heart or soul` asks for the word `or`, too; write OR for the operator, or \
+                  \"or\" in quotes for the word\n";
+    for call in [
+        "* FROM search('c.tadoc', 'heart or soul')",
+        "* FROM term_count('c.tadoc', 'heart or soul')",
+        "* FROM kwic('c.tadoc', 'heart or soul')",
+        "* FROM rank('c.tadoc', 'heart or soul', fold => true)",
+        "* FROM collocates('c.tadoc', 'heart or soul')",
+        "* FROM dispersion('c.tadoc', 'heart or soul')",
+        "matches(text, 'heart or soul') FROM documents('c.tadoc')",
+        "highlight(text, 'heart or soul') FROM documents('c.tadoc')",
+        "snippet(text, query => 'heart or soul') FROM documents('c.tadoc')",
+        "path FROM documents('c.tadoc') WHERE doc_id IN (SELECT doc_id FROM search('c.tadoc', 'heart or soul'))",
+    ] {
+        assert_eq!(told(&format!("SELECT {call}")), notice, "{call}");
+        assert_eq!(told(&format!("EXPLAIN SELECT {call}")), notice, "{call}");
+    }
+    let prepared = "PREPARE p AS SELECT * FROM search('c.tadoc', $1); EXECUTE p('heart or soul')";
+    assert_eq!(told(prepared), notice);
+    for meant in ["heart OR soul", "heart \"or\" soul", "\"heart or soul\"", "or heart"] {
+        assert_eq!(told(&format!("SELECT * FROM search('c.tadoc', '{meant}')")), "", "{meant}");
+    }
+    let plot = ["plot", "--dispersion", "c.tadoc", "heart or soul", "-o", "x.svg"];
+    assert!(folder.run(&plot).stderr.contains(notice));
+}
+
+#[test]
+fn a_name_that_is_no_table_and_no_file_is_explained() {
+    let folder = new_folder();
+    folder.write("in/notes.txt", "text");
+    folder.ok(&["ingest", "in", "-o", "notes.tadoc"]);
+    for (sql, text) in [
+        (
+            "SELECT * FROM note.tadoc",
+            "there is no table note.tadoc, and no file of this name; did you mean notes.tadoc?",
+        ),
+        (
+            "SELECT * FROM notes.tadoc",
+            "there is no table notes.tadoc; for the file of this name write 'notes.tadoc' in quotes",
+        ),
+        (
+            "CREATE TABLE letters AS SELECT 1; DELETE FROM leters",
+            "there is no table leters, and no file of this name; did you mean letters?",
+        ),
+        (
+            "CREATE TABLE letters AS SELECT 1; SELECT * FROM zebras",
+            "there is no table zebras, and no file of this name; the tables are letters",
+        ),
+    ] {
+        folder.fails(&["sql", "-q", "-c", sql], text);
+    }
+    let ran = folder.run(&["sql", "-c", "SELECT * FROM word_count('note.tadoc')"]);
+    assert!(
+        ran.stderr.contains("no table of that name; did you mean notes.tadoc?"),
+        "{}",
+        ran.stderr
+    );
+    let ran = folder.run(&["sql", "-c", "SELECT * FROM 'in/notes.txt'"]);
+    assert!(ran.stderr.contains("read_text('in/notes.txt') reads plain files"), "{}", ran.stderr);
+    // Safe mode tells nothing about files.
+    let ran = folder.run(&["sql", "--safe", "--allow", "in", "-c", "SELECT * FROM note.tadoc"]);
+    assert!(!ran.stderr.contains("notes.tadoc"), "{}", ran.stderr);
+}

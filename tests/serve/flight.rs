@@ -78,6 +78,62 @@ async fn a_server_only_reads() {
     assert_eq!(rows(&mut client, "SELECT count(*) FROM notes").await, ["41"]);
 }
 
+/// A change is refused as such, whatever else is wrong with it.
+#[tokio::test]
+async fn changes_are_refused_before_their_other_faults() {
+    let server = Server::start(&[]);
+    let mut client = server.client().await;
+    for sql in [
+        "INSERT INTO notes VALUES (1, 2)",
+        "INSERT INTO notes (path, text) VALUES ('a')",
+        "INSERT INTO nobody VALUES (1)",
+        "INSERT INTO notes (path, text) VALUES ($1, $2)",
+        "WITH a AS (SELECT 1) INSERT INTO notes SELECT * FROM a",
+        "EXPLAIN INSERT INTO notes VALUES (1)",
+        "UPDATE nobody SET text = 'b'",
+        "UPDATE notes SET nothing = $1",
+        "DELETE FROM nobody WHERE x = $1",
+        "TRUNCATE TABLE nobody",
+        "DROP TABLE nobody",
+        "CREATE VIEW v AS SELECT * FROM nobody",
+        "CREATE EXTERNAL TABLE t STORED AS NOTHING LOCATION 'x'",
+        "COPY (SELECT * FROM nobody) TO 'x.tadoc'",
+        "SET tadoc.nothing = 1",
+        "RESET tadoc.nothing",
+        "ALTER TABLE notes ADD COLUMN x INT",
+    ] {
+        let text = refusal(&mut client, sql).await;
+        assert!(text.contains("this server only reads"), "{sql}: {text}");
+        let text = client.prepare(sql.to_owned(), None).await.unwrap_err().to_string();
+        assert!(text.contains("this server only reads"), "{sql}: {text}");
+        let text = client.execute_update(sql.to_owned(), None).await.unwrap_err().to_string();
+        assert!(text.contains("this server only reads"), "{sql}: {text}");
+        let refused = server.query(sql);
+        assert_eq!(refused.status, 403, "{sql}");
+        assert!(refused.json()["error"].as_str().unwrap().contains("this server only reads"));
+    }
+}
+
+#[tokio::test]
+async fn notices_come_with_the_answer() {
+    let server = Server::start(&[]);
+    let mut client = server.client().await;
+    let sql = "SELECT path FROM search('notes', 'power or loss')";
+    let notice = "the query `power or loss` asks for the word `or`, too;";
+    let answer = server.query(sql).json();
+    assert!(answer["notices"][0].as_str().unwrap().starts_with(notice), "{answer}");
+    assert!(server.query("SELECT 1").json().get("notices").is_none());
+    // The client of this crate hides headers, so the service is asked itself.
+    let command =
+        arrow_flight::sql::CommandStatementQuery { query: sql.to_owned(), transaction_id: None };
+    let command =
+        prost::Message::encode_to_vec(&arrow_flight::sql::ProstMessageExt::as_any(&command));
+    let descriptor = arrow_flight::FlightDescriptor::new_cmd(command);
+    let info = client.inner_mut().get_flight_info(descriptor).await.unwrap();
+    let header = info.metadata().get("tadoc-notice").unwrap().to_str().unwrap();
+    assert!(header.starts_with(notice), "{header}");
+}
+
 #[tokio::test]
 async fn a_server_reads_its_corpora_only() {
     let folder = crate::server::corpora();

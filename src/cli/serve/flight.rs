@@ -23,8 +23,9 @@ use arrow_flight::sql::{
     CommandGetCatalogs, CommandGetCrossReference, CommandGetDbSchemas, CommandGetExportedKeys,
     CommandGetImportedKeys, CommandGetPrimaryKeys, CommandGetSqlInfo, CommandGetTableTypes,
     CommandGetTables, CommandGetXdbcTypeInfo, CommandPreparedStatementQuery,
-    CommandPreparedStatementUpdate, CommandStatementQuery, CommandStatementUpdate,
-    DoPutPreparedStatementResult, ProstMessageExt, SqlInfo, TicketStatementQuery,
+    CommandPreparedStatementUpdate, CommandStatementIngest, CommandStatementQuery,
+    CommandStatementUpdate, DoPutPreparedStatementResult, ProstMessageExt, SqlInfo,
+    TicketStatementQuery,
 };
 use arrow_flight::{
     CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, FlightDescriptor,
@@ -46,10 +47,15 @@ use super::access::Access;
 use super::connections::InUse;
 use super::metadata;
 use super::refusal::{Kind, Refusal};
-use super::statements::{Statements, Text};
+use super::statements::{Statements, Text, only_reads};
 
 /// Maximum bytes of the parameters of a statement.
 const MAX_PARAMETER_BYTES: usize = 1 << 20;
+
+/// Header of a response with the notices about its statement.
+const NOTICE: &str = "tadoc-notice";
+/// Most characters of notices in a header. Clients limit these.
+const MAX_NOTICE_CHARS: usize = 1000;
 
 type Rows = <Flight as FlightService>::DoGetStream;
 type Answer<T> = Result<Response<T>, Status>;
@@ -103,10 +109,11 @@ impl Flight {
 
     /// Returns the columns of the statement of `handle`, and the ticket for its rows.
     async fn info(&self, handle: Handle, descriptor: FlightDescriptor) -> Answer<FlightInfo> {
-        let columns = self.statements.columns(handle.clone().text()?).await?;
+        let planned = self.statements.columns(handle.clone().text()?).await?;
         let handle = Handle { id: Uuid::new_v4().into_bytes().into(), ..handle };
         let ticket = TicketStatementQuery { statement_handle: handle.bytes() };
-        info(&columns, ticket.as_any(), descriptor)
+        let info = info(&planned.schema, ticket.as_any(), descriptor)?;
+        Ok(with_notices(info, &planned.notices))
     }
 
     async fn rows<T>(&self, handle: Bytes, request: &Request<T>) -> Answer<Rows> {
@@ -114,9 +121,10 @@ impl Flight {
         let in_use = request.extensions().get::<InUse>().cloned();
         let in_use = in_use.ok_or_else(|| Status::internal("no connection"))?;
         let rows = self.statements.run(text, in_use).await?;
-        let schema = Arc::clone(&rows.schema);
+        let (schema, notices) = (Arc::clone(&rows.schema), rows.notices.clone());
         let batches = stream::unfold(rows, async |mut rows| Some((rows.next().await?, rows)));
-        Ok(Response::new(encoded(schema, batches.map_err(Status::from))))
+        let response = Response::new(encoded(schema, batches.map_err(Status::from)));
+        Ok(with_notices(response, &notices))
     }
 
     /// Runs `work`, which makes a batch from the catalogs.
@@ -261,18 +269,27 @@ impl FlightSqlService for Flight {
 
     async fn do_put_statement_update(
         &self,
-        _ticket: CommandStatementUpdate,
+        ticket: CommandStatementUpdate,
         _request: Request<PeekableFlightDataStream>,
     ) -> Result<i64, Status> {
-        Err(only_queries())
+        Err(self.statements.refuse_change(&ticket.query).into())
     }
 
     async fn do_put_prepared_statement_update(
         &self,
-        _query: CommandPreparedStatementUpdate,
+        query: CommandPreparedStatementUpdate,
         _request: Request<PeekableFlightDataStream>,
     ) -> Result<i64, Status> {
-        Err(only_queries())
+        let handle = Handle::read(query.prepared_statement_handle)?;
+        Err(self.statements.refuse_change(&handle.sql).into())
+    }
+
+    async fn do_put_statement_ingest(
+        &self,
+        _ticket: CommandStatementIngest,
+        _request: Request<PeekableFlightDataStream>,
+    ) -> Result<i64, Status> {
+        Err(only_reads().into())
     }
 
     async fn do_action_cancel_query(
@@ -473,8 +490,17 @@ impl FlightSqlService for Flight {
     async fn register_sql_info(&self, _id: i32, _result: &SqlInfo) {}
 }
 
-fn only_queries() -> Status {
-    Status::permission_denied("this server only reads: run the statement as a query")
+/// Puts `notices` into a header of the response, if there are any. A header has ASCII only.
+fn with_notices<T>(mut response: Response<T>, notices: &[String]) -> Response<T> {
+    let in_ascii = |c: char| match c.is_ascii_graphic() || c == ' ' {
+        true => c.to_string(),
+        false => c.escape_unicode().to_string(),
+    };
+    let text: String = notices.join("; ").chars().take(MAX_NOTICE_CHARS).map(in_ascii).collect();
+    if let (false, Ok(text)) = (text.is_empty(), MetadataValue::try_from(text)) {
+        response.metadata_mut().insert(NOTICE, text);
+    }
+    response
 }
 
 fn info(columns: &Schema, ticket: Any, descriptor: FlightDescriptor) -> Answer<FlightInfo> {

@@ -3,7 +3,7 @@
 //! | request | answer |
 //! | --- | --- |
 //! | `GET /` | the page, one file |
-//! | `POST /query` | `{"sql": "…", "max_rows": 100}` gives `{"columns": […], "rows": [[…]], "truncated": false}` |
+//! | `POST /query` | `{"sql": "…", "max_rows": 100}` gives `{"columns": […], "rows": [[…]], "truncated": false}`, and `"notices": […]` if there are any |
 //! | `GET /healthz` | `ok` |
 //! | `GET /metrics` | counters for Prometheus |
 //!
@@ -150,7 +150,11 @@ async fn answer(statements: &Arc<Statements>, request: Request) -> Result<Vec<u8
             break;
         }
     }
-    written.bytes.extend(format!("],\"truncated\":{is_truncated}}}").into_bytes());
+    written.bytes.extend(format!("],\"truncated\":{is_truncated}").into_bytes());
+    if !rows.notices.is_empty() {
+        written.bytes.extend(format!(",\"notices\":{}", json!(rows.notices)).into_bytes());
+    }
+    written.bytes.push(b'}');
     Ok(written.bytes)
 }
 

@@ -27,8 +27,9 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::context::SQLOptions;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{self, SetExpr};
 use datafusion::sql::unparser::expr_to_sql;
-use datafusion_tadoc::{Stop, contain_panics_of};
+use datafusion_tadoc::{Stop, contain_panics_of, notices};
 use futures::TryStreamExt;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -89,10 +90,26 @@ pub struct Text {
     pub parameters: Option<RecordBatch>,
 }
 
+/// The columns of a statement, and the notices about it.
+pub struct Planned {
+    /// The schema of all batches.
+    pub schema: SchemaRef,
+    /// What its author may not have meant.
+    pub notices: Vec<String>,
+}
+
+impl Planned {
+    fn from_plan(plan: &LogicalPlan) -> Self {
+        Self { schema: wire::schema(plan.schema().inner()), notices: notices(plan) }
+    }
+}
+
 /// The rows of a statement that has started. Dropping them ends the statement.
 pub struct Rows {
     /// The schema of all batches.
     pub schema: SchemaRef,
+    /// What the author of the statement may not have meant.
+    pub notices: Vec<String>,
     batches: Receiver<Result<RecordBatch, Refusal>>,
     /// Set when all rows were sent. Without it an end of the channel is no end of the rows.
     are_all: Arc<AtomicBool>,
@@ -176,8 +193,8 @@ impl Statements {
             tell_all.store(is_whole, Ordering::Release);
         });
         let broken = |_| Refusal::new(Kind::Broken, "the statement broke down");
-        let schema = started.await.map_err(broken)??;
-        Ok(Rows { schema, batches, are_all, is_ended: false, _in_use: in_use })
+        let Planned { schema, notices } = started.await.map_err(broken)??;
+        Ok(Rows { schema, notices, batches, are_all, is_ended: false, _in_use: in_use })
     }
 
     /// Cancels the running statement `id`, and says whether there was one.
@@ -186,14 +203,13 @@ impl Statements {
         running.inspect(|running| running.notify_one()).is_some()
     }
 
-    /// Returns the columns of the rows of `text`, without running it.
+    /// Returns the columns of the rows of `text`, and the notices about it, without running it.
     ///
     /// # Errors
     /// There are too many statements, or it cannot be planned.
-    pub async fn columns(self: &Arc<Self>, text: Text) -> Result<SchemaRef, Refusal> {
+    pub async fn columns(self: &Arc<Self>, text: Text) -> Result<Planned, Refusal> {
         let columns = async move |statements: Arc<Self>| {
-            let plan = statements.plan(&text).await?;
-            Ok(wire::schema(plan.schema().inner()))
+            Ok(Planned::from_plan(&statements.plan(&text).await?))
         };
         self.planned(columns).await
     }
@@ -237,7 +253,7 @@ impl Statements {
         self: &Arc<Self>,
         text: &Text,
         sender: &Sender<Result<RecordBatch, Refusal>>,
-        tell: oneshot::Sender<Result<SchemaRef, Refusal>>,
+        tell: oneshot::Sender<Result<Planned, Refusal>>,
         in_use: InUse,
     ) -> bool {
         let begun = Instant::now();
@@ -286,7 +302,7 @@ impl Statements {
         self: &Arc<Self>,
         text: &Text,
         sender: &Sender<Result<RecordBatch, Refusal>>,
-        tell: &Mutex<Option<oneshot::Sender<Result<SchemaRef, Refusal>>>>,
+        tell: &Mutex<Option<oneshot::Sender<Result<Planned, Refusal>>>>,
         stop: &Stop,
     ) -> Result<(), Refusal> {
         let _turn = self.turn().await;
@@ -295,14 +311,15 @@ impl Statements {
         let planned = self.threads.spawn_blocking(plan);
         let broken = |_| Refusal::new(Kind::Broken, "planning broke down");
         let plan = planned.await.map_err(broken)??;
-        let schema = wire::schema(plan.schema().inner());
+        let planned = Planned::from_plan(&plan);
+        let schema = Arc::clone(&planned.schema);
         let of_session = Arc::clone(&self.session.context().runtime_env().memory_pool);
         let pool = StatementPool::new(of_session, self.limits.memory_bytes);
         let rows = self.session.start_in(plan, Some(pool), Some(stop)).await?;
         let tell = tell.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(tell) = tell {
             // The client may have left, which the channel of rows shows too.
-            let _ = tell.send(Ok(Arc::clone(&schema)));
+            let _ = tell.send(Ok(planned));
         }
         let send = async |mut stream: SendableRecordBatchStream| {
             while let Some(batch) = stream.try_next().await? {
@@ -333,16 +350,32 @@ impl Statements {
         self.plan_of(statement).await
     }
 
+    /// Returns the refusal of `sql`, which a client sent as a change.
+    pub fn refuse_change(&self, sql: &str) -> Refusal {
+        match self.parsed(sql) {
+            Ok(_) => Refusal::new(
+                Kind::Forbidden,
+                "this server only reads: run the statement as a query",
+            ),
+            Err(refusal) => refusal,
+        }
+    }
+
+    /// Parses `sql`. A change is refused before anything else about it is looked at: parameters, tables and
+    /// columns of a statement that never runs are of no use to a client.
     fn parsed(&self, sql: &str) -> Result<Statement, Refusal> {
         if sql.len() > MAX_STATEMENT_BYTES {
             return Err(Refusal::new(Kind::Invalid, "the statement has more than 1 MiB"));
         }
-        Ok(self.session.parse_one(sql)?)
+        let statement = self.session.parse_one(sql)?;
+        match reads_only(&statement) {
+            true => Ok(statement),
+            false => Err(only_reads()),
+        }
     }
 
     async fn plan_of(&self, statement: Statement) -> Result<LogicalPlan, Refusal> {
-        let state = self.session.context().state();
-        let plan = state.statement_to_plan(statement).await?;
+        let plan = self.session.plan_alone(statement).await?;
         check_reads_only(&plan)?;
         Ok(plan)
     }
@@ -429,13 +462,46 @@ impl Drop for Slot {
 
 /// Refuses all plans but those that only read: queries, EXPLAIN, SHOW and DESCRIBE.
 fn check_reads_only(plan: &LogicalPlan) -> Result<(), Refusal> {
-    let only_reads =
+    let allowed =
         SQLOptions::new().with_allow_ddl(false).with_allow_dml(false).with_allow_statements(false);
-    only_reads.verify_plan(plan).map_err(|_| {
-        let text = "this server only reads: SELECT, EXPLAIN, SHOW and DESCRIBE; change corpora with \
-                    the command tadoc";
-        Refusal::new(Kind::Forbidden, text)
-    })
+    allowed.verify_plan(plan).map_err(|_| only_reads())
+}
+
+/// Returns true unless `statement` changes data, a table or the session.
+fn reads_only(statement: &Statement) -> bool {
+    match statement {
+        Statement::Statement(statement) => is_query(statement),
+        Statement::Explain(explained) => reads_only(&explained.statement),
+        Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Reset(_) => false,
+    }
+}
+
+fn is_query(statement: &ast::Statement) -> bool {
+    match statement {
+        // `WITH … INSERT` is a query for the parser.
+        ast::Statement::Query(query) => !matches!(
+            query.body.as_ref(),
+            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_)
+        ),
+        ast::Statement::Explain { statement, .. } => is_query(statement),
+        other => matches!(
+            other,
+            ast::Statement::ExplainTable { .. }
+                | ast::Statement::ShowColumns { .. }
+                | ast::Statement::ShowCreate { .. }
+                | ast::Statement::ShowFunctions { .. }
+                | ast::Statement::ShowTables { .. }
+                | ast::Statement::ShowVariable { .. }
+                | ast::Statement::ShowVariables { .. }
+        ),
+    }
+}
+
+/// Returns the refusal of a change.
+pub fn only_reads() -> Refusal {
+    let text = "this server only reads: SELECT, EXPLAIN, SHOW and DESCRIBE; change corpora with \
+                the command tadoc";
+    Refusal::new(Kind::Forbidden, text)
 }
 
 /// Returns the literals of the row `values`, by the names of the parameters of `statement`.

@@ -13,9 +13,11 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
+use datafusion_tadoc::explain_missing_table;
 
 use super::Session;
 use super::parameters::{Parameters, parameter_names};
@@ -37,16 +39,15 @@ impl Session {
     /// # Errors
     /// The errors of planning; a parameter of `EXECUTE` has no value, or too many are given.
     pub async fn plan(&self, statement: Statement) -> Outcome<Option<LogicalPlan>> {
-        let state = self.context.state();
         let plain = match &statement {
             Statement::Statement(plain) => plain.as_ref(),
-            _ => return Ok(Some(state.statement_to_plan(statement).await?)),
+            _ => return Ok(Some(self.plan_alone(statement).await?)),
         };
         let statement = match plain {
             ast::Statement::Prepare { name, statement: inner, .. } if self.sandbox.is_none() => {
                 let mut inner = Statement::Statement(inner.clone());
                 let name = name.value.clone();
-                let planned = state.statement_to_plan(statement).await;
+                let planned = self.plan_alone(statement).await;
                 if planned.is_ok() || parameter_names(&mut inner).is_empty() {
                     return Ok(Some(planned?));
                 }
@@ -76,7 +77,17 @@ impl Session {
             }
             _ => statement,
         };
-        Ok(Some(state.statement_to_plan(statement).await?))
+        Ok(Some(self.plan_alone(statement).await?))
+    }
+
+    /// Plans `statement` as DataFusion does.
+    ///
+    /// # Errors
+    /// The errors of planning.
+    pub async fn plan_alone(&self, statement: Statement) -> Result<LogicalPlan> {
+        let state = self.context.state();
+        let planned = state.statement_to_plan(statement).await;
+        planned.map_err(|error| explain_missing_table(&state, error))
     }
 
     /// Returns the prepared statement `name` with `values` in place of its parameters, if it is kept here.

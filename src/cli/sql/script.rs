@@ -17,12 +17,13 @@ use datafusion::sql::sqlparser::dialect::{Dialect, dialect_from_str};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use datafusion_tadoc::{
     Stop, TadocOptions, check_statement_depth, contain_panics_of, cooperative, enough_memory,
-    stoppable,
+    notices, stoppable,
 };
 
 use super::cells::MaxWidth;
 use super::resident::Statement as LimitedStatement;
 use super::{Session, print};
+use crate::display;
 use crate::failure::{self, Failure, Outcome};
 use crate::output::note;
 
@@ -93,6 +94,13 @@ impl<'a> Statements<'a> {
     }
 }
 
+/// Writes the notices about a planned statement to standard error.
+fn say_notices(plan: &LogicalPlan) {
+    for notice in notices(plan) {
+        note(format!("note: {}", display::plain(&notice)));
+    }
+}
+
 impl Session {
     /// Runs all statements of `script`. `is_last` says that no other script follows. Only one
     /// statement at a time is held in parsed form.
@@ -149,6 +157,7 @@ impl Session {
     pub async fn run_statement(&self, statement: Statement) -> Outcome {
         let start = Instant::now();
         let Some(plan) = self.plan(statement).await? else { return Ok(()) };
+        say_notices(&plan);
         let max_width = self.width_of(&plan);
         let rows = self.start(plan).await?;
         let print = async |stream| {
@@ -223,6 +232,7 @@ impl Session {
         let sql = last.to_string();
         let plan = self.plan(last).await?;
         let plan = plan.ok_or_else(|| Failure::usage("the last statement has no rows"))?;
+        say_notices(&plan);
         let frame = self.context.execute_logical_plan(plan).await?;
         Ok((frame.execute_stream().await?, sql))
     }

@@ -6,7 +6,7 @@ mod failure;
 mod secrets;
 mod shown;
 
-pub(crate) use closest::closest;
+pub(crate) use closest::{closest, did_you_mean, files_beside};
 pub use containment::{contain_panics, quiet_readers};
 pub use failure::contain_panics_of;
 pub(crate) use failure::{core_error, datafusion_error, from_gsst, gsst_error, task_error};

@@ -79,7 +79,9 @@ use crate::source::CorpusCache;
 
 pub(crate) use documents::Documents;
 pub use scalar::bound_functions;
-pub(crate) use scalar::{AtWorker, CorpusFunction, Home, listed_functions, scalar_functions};
+pub(crate) use scalar::{
+    AtWorker, CorpusFunction, Home, listed_functions, scalar_functions, takes_query,
+};
 
 /// Definitions of all table functions, in the order of the reference.
 static FUNCTIONS: [&Definition; 29] = [

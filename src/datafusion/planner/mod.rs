@@ -1,13 +1,17 @@
-//! Statements before planning: named arguments, descriptions of functions, depth limit, and hints for
-//! errors.
+//! Statements before planning: named arguments, descriptions of functions, depth limit; notices about planned
+//! ones, and hints for errors.
 
+mod missing_table;
 mod misspelled;
+mod notices;
 mod relation;
 mod routines;
 mod statement_depth;
 mod way_out;
 
+pub use missing_table::explain_missing_table;
 pub(crate) use misspelled::MisspelledFunctions;
+pub use notices::notices;
 pub use relation::TadocRelationPlanner;
 pub use statement_depth::check_statement_depth;
 pub use way_out::way_out;

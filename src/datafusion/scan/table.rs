@@ -20,7 +20,7 @@ use crate::options::TadocOptions;
 use crate::placement::DeviceSession;
 use crate::scan::arguments::Arguments;
 use crate::scan::function::{Bind, Reads, TableFunction};
-use crate::scan::signature::Signature;
+use crate::scan::signature::{QUERY, Signature};
 use crate::scan::synonyms;
 use crate::scan::texts::{Compared, Texts};
 use crate::source::location::{CORPUS_EXTENSION, SourceFile, Wanted, resolve_files};
@@ -257,6 +257,12 @@ impl TadocTable {
             Ok(_) => unfiltered(&self.location),
             Err(error) => error,
         }
+    }
+
+    /// Returns the query of the call, if its function takes one.
+    pub(crate) fn query(&self) -> Option<String> {
+        let mut arguments = self.function.arguments().into_iter();
+        arguments.find(|(name, _)| *name == QUERY.name).map(|(_, query)| query)
     }
 
     /// Returns the location as the user wrote it.

@@ -36,7 +36,7 @@ use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use url::Url;
 
-use crate::errors::mask_secrets;
+use crate::errors::{did_you_mean, files_beside, mask_secrets};
 use crate::safety::{Refused, check_container, check_read_text, sandbox_of};
 use crate::source::glob::{Glob, split_glob};
 use crate::source::local_files::{
@@ -141,7 +141,10 @@ pub(crate) async fn resolve_files(
         }
     }
     if files.is_empty() {
-        return Err(nothing_found(location, &parsed, wanted, num_below));
+        // A guarded session tells nothing about files beside those that it may read.
+        let beside = sandbox_of(runtime).is_none().then(|| files_beside(location));
+        let similar = beside.and_then(|files| did_you_mean(location, files));
+        return Err(nothing_found(location, &parsed, wanted, num_below, similar));
     }
     Ok(files)
 }
@@ -454,6 +457,7 @@ fn nothing_found(
     parsed: &ParsedLocation,
     wanted: Wanted,
     num_below: usize,
+    similar: Option<String>,
 ) -> DataFusionError {
     let tried = match parsed.url.scheme() {
         "file" => format!("/{}", parsed.path),
@@ -474,7 +478,8 @@ fn nothing_found(
             "{location}: the folder {tried} holds no {kind}; other files: {num_below}"
         );
     }
-    plan_datafusion_err!("{location}: there is no file and no folder {tried}{nor_table}")
+    let similar = similar.map_or_else(String::new, |similar| format!("; {similar}"));
+    plan_datafusion_err!("{location}: there is no file and no folder {tried}{nor_table}{similar}")
 }
 
 fn parse_url(text: &str) -> Result<(Url, Path, Option<PathBuf>)> {

@@ -50,6 +50,7 @@ use crate::store::Reading;
 pub use bounded::bound_functions;
 use home::BoundCorpus;
 pub(crate) use home::{AtWorker, Home};
+pub(crate) use text::takes_query;
 use text::{ListedFunction, TextFunction};
 use tokenize::Tokenize;
 

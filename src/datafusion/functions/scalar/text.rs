@@ -117,6 +117,11 @@ impl Kind {
 static DOCUMENTATION: LazyLock<[Documentation; 3]> =
     LazyLock::new(|| Kind::ALL.map(Kind::documentation));
 
+/// Returns true if `name` is a function whose second argument is a query.
+pub(crate) fn takes_query(name: &str) -> bool {
+    Kind::ALL.iter().any(|kind| kind.name() == name)
+}
+
 /// Returns the type of the answer and the documentation of each function.
 pub(super) fn documented() -> impl Iterator<Item = (ColumnKind, &'static Documentation)> {
     Kind::ALL.iter().map(|kind| kind.column()).zip(DOCUMENTATION.iter())

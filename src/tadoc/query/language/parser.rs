@@ -22,7 +22,8 @@
 //! refused where it names a column that documents have, and all else is words as before. Likewise
 //! `-word`, `!word`, `word~`, `word^2`, `*:*`, `[a TO b]`, `[word="a"]`, `&&`, `“a b”` and `near(a b)`
 //! mean something in other languages. They are refused, and all other minus signs, tildes and words `near`
-//! are text.
+//! are text. FTS5 takes operators in small letters for words, and so does this parser. It notes those that
+//! stand between two parts, because who writes `heart or soul` seldom means the word `or`.
 //!
 //! Time is O(text). Groups nest to a depth of [`MAX_DEPTH`]; a limit that is exceeded ends the
 //! parse at that point.
@@ -31,6 +32,7 @@ use crate::error::{Error, Result};
 use crate::text::TokenizerProfile;
 
 use crate::query::language::expression::{Expression, Item, Leaf, Leaves, Place};
+use crate::query::language::other_languages::{STRAIGHT_QUOTES, meant_otherwise};
 use crate::query::language::words::{
     Budget, Character, QueryLimits, Words, ending_in_prefix, invalid, quoted, regex_end, shown,
     words_of,
@@ -42,6 +44,11 @@ const MAX_DEPTH: usize = 256;
 const DEFAULT_NEAR_WORDS: u64 = 10;
 /// Operator before a list of words that lie near each other.
 const NEAR: &str = "NEAR";
+const AND: &str = "AND";
+const OR: &str = "OR";
+const NOT: &str = "NOT";
+/// All operators that are words.
+const OPERATORS: [&str; 4] = [AND, OR, NOT, NEAR];
 /// Characters up to which the list of a `near` in other case is looked for. So time stays O(text).
 const MAX_OTHER_NEAR: usize = 1000;
 /// Characters up to which the end of a range `[a TO b]` or of a single quote is looked for.
@@ -58,6 +65,8 @@ pub(in crate::query) struct Parsed {
     pub root: Expression,
     /// Text around the words of each part, without blanks at its ends, if it is not blank.
     pub punctuation: Vec<String>,
+    /// Words between parts that would be operators in capitals, each once.
+    pub small_operators: Vec<String>,
 }
 
 /// Parses `text`; `None` if it is blank. If it is exact, the text between words counts.
@@ -86,6 +95,7 @@ pub(in crate::query) fn parse(
         is_exact,
         leaves: Leaves::new(),
         punctuation: Vec::new(),
+        small_operators: Vec::new(),
     };
     if parser.next() == Next::End {
         return Ok(None);
@@ -98,9 +108,9 @@ pub(in crate::query) fn parse(
              search beside it",
         ));
     }
-    let punctuation = parser.punctuation;
-    let (items, leaves) = parser.leaves.finish();
-    Ok(Some(Parsed { items, leaves, root, punctuation }))
+    let Parser { punctuation, small_operators, leaves, .. } = parser;
+    let (items, leaves) = leaves.finish();
+    Ok(Some(Parsed { items, leaves, root, punctuation, small_operators }))
 }
 
 /// Part of a query that begins at a place.
@@ -128,6 +138,7 @@ struct Parser<'t> {
     is_exact: bool,
     leaves: Leaves,
     punctuation: Vec<String>,
+    small_operators: Vec<String>,
 }
 
 impl Parser<'_> {
@@ -144,7 +155,7 @@ impl Parser<'_> {
             '^' => return Next::First,
             _ => {}
         }
-        for operator in ["AND", "OR", "NOT"] {
+        for operator in [AND, OR, NOT] {
             if self.is_word_at(operator) {
                 return Next::Operator(operator);
             }
@@ -183,7 +194,7 @@ impl Parser<'_> {
     /// Parses parts joined by OR.
     fn any(&mut self) -> Result<Expression> {
         let mut parts = vec![self.all()?];
-        while self.skip_operator("OR") {
+        while self.skip_operator(OR) {
             parts.push(self.all()?);
         }
         Ok(Expression::any(parts))
@@ -192,7 +203,7 @@ impl Parser<'_> {
     /// Parses parts joined by AND.
     fn all(&mut self) -> Result<Expression> {
         let mut parts = vec![self.without()?];
-        while self.skip_operator("AND") {
+        while self.skip_operator(AND) {
             parts.push(self.without()?);
         }
         Ok(Expression::all(parts))
@@ -202,7 +213,7 @@ impl Parser<'_> {
     fn without(&mut self) -> Result<Expression> {
         let kept = self.list()?;
         let mut excluded = Vec::new();
-        while self.skip_operator("NOT") {
+        while self.skip_operator(NOT) {
             excluded.push(self.list()?);
         }
         Ok(Expression::without(kept, excluded))
@@ -219,15 +230,23 @@ impl Parser<'_> {
     /// Parses parts side by side, one or more.
     fn list(&mut self) -> Result<Expression> {
         let mut parts = Vec::new();
+        // The part before, if it looks like an operator. A part behind it makes it one between parts.
+        let mut small_operator = None;
         loop {
-            let part = match self.next() {
+            let next = self.next();
+            if let Some(word) = small_operator.take().filter(|_| begins_part(next)) {
+                self.note_small_operator(word);
+            }
+            let part = match next {
                 Next::End | Next::Close | Next::Operator(_) => break,
                 Next::Open => self.group()?,
                 Next::Near(open) => self.near(open)?,
                 Next::Quoted => self.quoted()?,
                 Next::First => self.first()?,
                 Next::Word => {
+                    let start = self.at;
                     let words = self.word(bare_end)?;
+                    small_operator = self.small_operator(start).filter(|_| !parts.is_empty());
                     self.phrase(words, false)
                 }
             };
@@ -274,8 +293,13 @@ impl Parser<'_> {
         self.at = open + 1;
         let mut items = Vec::new();
         let (mut max_between, mut has_number) = (DEFAULT_NEAR_WORDS, false);
+        let mut small_operator = None;
         loop {
             let next = self.next();
+            let is_number = self.char_at(self.at) == Some(',');
+            if let Some(word) = small_operator.take().filter(|_| begins_part(next) && !is_number) {
+                self.note_small_operator(word);
+            }
             match (next, self.char_at(self.at)) {
                 (Next::End, _) => return Err(unclosed(start)),
                 (Next::Close, _) => break,
@@ -294,7 +318,9 @@ impl Parser<'_> {
                     items.push(self.placed(words));
                 }
                 (Next::Word, _) => {
+                    let start = self.at;
                     let words = self.word(near_end)?;
+                    small_operator = self.small_operator(start).filter(|_| !items.is_empty());
                     items.push(self.placed(words));
                 }
                 _ => return Err(self.not_in_near()),
@@ -313,6 +339,20 @@ impl Parser<'_> {
         }
         self.at += 1;
         Ok(Expression::Leaf(self.leaves.near(items, max_between)))
+    }
+
+    /// Returns the item from character `start` up to here, if it is an operator but for its case.
+    fn small_operator(&self, start: usize) -> Option<String> {
+        let item = &self.text[start..self.at];
+        let is_short = item.len() <= NEAR.len();
+        let written = is_short.then(|| item.iter().map(|&(_, c)| c).collect::<String>());
+        written.filter(|word| OPERATORS.iter().any(|name| word.eq_ignore_ascii_case(name)))
+    }
+
+    fn note_small_operator(&mut self, word: String) {
+        if !self.small_operators.contains(&word) {
+            self.small_operators.push(word);
+        }
     }
 
     fn not_in_near(&self) -> Error {
@@ -562,58 +602,9 @@ impl Parser<'_> {
 const NEAR_SYNTAX: &str = "NEAR(a \"b c\", 5): words and phrases, then the most words between them; \
                            write \"NEAR\" in quotes for the word";
 
-const STRAIGHT_QUOTES: &str = "straight double quotes around a phrase, as in \"a b\"; write other quotes \
-                               inside them for the characters";
-
-/// Returns what to write in place of `text`, an item without quotes, if it means something in the language
-/// of another engine.
-fn meant_otherwise(text: &str) -> Option<&'static str> {
-    let ends_in_tilde = || {
-        let before = text.strip_suffix('~').and_then(|text| text.chars().next_back());
-        before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '*' | '?'))
-    };
-    Some(match text {
-        "&&" => "AND between parts, or nothing; write \"&&\" in quotes for the text",
-        "||" => "OR between parts; write \"||\" in quotes for the text",
-        "*:*" => "words; documents(corpus) lists all documents, and * finds every word",
-        _ if is_distance(text) => {
-            "NEAR(a b, 5) or \"a b\"~5 for words near each other; write it in quotes for the text"
-        }
-        _ if text.contains(['“', '”', '„', '«', '»']) => STRAIGHT_QUOTES,
-        _ if text.contains("}:") => {
-            "a query without column filters; write a condition on the column in WHERE"
-        }
-        _ if text.rsplit_once('^').is_some_and(|(_, weight)| is_number(weight)) => {
-            "parts without weights; write \"a^2\" in quotes for the text"
-        }
-        _ if text.strip_prefix('~').is_some_and(is_number) => {
-            "a number of edits or words directly behind a word or phrase, as in word~1 or \"a b\"~5; \
-             write \\~ for the character"
-        }
-        _ if ends_in_tilde() => {
-            "word~1 or word~2 for words within so many edits; write \\~ for the character"
-        }
-        _ => return None,
-    })
-}
-
-/// Returns true for an operator between words that lie near each other: `w/3`, `pre/3`, `AROUND(3)`, `<3>`.
-fn is_distance(text: &str) -> bool {
-    let around = text.strip_prefix("AROUND(").and_then(|text| text.strip_suffix(')'));
-    let angles = text.strip_prefix('<').and_then(|text| text.strip_suffix('>'));
-    let slash = text.split_once('/').filter(|(name, _)| {
-        ["w", "pre"].iter().any(|operator| name.eq_ignore_ascii_case(operator))
-    });
-    let number = around.or(angles).or(slash.map(|(_, number)| number));
-    number.is_some_and(|number| {
-        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
-    })
-}
-
-/// Returns true for digits, with or without a point among them.
-fn is_number(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_digit())
-        && text.chars().all(|c| c.is_ascii_digit() || c == '.')
+/// Returns true if a part begins here, and no operator.
+fn begins_part(next: Next) -> bool {
+    !matches!(next, Next::End | Next::Close | Next::Operator(_))
 }
 
 /// Returns the texts around words that are not blank, without blanks at their ends.

@@ -106,6 +106,32 @@ impl Query {
         Ok(parse(profile, text, limits, false)?.map_or_else(Vec::new, |parsed| parsed.punctuation))
     }
 
+    /// Returns the words of `text` that stand between two parts and would be operators in capitals, such as
+    /// `or` in `heart or soul`, each once and as it is written.
+    ///
+    /// ```
+    /// use tadoc::query::{Query, QueryLimits};
+    /// use tadoc::text::TokenizerProfile;
+    ///
+    /// let words = |text| {
+    ///     Query::small_operators(TokenizerProfile::Word, text, &QueryLimits::default())
+    /// };
+    /// assert_eq!(words("heart or soul")?, ["or"]);
+    /// assert!(words("heart OR soul \"trial and error\"")?.is_empty());
+    /// # Ok::<(), tadoc::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`parse_within`](Self::parse_within).
+    pub fn small_operators(
+        profile: TokenizerProfile,
+        text: &str,
+        limits: &QueryLimits,
+    ) -> Result<Vec<String>> {
+        let parsed = parse(profile, text, limits, false)?;
+        Ok(parsed.map_or_else(Vec::new, |parsed| parsed.small_operators))
+    }
+
     fn parsed(
         profile: TokenizerProfile,
         text: &str,
@@ -349,6 +375,36 @@ mod tests {
         let escaped = Query::parse(TokenizerProfile::Whitespace, "\"PROGRA\\~1\"").unwrap();
         assert_eq!(escaped.items()[0][0].as_word(), Some("PROGRA~1"));
         assert_eq!(escaped.to_string(), "\"PROGRA\\~1\"");
+    }
+
+    #[test]
+    fn operators_in_small_letters_are_words_and_noted_between_parts() {
+        let cases: [(&str, &[&str]); 18] = [
+            ("heart or soul", &["or"]),
+            ("what or why or how", &["or"]),
+            ("to be or not to be", &["or", "not"]),
+            ("Heart And soul", &["And"]),
+            ("(a and b) OR c not \"d e\"", &["and", "not"]),
+            ("power near storm", &["near"]),
+            ("NEAR(a or b, 3)", &["or"]),
+            ("a or (b c)", &["or"]),
+            ("a or NEAR(b c)", &["or"]),
+            ("a or", &[]),
+            ("or a", &[]),
+            ("a or OR b", &[]),
+            ("NEAR(a or, 3)", &[]),
+            ("(a or) b", &[]),
+            ("\"heart or soul\"", &[]),
+            ("heart \"or\" soul", &[]),
+            ("heart or* nota oracle-or", &[]),
+            ("heart OR soul AND a NOT b", &[]),
+        ];
+        for (text, expected) in cases {
+            let limits = QueryLimits::default();
+            let found = Query::small_operators(TokenizerProfile::Word, text, &limits).unwrap();
+            assert_eq!(found, expected, "{text}");
+        }
+        assert_eq!(normal("heart or soul").unwrap(), "\"heart\" \"or\" \"soul\"");
     }
 
     #[test]

@@ -86,6 +86,7 @@ fn job() -> Job {
         quiet: false,
         heeds_interrupts: true,
         notes: Vec::new(),
+        taken: None,
     }
 }
 

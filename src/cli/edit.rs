@@ -8,6 +8,7 @@ mod flags;
 mod lines;
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -18,10 +19,12 @@ use tadoc::format::OpenLimits;
 use tadoc_store::{Change, CommitKind, RECOMPRESS_RATIO, Version};
 
 use self::flags::Flags;
-use crate::display::plural;
+use crate::display::{plain, plural};
+use crate::documents::Documents;
 use crate::failure::{Failure, Outcome};
 use crate::living::{Living, parse_share};
 use crate::output::say;
+use crate::taken::TakenPaths;
 
 /// Change documents of a living corpus
 ///
@@ -51,6 +54,10 @@ pub struct Arguments {
     /// Only check if the edits can be made
     #[arg(long)]
     dry_run: bool,
+
+    /// Add documents also if their path is in the corpus already
+    #[arg(long)]
+    duplicate: bool,
 
     /// Compress the corpus anew once its edits exceed this share of its bytes (and 1 MiB), or once
     /// 64 small files lie side by side; 0 means never
@@ -100,6 +107,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
         asked.into_iter().map(|asked| (asked.edit, asked.place)).unzip();
     let batch = EditBatch { mode: arguments.mode, edits };
     let living = Living::open(&arguments.corpus)?;
+    if !arguments.duplicate {
+        check_added(&living, &arguments.corpus, &batch.edits, &places)?;
+    }
     if arguments.dry_run {
         let version = living.version(None)?;
         check_version(&living, &version, arguments.if_version)?;
@@ -117,6 +127,35 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let done = living.recompress(&version, ratio, IngestOptions::default());
     said?;
     done.filter(|_| !arguments.quiet).map_or(Ok(()), say)
+}
+
+/// Refuses to add a document whose path is there already, unless the edits drop the one that has it.
+fn check_added(living: &Living, location: &Path, edits: &[Edit], places: &[String]) -> Outcome {
+    let added = edits.iter().zip(places).filter_map(|(edit, place)| match edit {
+        Edit::AddDocument { path, .. } => Some((path.as_str(), place)),
+        _ => None,
+    });
+    let added: Vec<(&str, &String)> = added.collect();
+    if added.is_empty() {
+        return Ok(());
+    }
+    let leaving = edits.iter().filter_map(|edit| match edit {
+        Edit::DropDocument { doc_id } => Some(*doc_id),
+        _ => None,
+    });
+    let (leaving, version) = (leaving.collect(), living.version(None)?);
+    let taken = TakenPaths::read(living, location, &version, &Documents::Files, &leaving)?;
+    let mut seen = HashSet::new();
+    for (path, place) in added {
+        if taken.has(path) || !seen.insert(path) {
+            return Err(Failure::new(format!(
+                "{place}: a document {} is there already, and nothing changed; --replace ID FILE gives it other \
+                 bytes, and --duplicate adds a second one of this path",
+                plain(path)
+            )));
+        }
+    }
+    Ok(())
 }
 
 fn say_committed(arguments: &Arguments, batch: &EditBatch, version: &Version) -> Outcome {

@@ -22,7 +22,7 @@ use tadoc::grammar::Effort;
 use tadoc::text::TokenizerProfile;
 use tadoc_store::RECOMPRESS_RATIO;
 
-use self::append::append;
+use self::append::{Appending, append};
 use self::follow::{Follow, follow};
 pub use self::job::Job;
 use crate::documents::{
@@ -80,6 +80,14 @@ pub struct Arguments {
 
     #[command(flatten)]
     follow: Follow,
+
+    /// Store documents once more whose path the corpus has already
+    ///
+    /// Without this option, --append adds nothing if a file, or a member of an archive, is a document of the
+    /// corpus already, or lines and rows of it are; and a file that is named several times is stored once.
+    /// Lines and rows that come through a pipe are always added.
+    #[arg(long)]
+    duplicate: bool,
 
     /// Path of the documents of standard input, or of the only file; with --follow also the name under which
     /// the place in the file is stored
@@ -328,8 +336,12 @@ pub fn run(arguments: &Arguments) -> Outcome {
         let found = arguments.named(inputs::collect(&arguments.paths, &filter)?)?;
         job.notes = found.skipped.notes();
         interrupt::ask_first();
-        let ratio = arguments.recompress_ratio;
-        return arguments.with_living(|living| append(job, living, found.inputs, ratio));
+        let how = Appending {
+            location: &arguments.output,
+            recompress_ratio: arguments.recompress_ratio,
+            may_duplicate: arguments.duplicate,
+        };
+        return arguments.with_living(|living| append(job, living, found.inputs, &how));
     }
     refuse_folder(&arguments.output, &arguments.paths)?;
     let output = Output::create(&arguments.output, arguments.force)?;
@@ -426,6 +438,7 @@ impl Arguments {
             quiet: self.quiet,
             heeds_interrupts: true,
             notes: Vec::new(),
+            taken: None,
         })
     }
 
@@ -444,8 +457,13 @@ impl Arguments {
             )));
         };
         interrupt::ask_twice();
-        let (name, ratio) = (self.path.as_deref(), self.recompress_ratio);
-        self.with_living(|living| follow(job, living, &path, name, &self.follow, ratio))
+        let how = Appending {
+            location: &self.output,
+            recompress_ratio: self.recompress_ratio,
+            may_duplicate: self.duplicate,
+        };
+        let name = self.path.as_deref();
+        self.with_living(|living| follow(job, living, &path, name, &self.follow, &how))
     }
 
     /// Gives the only input the path of `--path`.
@@ -513,6 +531,7 @@ impl Arguments {
             },
             follow_links: self.follow_links,
             may_be_empty: self.allow_empty,
+            may_be_repeated: self.duplicate,
         }
     }
 

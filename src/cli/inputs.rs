@@ -7,6 +7,8 @@
 //! end. Names are bytes. Names that are not UTF-8 are escaped one to one in the paths of documents
 //! ([`path_text`]).
 
+mod repeated;
+
 use std::collections::HashSet;
 use std::fs::{self, File, Metadata};
 use std::io::IsTerminal;
@@ -16,6 +18,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use tadoc::format::path_text;
 
+use self::repeated::keep_once;
 use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::location::{local_path, url_of};
@@ -45,18 +48,6 @@ pub enum Source {
     },
     /// A member of an archive, with its name for messages. Only its reader can open it.
     Member(String),
-}
-
-impl Source {
-    /// Returns a path that is unique to this source.
-    fn unique_path(&self) -> PathBuf {
-        match self {
-            Self::File(path) => path.clone(),
-            Self::Stored(stored) => stored.file.name().into(),
-            Self::Stdin | Self::Text { .. } => "-".into(),
-            Self::Member(shown) => shown.into(),
-        }
-    }
 }
 
 /// One file to read.
@@ -113,6 +104,8 @@ pub struct Filter {
     pub follow_links: bool,
     /// If true, an empty list of inputs is not an error.
     pub may_be_empty: bool,
+    /// If true, a file that is named several times is taken each time.
+    pub may_be_repeated: bool,
 }
 
 impl Filter {
@@ -156,6 +149,9 @@ pub struct Skipped {
     /// Number of symbolic links that are followed and lead nowhere, and the first of them.
     dangling: u64,
     first_dangling: Vec<String>,
+    /// Number of names of files that were named before, and the first of them.
+    repeated: u64,
+    first_repeated: Option<String>,
 }
 
 impl Skipped {
@@ -166,7 +162,16 @@ impl Skipped {
         let dangling = display::plural(self.dangling, "symbolic link");
         let names = self.first_dangling.join(", ");
         let more = if self.dangling > MAX_NAMED as u64 { " …" } else { "" };
+        let repeated = display::plural(self.repeated, "name");
+        let first_repeated = self.first_repeated.as_deref().unwrap_or_default();
         let notes = [
+            (
+                self.repeated,
+                format!(
+                    "{repeated} of files that were named before left out, first {first_repeated}; --duplicate \
+                     stores them each time"
+                ),
+            ),
             (self.links, format!("{links} skipped; --follow-links reads what they point to")),
             (
                 self.special,
@@ -197,42 +202,56 @@ impl Skipped {
 /// Finds the inputs that `arguments` name.
 ///
 /// # Errors
-/// An argument names nothing, the output or a device; a folder cannot be read; or there is no
-/// input and `filter` does not allow that.
+/// An argument names nothing, the output or a device; a folder cannot be read; two files have the same
+/// path; or there is no input and `filter` does not allow that.
 pub fn collect(arguments: &[PathBuf], filter: &Filter) -> Outcome<Found> {
     let mut found = Found::default();
     let folders = folder_names(arguments);
+    let local: Vec<PathBuf> = arguments
+        .iter()
+        .map(|argument| Ok(local_path(argument)?.unwrap_or_else(|| argument.clone())))
+        .collect::<Outcome<_>>()?;
+    let mut ends = Vec::with_capacity(arguments.len());
     for argument in arguments {
-        if argument.as_os_str() == "-" {
-            let (path, members) = (STDIN_PATH.to_owned(), String::new());
-            let input = Input::new(Source::Stdin, path, 0);
-            found.inputs.push(Input { members, ..input });
-            continue;
-        }
-        let Some(argument) = &local_path(argument)? else {
-            add_url(argument, arguments.len() > 1, filter, &mut found.inputs)?;
-            continue;
-        };
-        match fs::metadata(argument) {
-            Ok(metadata) if metadata.is_dir() => {
-                let prefix = folders.prefix_of(argument);
-                add_folder(argument, &prefix, filter, &mut found)?;
-            }
-            Ok(metadata) => {
-                let input = named_input(argument, &metadata, filter, arguments.len() > 1)?;
-                found.inputs.push(input);
-            }
-            Err(_) if pattern::is_glob(&text_of(argument)) => {
-                add_glob(argument, filter, &mut found)?
-            }
-            Err(error) => return Err(Failure::with_cause(display::path(argument), &error)),
-        }
+        add_argument(argument, arguments.len() > 1, &folders, filter, &mut found)?;
+        ends.push(found.inputs.len());
     }
-    let mut seen = HashSet::new();
-    found.inputs.retain(|input| seen.insert((input.path.clone(), input.source.unique_path())));
+    // The files of one argument differ.
+    if arguments.len() > 1 && !filter.may_be_repeated {
+        keep_once(&mut found, &local, &ends)?;
+    }
     match found.inputs.is_empty() && !filter.may_be_empty {
         true => Err(nothing_found(arguments, filter, &found.skipped)),
         false => Ok(found),
+    }
+}
+
+/// Adds the inputs that `argument` names, one of `several` or the only one.
+fn add_argument(
+    argument: &Path,
+    several: bool,
+    folders: &FolderNames,
+    filter: &Filter,
+    found: &mut Found,
+) -> Outcome {
+    if argument.as_os_str() == "-" {
+        let input = Input::new(Source::Stdin, STDIN_PATH.to_owned(), 0);
+        found.inputs.push(Input { members: String::new(), ..input });
+        return Ok(());
+    }
+    let Some(argument) = &local_path(argument)? else {
+        return add_url(argument, several, filter, &mut found.inputs);
+    };
+    match fs::metadata(argument) {
+        Ok(metadata) if metadata.is_dir() => {
+            add_folder(argument, &folders.prefix_of(argument), filter, found)
+        }
+        Ok(metadata) => {
+            found.inputs.push(named_input(argument, &metadata, filter, several)?);
+            Ok(())
+        }
+        Err(_) if pattern::is_glob(&text_of(argument)) => add_glob(argument, filter, found),
+        Err(error) => Err(Failure::with_cause(display::path(argument), &error)),
     }
 }
 
@@ -571,6 +590,43 @@ mod tests {
         let dir = tree();
         let found = paths(dir.path(), &["one", "two"], &["*.txt"]);
         assert_eq!(found, ["one/b.txt", "one/sub/c.txt", "two/b.txt"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_that_is_named_twice_is_one_document() {
+        let dir = tree();
+        std::os::unix::fs::symlink(dir.path().join("one/a.md"), dir.path().join("link.md"))
+            .unwrap();
+        std::os::unix::fs::symlink(dir.path().join("one"), dir.path().join("other")).unwrap();
+        let file = dir.path().join("one/a.md").display().to_string();
+        for (arguments, num_once) in [
+            (vec!["one/a.md", "one/a.md"], 1),
+            (vec!["one/a.md", "one/./a.md", "two/../one/a.md", "./one/a.md"], 1),
+            (vec!["one/a.md", "link.md"], 1),
+            (vec!["one", "one/a.md"], 3),
+            (vec!["one/*.md", "one"], 3),
+            (vec!["one", "other"], 3),
+            (vec!["one/sub/*.txt", "one/sub", "one/sub/c.txt"], 1),
+            (vec!["one", "two"], 4),
+        ] {
+            let paths: Vec<PathBuf> = arguments.iter().map(|a| dir.path().join(a)).collect();
+            let found = collect(&paths, &Filter::default()).unwrap();
+            assert_eq!(found.inputs.len(), num_once, "{arguments:?}");
+            let repeats = Filter { may_be_repeated: true, ..Filter::default() };
+            let all = collect(&paths, &repeats).unwrap().inputs.len();
+            let notes = found.skipped.notes();
+            assert_eq!(notes.is_empty(), all == num_once, "{arguments:?}: {notes:?}");
+        }
+        let twice = [PathBuf::from(&file), PathBuf::from(&file)];
+        let found = collect(&twice, &Filter::default()).unwrap();
+        assert_eq!(
+            found.skipped.notes(),
+            [format!(
+                "1 name of files that were named before left out, first {file}; --duplicate stores them \
+                      each time"
+            )]
+        );
     }
 
     #[cfg(unix)]

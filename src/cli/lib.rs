@@ -22,7 +22,7 @@
 //!
 //! Each subcommand has its own file. Shared modules are `failure` (exit codes), `location`
 //! (paths and URLs), `resolver` (the corpora at a location), `living` (an open living corpus),
-//! `listing` (its documents by path), `chains` and `tasks` (its documents a few at a time), `inputs`
+//! `listing` (its documents by path), `taken` (the paths that it has), `chains` and `tasks` (its documents a few at a time), `inputs`
 //! (the files to read), `documents` (from files to documents), `columns` (the user columns of rows)
 //! and `output` (the files that commands write). The command uses only the public API of the
 //! libraries.
@@ -62,6 +62,7 @@ mod restore;
 mod runtime;
 mod serve;
 mod sql;
+mod taken;
 mod tasks;
 mod verify;
 #[cfg(feature = "distributed")]

@@ -92,7 +92,12 @@ impl Listing {
     }
 }
 
-fn facts_of(file: &CorpusFile) -> Outcome<DocumentFacts> {
+/// Reads the facts of the documents of `file`. No dictionary and no grammar is read, but of files of the first
+/// releases.
+///
+/// # Errors
+/// The file cannot be read, or it is damaged.
+pub fn facts_of(file: &CorpusFile) -> Outcome<DocumentFacts> {
     let (name, footer, limits) = (&file.name, &file.footer, OpenLimits::default());
     let read = |(segment_idx, meta): (usize, &SegmentMeta)| {
         if let Some(range) = meta.facts_range() {

@@ -134,7 +134,7 @@ fn a_first_append_that_fails_leaves_nothing() {
         let failing = [&["ingest", "bad.jsonl"], &jsonl[..], &mine].concat();
         assert_eq!(folder.run(&failing).status, 1);
         assert_eq!(folder.ok(&["history", "mine"]).lines().count(), versions);
-        folder.ok(&["ingest", "docs", "--append", "-o", "mine"]);
+        folder.ok(&["ingest", "docs", "--append", "--duplicate", "-o", "mine"]);
     }
 }
 

@@ -47,6 +47,62 @@ fn the_summary_says_what_was_done() {
 }
 
 #[test]
+fn a_file_that_is_named_twice_is_one_document() {
+    let folder = new_folder();
+    folder.write("docs/a.txt", "one");
+    folder.write("docs/b.txt", "two");
+    let paths = |arguments: &[&str]| {
+        let ran = folder.run(&[&["ingest", "-o", "c.tadoc", "--force"], arguments].concat());
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        (folder.rows("SELECT path FROM documents('c.tadoc') ORDER BY doc_id"), ran.stderr)
+    };
+    for arguments in
+        [["docs", "docs/a.txt"], ["docs/*.txt", "docs"], ["./docs", "docs/../docs/b.txt"]]
+    {
+        let (paths, told) = paths(&arguments);
+        assert_eq!(paths, ["docs/a.txt", "docs/b.txt"], "{arguments:?}");
+        assert!(told.contains("of files that were named before left out"), "{told}");
+        assert!(told.contains("--duplicate stores them each time"), "{told}");
+    }
+    let (twice, told) = paths(&["docs/a.txt", "docs/a.txt", "--duplicate"]);
+    assert_eq!(twice, ["docs/a.txt", "docs/a.txt"]);
+    assert!(!told.contains("left out"), "{told}");
+    // Different files of one path.
+    folder.write("x/docs/a.txt", "another");
+    folder.fails(
+        &["ingest", "x/docs", "docs/a.txt", "-o", "d.tadoc"],
+        "x/docs/a.txt and docs/a.txt would both be the document docs/a.txt; name the folder above both, ingest \
+         one of them alone with --path NAME, or pass --duplicate",
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_destination_is_checked_before_the_input_is_read() {
+    let folder = new_folder();
+    folder.write("a.txt", "text");
+    std::fs::create_dir(folder.join("out")).unwrap();
+    for (output, text) in [
+        ("nowhere/c.tadoc", "the folder nowhere does not exist"),
+        ("out", "out is a folder"),
+        ("a.txt", "a.txt exists"),
+    ] {
+        // Nothing comes through this pipe, so an ingest that reads it does not end.
+        let mut command = folder.command(&["ingest", "-", "-o", output]);
+        let mut child = command
+            .stdin(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let waiting = child.stdin.take();
+        let output = child.wait_with_output().unwrap();
+        drop(waiting);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && told.contains(text), "{told}");
+    }
+}
+
+#[test]
 fn the_same_input_gives_the_same_file_for_any_number_of_threads() {
     let folder = new_folder();
     for idx in 0..40 {

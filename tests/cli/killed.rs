@@ -46,7 +46,7 @@ fn next_run(folder: &Folder, random: &mut Random, run_idx: usize, texts: &Texts)
             for name in ["in/1.txt", "in/2.txt"] {
                 after.push(Some(std::fs::read(folder.join(name)).unwrap()));
             }
-            ["ingest", "in", "-o", "notes", "--append", "--layout", layout]
+            ["ingest", "in", "-o", "notes", "--append", "--duplicate", "--layout", layout]
                 .map(str::to_owned)
                 .into()
         }

@@ -335,6 +335,10 @@ fn sql(address: SocketAddr, folder: &Folder, statement: &str) -> Ran {
 }
 
 fn tadoc(address: SocketAddr, folder: &Folder, arguments: &[&str]) -> Ran {
+    Ran::from(command(address, folder, arguments).output().unwrap())
+}
+
+fn command(address: SocketAddr, folder: &Folder, arguments: &[&str]) -> std::process::Command {
     let mut command = folder.command(arguments);
     command.env("AWS_ENDPOINT", format!("http://{address}")).envs([
         ("AWS_ALLOW_HTTP", "true"),
@@ -342,7 +346,7 @@ fn tadoc(address: SocketAddr, folder: &Folder, arguments: &[&str]) -> Ran {
         ("AWS_ACCESS_KEY_ID", "anybody"),
         ("AWS_SECRET_ACCESS_KEY", "secret"),
     ]);
-    Ran::from(command.output().unwrap())
+    command
 }
 
 #[test]
@@ -366,6 +370,43 @@ fn sql_reads_a_file_by_its_url() {
     assert!(missing.stderr.contains("s3://corpora/files/d.tadoc"), "{}", missing.stderr);
 }
 
+/// A bucket that is not there is found before the input is read.
+#[test]
+fn a_bucket_that_is_not_there_is_found_first() {
+    let Some(server) = server() else { return };
+    let folder = new_folder();
+    folder.write("a.txt", "no number");
+    for options in [
+        &["-o", "s3://nowhere/c.tadoc"][..],
+        &["-o", "s3://nowhere/c.tadoc", "--force"],
+        &["-o", "s3://nowhere/notes", "--append"],
+    ] {
+        // Nothing comes through this pipe, so an ingest that reads it does not end.
+        let arguments = [&["ingest", "-", "--documents", "lines"], options].concat();
+        let mut command = command(server.address, &folder, &arguments);
+        let pipes =
+            command.stdin(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        let mut child = pipes.spawn().unwrap();
+        let waiting = child.stdin.take();
+        let ran = Ran::from(child.wait_with_output().unwrap());
+        drop(waiting);
+        assert_eq!(ran.status, 1, "{options:?}");
+        assert!(ran.stderr.contains("nowhere"), "{options:?}: {}", ran.stderr);
+    }
+    // The query would fail if it ran.
+    let query = "SELECT 'a' AS text, CAST(text AS INT) AS n FROM read_text('a.txt')";
+    for target in
+        ["'s3://nowhere/c.tadoc' STORED AS TADOC", "'s3://nowhere/c.parquet' STORED AS GSST"]
+    {
+        let ran = sql(server.address, &folder, &format!("COPY ({query}) TO {target}"));
+        assert!(
+            ran.stderr.contains("nowhere") && !ran.stderr.contains("no number"),
+            "{}",
+            ran.stderr
+        );
+    }
+}
+
 #[test]
 fn every_command_takes_a_url() {
     let Some(server) = server() else { return };
@@ -375,7 +416,7 @@ fn every_command_takes_a_url() {
     folder.write("in/a.txt", "to be");
     folder.write("in/b.txt", "or not");
     for _ in 0..2 {
-        tadoc(&["ingest", "in", "-o", url, "--append"]);
+        tadoc(&["ingest", "in", "-o", url, "--append", "--duplicate"]);
     }
     let told = tadoc(&["edit", url, "--append", "0", " sure", "--drop", "1"]);
     assert_eq!(told, format!("{url}: version 4: 1 append, 1 drop\n"));

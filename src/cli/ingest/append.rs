@@ -1,5 +1,7 @@
 //! Adds documents to a living corpus: a part, and one commit.
 
+use std::collections::HashSet;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tadoc::Error;
@@ -12,6 +14,7 @@ use crate::inputs::Input;
 use crate::interrupt;
 use crate::living::Living;
 use crate::output::note;
+use crate::taken::TakenPaths;
 
 /// The result of adding documents.
 pub enum Added {
@@ -29,8 +32,18 @@ pub struct Moved {
     pub after: Bookmark,
 }
 
+/// How documents are added.
+pub struct Appending<'a> {
+    /// The corpus, as the user names it.
+    pub location: &'a Path,
+    /// Share of edits above which the corpus is compressed anew.
+    pub recompress_ratio: f64,
+    /// If true, documents are added whose path is there already.
+    pub may_duplicate: bool,
+}
+
 /// Adds the documents of `inputs` to the living corpus in one commit, and prints a summary.
-pub fn append(mut job: Job, living: &Living, inputs: Vec<Input>, recompress_ratio: f64) -> Outcome {
+pub fn append(mut job: Job, living: &Living, inputs: Vec<Input>, how: &Appending<'_>) -> Outcome {
     let quiet = job.quiet;
     let say = |text: String| {
         if !quiet {
@@ -40,11 +53,22 @@ pub fn append(mut job: Job, living: &Living, inputs: Vec<Input>, recompress_rati
     let name = living.store.location();
     job.options.profile = living.store.profile();
     let (base, ingest) = (living.version(None)?, job.options);
+    if !how.may_duplicate && base.num_doc_ids() > 0 {
+        let mut taken = TakenPaths::read(
+            living,
+            how.location,
+            &base,
+            &job.division.documents,
+            &HashSet::new(),
+        )?;
+        taken.check(&inputs)?;
+        job.taken = Some(Arc::new(taken));
+    }
     match add(living, job, inputs, &base, &mut Shapes::default(), None)? {
         Added::Nothing(done) => say(format!("{name}: nothing to add\n{}", done.times())),
         Added::Version(version, done) => {
             say(done.summary(&format!("{name}: version {}", version.number)));
-            if let Some(done) = living.recompress(&version, recompress_ratio, ingest) {
+            if let Some(done) = living.recompress(&version, how.recompress_ratio, ingest) {
                 say(done);
             }
         }

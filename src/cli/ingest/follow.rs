@@ -21,6 +21,7 @@ mod place;
 mod rotated;
 mod waiting;
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -36,7 +37,7 @@ use self::growing::GrowingFile;
 use self::pipe::Pipe;
 use self::place::Place;
 use self::waiting::{Limits, Waiting};
-use super::append::{Added, Moved, add};
+use super::append::{Added, Appending, Moved, add};
 use super::job::Job;
 use super::shapes::Shapes;
 use crate::documents::Documents;
@@ -44,6 +45,7 @@ use crate::failure::{Failure, Outcome};
 use crate::inputs::{Input, STDIN_PATH, Source, path_of};
 use crate::living::Living;
 use crate::output::note;
+use crate::taken::TakenPaths;
 use crate::{display, interrupt};
 
 /// Time between two looks at a file that does not grow.
@@ -263,6 +265,31 @@ fn num_lines(bytes: &[u8]) -> u64 {
     memchr_iter(b'\n', bytes).count() as u64
 }
 
+/// Refuses a file without a place if the corpus has lines of its path: they came in another way, and would be
+/// stored twice.
+fn check_untaken(
+    living: &Living,
+    how: &Appending<'_>,
+    latest: &Version,
+    job: &Job,
+    path: &str,
+) -> Outcome {
+    if latest.num_doc_ids() == 0 {
+        return Ok(());
+    }
+    let taken =
+        TakenPaths::read(living, how.location, latest, &job.division.documents, &HashSet::new())?;
+    if !taken.has(path) {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "{}: lines of {} are there already, and no place up to which the file was read; nothing was added: --path \
+         NAME stores them under another path, and --duplicate reads the file from its start",
+        living.store.location(),
+        display::plain(path)
+    )))
+}
+
 /// Follows the source `path`. Its documents have the path `name`.
 pub fn follow(
     mut job: Job,
@@ -270,7 +297,7 @@ pub fn follow(
     path: &Path,
     name: Option<&str>,
     options: &Follow,
-    recompress_ratio: f64,
+    how: &Appending<'_>,
 ) -> Outcome {
     if !matches!(job.division.documents, Documents::Lines | Documents::Jsonl(_)) {
         return Err(Failure::usage(format!(
@@ -304,13 +331,16 @@ pub fn follow(
         (None, false) => path_of(path),
     };
     let place = source.place(&latest);
+    if matches!(source, Grown::File(..)) && place.is_none() && !how.may_duplicate {
+        check_untaken(living, how, &latest, &job, &path)?;
+    }
     let mut appender = Appender {
         living,
         job,
         path,
         latest,
         place,
-        recompress_ratio,
+        recompress_ratio: how.recompress_ratio,
         shapes: Shapes::default(),
         quiet,
     };

@@ -8,6 +8,7 @@
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,6 +23,7 @@ use crate::inputs::Input;
 use crate::machine::Machine;
 use crate::output::{Output, note};
 use crate::progress::Progress;
+use crate::taken::TakenPaths;
 use crate::{display, interrupt};
 
 /// Maximum number of batches that wait between reader and builder.
@@ -50,6 +52,8 @@ pub struct Job {
     pub heeds_interrupts: bool,
     /// Notes that the summary repeats.
     pub notes: Vec<String>,
+    /// Paths that no document may have.
+    pub taken: Option<Arc<TakenPaths>>,
 }
 
 impl Job {
@@ -79,7 +83,7 @@ impl Job {
             documents::read(&inputs, &division, read, &archives, &mut Sender(sender))
         });
         let at_output = |failure: Failure| failure.within(name);
-        let built = build(builder, receiver, progress, self.heeds_interrupts).map_err(at_output)?;
+        let built = self.build(builder, receiver, progress).map_err(at_output)?;
         let read = reader.join().map_err(|_| Failure::new("the reader thread broke down"))??;
         for fault in &read.faults {
             note(format!("warning: {fault}"));
@@ -104,6 +108,43 @@ impl Job {
         let (read_bytes, waited) = (built.read_bytes, built.waited);
         Ok((out, Done { report, schema, notes, start, read_bytes, waited }))
     }
+
+    fn build<W: Write>(
+        &self,
+        mut builder: CorpusBuilder<W>,
+        batches: Receiver<Batch>,
+        mut progress: Progress,
+    ) -> Outcome<Built<W>> {
+        let mut num_docs = 0;
+        let mut read = Counts::default();
+        let mut waited = Duration::ZERO;
+        let mut last_path = String::new();
+        loop {
+            let asked = Instant::now();
+            let batch = batches.recv_timeout(LOOK_UP);
+            waited += asked.elapsed();
+            if self.heeds_interrupts && interrupt::is_asked() {
+                return Err(Failure::interrupted());
+            }
+            let batch = match batch {
+                Ok(batch) => batch,
+                Err(RecvTimeoutError::Timeout) => continue,
+                Err(RecvTimeoutError::Disconnected) => break,
+            };
+            for part in batch.iter() {
+                // Lines of one file have one path.
+                if let Some(taken) = self.taken.as_ref().filter(|_| part.path != last_path) {
+                    taken.check_document(part.path)?;
+                    part.path.clone_into(&mut last_path);
+                }
+                builder.push_part(part.path, part.text, part.is_last)?;
+                num_docs += u64::from(part.is_last);
+            }
+            read += batch.read;
+            progress.advance(batch.read.disk_bytes, num_docs);
+        }
+        Ok(Built { builder, num_docs, read_bytes: read.text_bytes, waited })
+    }
 }
 
 /// A builder that has taken all documents.
@@ -114,37 +155,6 @@ struct Built<W: Write> {
     read_bytes: u64,
     /// Time that the builder spent waiting for input.
     waited: Duration,
-}
-
-fn build<W: Write>(
-    mut builder: CorpusBuilder<W>,
-    batches: Receiver<Batch>,
-    mut progress: Progress,
-    heeds_interrupts: bool,
-) -> Outcome<Built<W>> {
-    let mut num_docs = 0;
-    let mut read = Counts::default();
-    let mut waited = Duration::ZERO;
-    loop {
-        let asked = Instant::now();
-        let batch = batches.recv_timeout(LOOK_UP);
-        waited += asked.elapsed();
-        if heeds_interrupts && interrupt::is_asked() {
-            return Err(Failure::interrupted());
-        }
-        let batch = match batch {
-            Ok(batch) => batch,
-            Err(RecvTimeoutError::Timeout) => continue,
-            Err(RecvTimeoutError::Disconnected) => break,
-        };
-        for part in batch.iter() {
-            builder.push_part(part.path, part.text, part.is_last)?;
-            num_docs += u64::from(part.is_last);
-        }
-        read += batch.read;
-        progress.advance(batch.read.disk_bytes, num_docs);
-    }
-    Ok(Built { builder, num_docs, read_bytes: read.text_bytes, waited })
 }
 
 struct Sender(SyncSender<Batch>);

@@ -1,0 +1,188 @@
+//! The paths that a living corpus has already, so that an ingest stores no document twice.
+//!
+//! ```text
+//! files of the version ─▶ facts of documents (no grammar) ─┐
+//! edits of the version ─▶ documents added and dropped ─────┴▶ paths ─▶ inputs, before they are read
+//!                                                                   └▶ documents: members, rows
+//! ```
+//!
+//! A path names one document, or all lines and rows of one file. A file whose path is there is refused
+//! before it is read. Members of archives, and rows with paths of their own, are refused as they come. What
+//! comes through a pipe as lines or rows has no identity, so it is never refused. Memory is that of all
+//! paths.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use rayon::prelude::*;
+use tadoc::edits::Edit;
+use tadoc_store::{Part, Version, VersionEdits};
+
+use crate::display::{grouped, plain, plural};
+use crate::documents::Documents;
+use crate::failure::{Failure, Outcome};
+use crate::inputs::{Input, Source};
+use crate::listing::facts_of;
+use crate::living::Living;
+
+/// The paths of the documents of one version.
+#[derive(Debug, Default)]
+pub struct TakenPaths {
+    location: String,
+    paths: HashSet<Box<str>>,
+    /// Paths of pipes, which may come again.
+    of_pipes: HashSet<String>,
+    /// True if documents are whole files.
+    of_files: bool,
+}
+
+impl TakenPaths {
+    /// Reads the paths of `version` of the corpus at `location`, of which `leaving` are about to be dropped.
+    ///
+    /// # Errors
+    /// A file of the version cannot be read, or it is damaged.
+    pub fn read(
+        living: &Living,
+        location: &Path,
+        version: &Version,
+        documents: &Documents,
+        leaving: &HashSet<u64>,
+    ) -> Outcome<Self> {
+        let edits = match version.edit_versions() {
+            none if none.is_empty() => Vec::new(),
+            versions => living.wait(living.store.edits(versions))?,
+        };
+        let all_edits = edits.iter().flat_map(|edits| &edits.batch.edits);
+        let dropped = all_edits.filter_map(|edit| match edit {
+            Edit::DropDocument { doc_id } => Some(*doc_id),
+            _ => None,
+        });
+        let dropped: HashSet<u64> = dropped.collect();
+        let is_dropped = |doc_id: u64| {
+            dropped.contains(&doc_id)
+                || leaving.contains(&doc_id)
+                || version.dropped.iter().any(|ids| ids.contains(&doc_id))
+        };
+        let parts: Vec<_> = version.part_ids().collect();
+        let of_part = |(part, ids): &(&Part, std::ops::Range<u64>)| {
+            let is_dropped = |doc: u64| is_dropped(ids.start + doc);
+            match part {
+                Part::File { .. } => paths_of_file(living, location, part, &is_dropped),
+                Part::Edits { version, .. } => Ok(added_paths(&edits, *version, &is_dropped)),
+            }
+        };
+        let of_parts =
+            parts.par_iter().map(of_part).collect::<Outcome<Vec<HashSet<Box<str>>>>>()?;
+        let paths = of_parts.into_iter().reduce(|mut all, more| {
+            all.extend(more);
+            all
+        });
+        Ok(Self {
+            location: living.store.location(),
+            paths: paths.unwrap_or_default(),
+            of_pipes: HashSet::new(),
+            of_files: *documents == Documents::Files,
+        })
+    }
+
+    /// Refuses `inputs` whose paths are there already, and lets pipes of lines and rows pass.
+    ///
+    /// # Errors
+    /// A failure that names the number of these inputs and the first of them.
+    pub fn check(&mut self, inputs: &[Input]) -> Outcome {
+        if !self.of_files {
+            let pipes = inputs.iter().filter(|input| is_pipe(&input.source));
+            self.of_pipes = pipes.map(|input| input.path.clone()).collect();
+        }
+        let mut there = inputs.iter().filter(|input| self.has(&input.path));
+        let Some(first) = there.next() else { return Ok(()) };
+        let (num_there, first) = (1 + there.count(), plain(&first.path));
+        let all = plural(inputs.len() as u64, "file");
+        let are = if num_there == 1 { "is" } else { "are" };
+        let refusal = self.refusal(&match inputs.len() {
+            1 => format!("{first} is there already"),
+            _ => {
+                format!("{} of {all} {are} there already, first {first}", grouped(num_there as u64))
+            }
+        });
+        Err(refusal.within(&self.location))
+    }
+
+    /// Refuses a document whose path is there already.
+    ///
+    /// # Errors
+    /// A failure that names it.
+    pub fn check_document(&self, path: &str) -> Outcome {
+        match self.has(path) {
+            true => Err(self.refusal(&format!("a document {} is there already", plain(path)))),
+            false => Ok(()),
+        }
+    }
+
+    /// Returns true if a document has this path.
+    pub fn has(&self, path: &str) -> bool {
+        self.paths.contains(path) && !self.of_pipes.contains(path)
+    }
+
+    fn refusal(&self, what: &str) -> Failure {
+        let location = &self.location;
+        let way_out = match self.of_files {
+            true => format!(
+                "`tadoc edit {location} --replace ID FILE` changes a document, --path NAME stores a file under \
+                 another path, and --duplicate stores all once more"
+            ),
+            false => {
+                "--follow goes on where it stopped in a log, --path NAME stores a file under another path, and \
+                 --duplicate stores all once more"
+                    .to_owned()
+            }
+        };
+        Failure::new(format!("{what}; nothing was added: {way_out}"))
+    }
+}
+
+/// Returns the paths of the documents of a file that are not dropped.
+fn paths_of_file(
+    living: &Living,
+    location: &Path,
+    part: &Part,
+    is_dropped: &dyn Fn(u64) -> bool,
+) -> Outcome<HashSet<Box<str>>> {
+    let mut paths = HashSet::new();
+    let Some(file) = living.resolver.part(location, part)? else { return Ok(paths) };
+    let facts = facts_of(&file)?;
+    let mut last = None;
+    for doc in (0..facts.num_docs()).filter(|&doc| !is_dropped(doc)) {
+        // Lines of one file have one path.
+        let path = facts.path(doc);
+        if let Some(path) = path.filter(|_| path != last) {
+            paths.insert(path.into());
+        }
+        last = path;
+    }
+    Ok(paths)
+}
+
+/// Returns the paths of the documents that version `number` added by edits and that are not dropped.
+fn added_paths(
+    edits: &[VersionEdits],
+    number: u64,
+    is_dropped: &dyn Fn(u64) -> bool,
+) -> HashSet<Box<str>> {
+    let of_version = edits.iter().filter(|edits| edits.version == number);
+    let all = of_version.flat_map(|edits| &edits.batch.edits);
+    let added = all.filter_map(|edit| match edit {
+        Edit::AddDocument { path, .. } => Some(path.as_str()),
+        _ => None,
+    });
+    (0..).zip(added).filter(|(doc, _)| !is_dropped(*doc)).map(|(_, path)| path.into()).collect()
+}
+
+/// Returns true for standard input and named pipes, whose bytes never come again.
+fn is_pipe(source: &Source) -> bool {
+    match source {
+        Source::Stdin => true,
+        Source::File(path) => path.metadata().is_ok_and(|metadata| !metadata.is_file()),
+        Source::Stored(_) | Source::Text { .. } | Source::Member(_) => false,
+    }
+}

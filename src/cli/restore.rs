@@ -10,7 +10,10 @@
 //! their path below it (`cap-std`), so no link leads out of it. Documents that share a path, such as
 //! the lines of a file, become one file with a line end behind each. Dates and permissions are not
 //! stored in a corpus, so they are those of new files. Memory is that of as many segments as there
-//! are cores, of the text of their tasks, and of all paths.
+//! are cores, of the text of their tasks, and of all paths. What a killed restore left is removed by the next
+//! one that writes to the same folders.
+
+mod running;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
@@ -29,6 +32,7 @@ use tadoc::Corpus;
 use tadoc::format::path_bytes;
 use tadoc::read::{DocumentDecoder, document_len_bytes, extract};
 
+use self::running::Running;
 use crate::chains::for_each_chain;
 use crate::display::{bytes, plain, plural, rate, seconds};
 use crate::failure::{Failure, Outcome};
@@ -366,7 +370,8 @@ fn at(path: &str, error: &io::Error) -> Failure {
 /// The folder of the files.
 struct Folder {
     dir: Dir,
-    /// Folders below it that exist.
+    running: Running,
+    /// Folders below it that exist, without what killed restores left.
     made: Mutex<HashSet<PathBuf>>,
     /// Number of the next file while it is written.
     next: AtomicU64,
@@ -374,13 +379,13 @@ struct Folder {
 
 impl Folder {
     fn open(path: &Path) -> Outcome<Self> {
-        let open = || {
+        let open = || -> io::Result<(Dir, Running)> {
             std::fs::create_dir_all(path)?;
-            Dir::open_ambient_dir(path, ambient_authority())
+            Ok((Dir::open_ambient_dir(path, ambient_authority())?, Running::begin(path)?))
         };
-        let failed = |error| Failure::with_cause(plain(&path.to_string_lossy()), &error);
-        let dir = open().map_err(failed)?;
-        Ok(Self { dir, made: Mutex::default(), next: AtomicU64::new(0) })
+        let failed = |error: io::Error| Failure::with_cause(plain(&path.to_string_lossy()), &error);
+        let (dir, running) = open().map_err(failed)?;
+        Ok(Self { dir, running, made: Mutex::default(), next: AtomicU64::new(0) })
     }
 
     /// Refuses to replace a file.
@@ -420,13 +425,15 @@ impl Folder {
     fn new_part(&self, target: &Path) -> io::Result<PathBuf> {
         let parent = target.parent().unwrap_or(Path::new(""));
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if !parent.as_os_str().is_empty() && !made.contains(parent) {
-            self.dir.create_dir_all(parent)?;
+        if !made.contains(parent) {
+            if !parent.as_os_str().is_empty() {
+                self.dir.create_dir_all(parent)?;
+            }
+            self.running.remove_abandoned(&self.dir, parent);
             made.insert(parent.to_owned());
         }
         drop(made);
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        Ok(parent.join(format!(".tadoc-restore-{}-{number}", std::process::id())))
+        Ok(parent.join(self.running.part_name(self.next.fetch_add(1, Ordering::Relaxed))))
     }
 }
 

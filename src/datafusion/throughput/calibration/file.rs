@@ -30,6 +30,7 @@ use std::path::{Path, PathBuf};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use tadoc::error::{Error, Result};
+use tadoc_store::staging::StagedFile;
 
 use super::{Calibration, CoreTimes, DeviceCalibration};
 use crate::throughput::model::CpuRates;
@@ -141,16 +142,13 @@ impl Calibration {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
         fs::create_dir_all(folder).map_err(failed)?;
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.new", std::process::id()));
-        let new = folder.join(name);
-        let written = write_and_sync(&new, text.as_bytes());
-        let replaced = written.and_then(|()| fs::rename(&new, path));
-        if replaced.is_err() {
-            // Best effort; the first error is the one to report.
-            let _ = fs::remove_file(&new);
-        }
-        replaced.map_err(failed)?;
+        let replace = || {
+            let mut new = StagedFile::create(path)?;
+            new.write_all(text.as_bytes())?;
+            new.file().sync_all()?;
+            new.complete(true)
+        };
+        replace().map_err(failed)?;
         // A rename is durable once its folder is; not all systems can open folders.
         if let Ok(folder) = File::open(folder) {
             let _ = folder.sync_all();
@@ -297,12 +295,6 @@ fn json_fault(file: &str, text: &str, error: &serde_json::Error) -> Error {
     let shown: String = line.chars().take(MAX_SHOWN_CHARS).collect();
     let offset = (before_bytes + error.column()) as u64;
     fault(file, offset, format!("got `{shown}`, expected a calibration in JSON: {error}"))
-}
-
-fn write_and_sync(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }
 
 /// Returns the error for a file that is no calibration. It names the way out.

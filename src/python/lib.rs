@@ -14,6 +14,7 @@
 //! capsules      Arrow from and to other libraries, without copies
 //!
 //! device        GSST columns as text on a GPU
+//! made_names    errors without the names of tables that the package made
 //! host          capsules for the package `datafusion`, over crossing (a plan as a table) and
 //!               crossing_functions
 //! ```
@@ -30,6 +31,7 @@ mod device;
 mod feed;
 mod gathered;
 mod host;
+mod made_names;
 mod parameters;
 mod plan;
 mod rows_of;
@@ -42,6 +44,8 @@ use pyo3::prelude::*;
 
 use tadoc_cli::Failure;
 
+use self::made_names::without_made_names;
+
 pyo3::create_exception!(
     datafusion_tadoc,
     Error,
@@ -51,7 +55,7 @@ pyo3::create_exception!(
 
 /// Returns the exception of a failure.
 fn error_of(failure: impl Into<Failure>) -> PyErr {
-    Error::new_err(failure.into().into_text())
+    Error::new_err(without_made_names(&failure.into().into_text()))
 }
 
 /// The Rust part of `datafusion_tadoc`.

@@ -1,8 +1,10 @@
 //! Rows as tuples of Python values, without any other package.
 //!
 //! Columns are converted one after another, so a type is looked at once a batch. Nested values are
-//! lists and dictionaries, times are those of `datetime`, decimals those of `decimal`. Types without
-//! a counterpart, such as intervals, are text.
+//! lists and dictionaries, times are those of `datetime`, decimals those of `decimal`. Times of Python have
+//! microseconds, so finer digits of moments are cut off. An interval is a `timedelta`. One with months or
+//! with such digits, which has no counterpart, is a tuple of months, days and nanoseconds. A value of a union
+//! is that of its type.
 
 use arrow::array::timezone::Tz;
 use arrow::array::{
@@ -14,7 +16,8 @@ use arrow::datatypes::ArrowTemporalType;
 use arrow::datatypes::{
     DataType, Date32Type, Date64Type, Decimal128Type, Decimal256Type, DurationMicrosecondType,
     DurationMillisecondType, DurationNanosecondType, DurationSecondType, Float16Type, Float32Type,
-    Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, Time32MillisecondType,
+    Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, IntervalDayTimeType,
+    IntervalMonthDayNanoType, IntervalUnit, IntervalYearMonthType, Time32MillisecondType,
     Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimeUnit,
     TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
     TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
@@ -22,7 +25,7 @@ use arrow::datatypes::{
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyDelta, PyDict, PyList, PyTuple};
 
 use crate::error_of;
 
@@ -109,8 +112,59 @@ fn values_of<'py>(py: Python<'py>, column: &ArrayRef) -> Values<'py> {
             let column = column.as_primitive::<Decimal256Type>();
             decimals(py, column, |at| column.value_as_string(at))
         }
+        DataType::Interval(unit) => intervals(py, column, *unit),
+        DataType::Union(_, _) => {
+            let column = column.as_union();
+            let value = |at| Ok(values_of(py, &column.value(at))?.swap_remove(0));
+            (0..column.len()).map(value).collect()
+        }
         _ => times_of(py, column),
     }
+}
+
+fn intervals<'py>(py: Python<'py>, column: &ArrayRef, unit: IntervalUnit) -> Values<'py> {
+    match unit {
+        IntervalUnit::YearMonth => {
+            let column = column.as_primitive::<IntervalYearMonthType>();
+            each(py, column, |at| interval(py, column.value(at), 0, 0))
+        }
+        IntervalUnit::DayTime => {
+            let column = column.as_primitive::<IntervalDayTimeType>();
+            each(py, column, |at| {
+                let value = column.value(at);
+                interval(py, 0, value.days, i64::from(value.milliseconds) * 1_000_000)
+            })
+        }
+        IntervalUnit::MonthDayNano => {
+            let column = column.as_primitive::<IntervalMonthDayNanoType>();
+            each(py, column, |at| {
+                let value = column.value(at);
+                interval(py, value.months, value.days, value.nanoseconds)
+            })
+        }
+    }
+}
+
+/// Returns a span of days and microseconds, or a tuple if it has anything else.
+fn interval(
+    py: Python<'_>,
+    months: i32,
+    days: i32,
+    nanoseconds: i64,
+) -> PyResult<Bound<'_, PyAny>> {
+    if months != 0 || nanoseconds % 1_000 != 0 {
+        return Ok((months, days, nanoseconds).into_pyobject(py)?.into_any());
+    }
+    let microseconds = nanoseconds / 1_000;
+    let seconds = microseconds / 1_000_000;
+    let days = i32::try_from(i64::from(days) + seconds / 86_400);
+    let seconds = i32::try_from(seconds % 86_400);
+    let microseconds = i32::try_from(microseconds % 1_000_000);
+    let (Ok(days), Ok(seconds), Ok(microseconds)) = (days, seconds, microseconds) else {
+        return Err(out_of_range());
+    };
+    let span = PyDelta::new(py, days, seconds, microseconds, true);
+    Ok(span.map_err(|_| out_of_range())?.into_any())
 }
 
 /// Returns the values of a column of dates and times, or the texts of any other column.
@@ -119,7 +173,7 @@ fn times_of<'py>(py: Python<'py>, column: &ArrayRef) -> Values<'py> {
         ($kind:ty, $value:ident) => {{
             let column = column.as_primitive::<$kind>();
             each(py, column, |at| match column.$value(at) {
-                Some(value) => Ok(value.into_pyobject(py)?.into_any()),
+                Some(value) => Ok(value.into_pyobject(py).map_err(|_| out_of_range())?.into_any()),
                 None => Err(out_of_range()),
             })
         }};
@@ -174,7 +228,10 @@ where
 {
     let column = column.as_primitive::<T>();
     each(py, column, |at| match column.value_as_datetime_with_tz(at, zone) {
-        Some(moment) => Ok(moment.fixed_offset().into_pyobject(py)?.into_any()),
+        Some(moment) => {
+            let moment = moment.fixed_offset().into_pyobject(py);
+            Ok(moment.map_err(|_| out_of_range())?.into_any())
+        }
         None => Err(out_of_range()),
     })
 }

@@ -6,6 +6,7 @@ use arrow::datatypes::Schema;
 use datafusion::datasource::MemTable;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as Parsed;
+use datafusion_tadoc::notices;
 use pyo3::prelude::*;
 use tadoc_cli::{Failure, Outcome, Parameters, Statements, remember_secrets};
 
@@ -126,14 +127,21 @@ async fn prepare(
 ) -> Outcome<Statement> {
     let mut statements = parsed(&session, sql, parameters)?;
     let last = statements.pop().ok_or_else(no_statement)?;
+    let mut all_notices = Vec::new();
     for statement in statements {
-        run(&session, statement).await?;
+        if let Some(plan) = session.plan(statement).await? {
+            all_notices.extend(notices(&plan));
+            gather(&session, plan, None).await?;
+        }
     }
-    Ok(match session.plan(last).await? {
+    let plan = session.plan(last).await?;
+    all_notices.extend(plan.iter().flat_map(notices));
+    let statement = match plan {
         None => Statement::done(no_rows()),
         Some(plan) if runs_at_once(&plan) => Statement::done(gather(&session, plan, None).await?),
         Some(plan) => Statement::query(session, plan),
-    })
+    };
+    Ok(statement.with_notices(all_notices))
 }
 
 /// Runs `statement` and returns its rows.

@@ -34,7 +34,10 @@ const WAITING_BATCHES: usize = 2;
 
 /// A planned query, or a statement that has run.
 #[pyclass(frozen, module = "datafusion_tadoc._native")]
-pub struct Statement(State);
+pub struct Statement {
+    state: State,
+    notices: Vec<String>,
+}
 
 enum State {
     Query { session: Arc<tadoc_cli::Session>, plan: Plan },
@@ -44,16 +47,21 @@ enum State {
 impl Statement {
     /// Creates a query that has not run.
     pub fn query(session: Arc<tadoc_cli::Session>, plan: LogicalPlan) -> Self {
-        Self(State::Query { session, plan: Plan::new(plan) })
+        Self { state: State::Query { session, plan: Plan::new(plan) }, notices: Vec::new() }
     }
 
     /// Creates a statement that has run.
     pub fn done(rows: Gathered) -> Self {
-        Self(State::Done(rows))
+        Self { state: State::Done(rows), notices: Vec::new() }
+    }
+
+    /// Adds what the author of the statement may not have meant.
+    pub fn with_notices(self, notices: Vec<String>) -> Self {
+        Self { notices, ..self }
     }
 
     fn schema(&self) -> SchemaRef {
-        match &self.0 {
+        match &self.state {
             State::Query { plan, .. } => Arc::clone(plan.get().schema().inner()),
             State::Done(rows) => rows.schema(),
         }
@@ -65,7 +73,13 @@ impl Statement {
     /// True if the statement is a query, which runs when its rows are asked for.
     #[getter]
     fn is_query(&self) -> bool {
-        matches!(self.0, State::Query { .. })
+        matches!(self.state, State::Query { .. })
+    }
+
+    /// What the author of the statement may not have meant.
+    #[getter]
+    fn notices(&self) -> Vec<String> {
+        self.notices.clone()
     }
 
     /// The names and types of the columns.
@@ -81,7 +95,7 @@ impl Statement {
     /// Runs the statement and returns at most `limit` rows.
     #[pyo3(signature = (limit=None))]
     fn gather(&self, py: Python<'_>, limit: Option<usize>) -> PyResult<Gathered> {
-        match &self.0 {
+        match &self.state {
             State::Query { session, plan } => {
                 let (session, plan) = (Arc::clone(session), plan.get().clone());
                 wait(py, async move { gather(&session, plan, limit).await })
@@ -99,7 +113,7 @@ impl Statement {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // Best effort, as the interface allows: the reader casts.
         let _ = requested_schema;
-        match &self.0 {
+        match &self.state {
             State::Query { session, plan } => {
                 let stream = Stream::start(py, Arc::clone(session), plan.get().clone())?;
                 stream_capsule(py, Box::new(stream))
@@ -114,7 +128,7 @@ impl Statement {
         &self,
         session: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        match &self.0 {
+        match &self.state {
             State::Query { session: ours, plan } => {
                 table_capsule(session, table_of(ours, plan.get())?)
             }

@@ -1,5 +1,6 @@
 """GSST columns from and to Arrow."""
 
+import re
 import threading
 
 import pytest
@@ -97,3 +98,42 @@ def test_a_source_that_fails_leaves_no_file(folder):
     with pytest.raises(Exception, match="no more"):
         tadoc.write_gsst(reader, "f.parquet")
     assert not (folder / "f.parquet").exists()
+
+
+def test_a_file_is_replaced_only_if_asked(folder):
+    tadoc.write_gsst(table(), "t.parquet")
+    before = (folder / "t.parquet").read_bytes()
+    one = pyarrow.table({"text": ["one"]})
+    with pytest.raises(tadoc.Error, match=r"t\.parquet exists; choose another name, or replace it with overwrite=True"):
+        tadoc.write_gsst(one, "t.parquet")
+    for overwrite in [False, True]:
+        with pytest.raises(tadoc.Error):
+            tadoc.write_gsst(one.slice(0, 0), "t.parquet", overwrite=overwrite)
+    assert (folder / "t.parquet").read_bytes() == before
+    tadoc.write_gsst(one, "t.parquet", overwrite=True)
+    assert tadoc.read_gsst("t.parquet").rows() == [("one",)]
+    with pytest.raises(tadoc.Error, match="allow_empty=True"):
+        tadoc.write_gsst(one.slice(0, 0), "empty.parquet")
+    assert not (folder / "empty.parquet").exists()
+    tadoc.write_gsst(one.slice(0, 0), "empty.parquet", allow_empty=True)
+    assert tadoc.read_gsst("empty.parquet").rows() == []
+
+
+def test_errors_name_no_table_of_this_package(folder):
+    tadoc.write_gsst(pyarrow.table({"id": [1], "text": ["a"]}), "t.parquet")
+    corpus = tadoc.open("living", create=True)
+    for fails in [
+        lambda: tadoc.read_gsst("t.parquet", columns=["x"]),
+        lambda: tadoc.read_gsst("nowhere.parquet").rows(),
+        lambda: tadoc.ingest(pyarrow.table({"x": [1]}), "c.tadoc"),
+        lambda: tadoc.write_gsst(pyarrow.table({"x": [1]}), "u.parquet", ["y"]),
+        lambda: corpus.append(pyarrow.table({"x": [1]})),
+        lambda: corpus.append(pyarrow.table({"path": [1], "text": ["a"], "x": [1]})),
+        lambda: corpus.connection.sql(f"SELECT nothing FROM {corpus.table}"),
+        lambda: corpus.connection.sql("SELECT * FROM livin"),
+    ]:
+        with pytest.raises(tadoc.Error) as error:
+            fails()
+        assert not re.search("[0-9a-f]{32}", str(error.value)), error.value
+    with pytest.raises(tadoc.Error, match=r"No field named x\. .*\bid, text"):
+        tadoc.read_gsst("t.parquet", columns=["x"])

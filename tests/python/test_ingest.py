@@ -155,7 +155,7 @@ def test_progress_without_a_terminal_is_a_summary(con, capsys, folder):
     assert re.fullmatch(SUMMARY, capsys.readouterr().err).group(1) == str(folder / "rows.tadoc")
     tadoc.ingest(documents_of("pairs", con), "quiet.tadoc")
     assert capsys.readouterr().err == ""
-    tadoc.ingest([], "none.tadoc", progress=True)
+    tadoc.ingest([], "none.tadoc", progress=True, allow_empty=True)
     assert capsys.readouterr().err.startswith("none.tadoc: 0 documents, 0 bytes of text in ")
 
 
@@ -227,3 +227,53 @@ def test_living_corpora_have_user_columns():
     again = tadoc.open("letters")
     rows = again.connection.sql(f'SELECT path, author, "Year" FROM {again.table} ORDER BY doc_id').rows()
     assert rows == [("a", "Ada", 1843), ("b", None, None)]
+
+
+def test_a_source_without_documents_writes_nothing(con, folder):
+    (folder / "empty").mkdir()
+    rows = con.sql("SELECT 'a' AS text WHERE false")
+    for source in [[], rows, "empty"]:
+        with pytest.raises(tadoc.Error, match="allow_empty=True"):
+            tadoc.ingest(source, "none.tadoc")
+        assert not (folder / "none.tadoc").exists()
+        # So the next try needs no `overwrite`.
+        tadoc.ingest([("a", "b")], "none.tadoc")
+        with pytest.raises(tadoc.Error):
+            tadoc.ingest(source, "none.tadoc", overwrite=True)
+        assert con.documents("none.tadoc").rows()[0][4] == "b"
+        tadoc.ingest(source, "none.tadoc", overwrite=True, allow_empty=True)
+        assert con.documents("none.tadoc").rows() == []
+        (folder / "none.tadoc").unlink()
+
+
+def test_a_path_is_stored_once(con, folder):
+    corpus = tadoc.open("living", create=True)
+    corpus.append((f"{n}.txt", "text") for n in range(1000))
+    more = con.sql("SELECT 'new.txt' AS path, 'text' AS text UNION ALL SELECT '7.txt', 'text'")
+    for source in [[("new.txt", "a"), ("7.txt", "b")], (pair for pair in [("7.txt", b"b")]), more]:
+        with pytest.raises(tadoc.Error, match="living: a document 7.txt is there already; nothing was added"):
+            corpus.append(source)
+    assert len(corpus.documents().rows()) == 1000
+    corpus.append([("7.txt", "b")], duplicate=True)
+    corpus.append(more, duplicate=True)
+    corpus.append([("other.txt", "b")])
+    assert len(corpus.documents().rows()) == 1004
+    corpus.drop(row[0] for row in corpus.documents() if row[1] == "7.txt")
+    corpus.append([("7.txt", "again")])
+    with pytest.raises(TypeError):
+        corpus.append(7)
+
+
+def test_documents_that_are_not_there_are_not_dropped(folder):
+    corpus = tadoc.open("living", create=True)
+    corpus.append([("a.txt", "a"), ("b.txt", "b")])
+    for wrong, text in [([9999], "no document 9999;"), ([0, -1], "no document -1;"), ([5, 0, 6], "5 and 1 more")]:
+        with pytest.raises(tadoc.Error, match=text):
+            corpus.drop(wrong)
+    with pytest.raises(tadoc.Error):
+        corpus.edit(99, text="x")
+    assert [row[0] for row in corpus.documents()] == [0, 1]
+    corpus.drop([1, 1])
+    with pytest.raises(tadoc.Error, match="no document 1; nothing was dropped"):
+        corpus.drop([0, 1])
+    assert [row[0] for row in corpus.documents()] == [0]

@@ -6,6 +6,7 @@ import doctest
 import enum
 import math
 import re
+import warnings
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import datafusion_tadoc as tadoc
 
 # What the examples of these methods need.
 NEEDED = {"Result.arrow": ["pyarrow"], "Result.pl": ["polars"], "Result.df": ["pandas", "pyarrow"]}
-MODULES = [tadoc, tadoc._errors, tadoc._living, tadoc._output, tadoc._progress, tadoc._sql_text]
+MODULES = [tadoc, tadoc._errors, tadoc._living, tadoc._notices, tadoc._output, tadoc._progress, tadoc._sql_text]
 
 
 def docstrings():
@@ -35,7 +36,7 @@ def test_docstrings_are_true(test):
 
 def test_everything_public_has_an_example():
     examples = {test.name.split(".", 1)[1] for test in docstrings() if "." in test.name}
-    examples |= {name.removeprefix("_living.") for name in examples}
+    examples |= {name.removeprefix("_living.").removeprefix("_notices.") for name in examples}
     public = set()
     for name in set(tadoc.__all__) - {"__version__", "Error"}:
         kind = getattr(tadoc, name)
@@ -280,3 +281,51 @@ def test_results_are_tables(con):
     assert con.unregister("t") and not con.unregister("t")
     with pytest.raises(TypeError, match="expected an Arrow object"):
         con.register("t", [1, 2])
+
+
+@pytest.mark.parametrize(("sql", "expected"), [
+    ("interval '1 day'", datetime.timedelta(days=1)),
+    ("interval '-90 minutes'", datetime.timedelta(minutes=-90)),
+    ("interval '2 days 3 hours 4.000005 seconds'", datetime.timedelta(days=2, hours=3, seconds=4, microseconds=5)),
+    ("interval '1 month'", (1, 0, 0)),
+    ("interval '1 year 2 days'", (12, 2, 0)),
+    ("interval '1 nanosecond'", (0, 0, 1)),
+    ("CAST(NULL AS interval)", None),
+    ("[interval '1 day', NULL]", [datetime.timedelta(days=1), None]),
+    ("{a: interval '1 hour'}", {"a": datetime.timedelta(hours=1)}),
+    ("MAP {'a': interval '1 month'}", [("a", (1, 0, 0))]),
+    ("TIMESTAMP '2026-01-02T00:00:00' - TIMESTAMP '2026-01-01T00:00:00'", datetime.timedelta(days=1)),
+    ("arrow_cast(90, 'Duration(Second)')", datetime.timedelta(seconds=90)),
+    ("arrow_cast('1 month', 'Interval(YearMonth)')", (1, 0, 0)),
+    ("arrow_cast('1 day 1 hour', 'Interval(DayTime)')", datetime.timedelta(days=1, hours=1)),
+    ("arrow_cast('a', 'Dictionary(Int32, Utf8)')", "a"),
+    ("arrow_cast(X'00ff', 'FixedSizeBinary(2)')", b"\x00\xff"),
+    ("CAST(12345678901234567890123.45 AS DECIMAL(30, 2))", None),
+    ("TIME '23:59:59.5'", datetime.time(23, 59, 59, 500_000)),
+    ("DATE '9999-12-31'", datetime.date(9999, 12, 31)),
+])  # fmt: skip
+def test_values_of_time_are_those_of_python(sql, expected, con):
+    value = con.sql(f"SELECT {sql} AS v").rows()[0][0]
+    if sql.startswith("CAST(123"):
+        assert isinstance(value, decimal.Decimal)
+    else:
+        assert (value, type(value)) == (expected, type(expected))
+
+
+@pytest.mark.parametrize("sql", ["DATE '9999-12-31' + 1", "arrow_cast(400000000, 'Date32')", "arrow_cast(-800000, 'Date32')",
+    "arrow_cast(9223372036854775807, 'Timestamp(Second, None)')", "arrow_cast(400000000000000, 'Timestamp(Millisecond, None)')"])  # fmt: skip
+def test_dates_outside_of_python_are_errors_of_one_kind(sql, con):
+    with pytest.raises(OverflowError, match="use arrow"):
+        con.sql(f"SELECT {sql} AS v").rows()
+
+
+def test_notices_are_warnings(plays, con):
+    with pytest.warns(tadoc.Notice, match="asks for the word `or`, too; write OR for the operator") as told:
+        con.search(plays, "king or horse")
+    assert told[0].filename == __file__
+    with pytest.warns(tadoc.Notice):
+        con.sql("SELECT matches('a', 'a and b')")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        con.search(plays, "king OR horse").rows()
+        con.search(plays, '"to be or not"').rows()

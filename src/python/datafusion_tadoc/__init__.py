@@ -27,6 +27,7 @@ from datafusion_tadoc._native import Error, __version__
 from datafusion_tadoc._command import run_command
 from datafusion_tadoc._errors import errors_in_python
 from datafusion_tadoc._living import Living
+from datafusion_tadoc._notices import Notice, warn_of
 from datafusion_tadoc._output import CORPUS, check_written, one_file
 from datafusion_tadoc._progress import Progress
 from datafusion_tadoc._sql_text import identifier, quoted, setting
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 __all__ = [
-    "Connection", "Error", "Living", "Result", "__version__", "connect", "device_arrays", "ingest", "open", "read_gsst",
+    "Connection", "Error", "Living", "Notice", "Result", "__version__", "connect", "device_arrays", "ingest", "open", "read_gsst",
     "write_gsst",
 ]  # fmt: skip
 
@@ -235,7 +236,9 @@ class Connection:
         """
         if named and params is not None:
             raise TypeError("give parameters in params or as keywords, not both")
-        return Result(self._session.statement(query, named or params))
+        statement = self._session.statement(query, named or params)
+        warn_of(statement.notices)
+        return Result(statement)
 
     def register(self, name: str, rows: Any) -> None:
         """Makes an Arrow object a table: a frame, a table, a stream, another result.
@@ -550,6 +553,7 @@ def ingest(
     *,
     documents: str | None = None,
     overwrite: bool = False,
+    allow_empty: bool = False,
     tokenizer: str | None = None,
     layout: str | None = None,
     effort: str | None = None,
@@ -570,7 +574,8 @@ def ingest(
 
     `effort` is ``'fast'``, ``'balanced'`` or ``'small'``.
 
-    Pairs and Arrow objects become one file, whose name ends with ``.tadoc``.
+    Pairs and Arrow objects become one file, whose name ends with ``.tadoc``. A source without documents is
+    an error, unless `allow_empty` is true.
 
     Nothing is left behind if it fails. `progress` shows a line on a terminal while it works, and a
     summary on standard error.
@@ -584,6 +589,7 @@ def ingest(
         options["block-size"] = block_size
         flags = [f"--{name}={value}" for name, value in options.items() if value is not None]
         flags += ["--force"] if overwrite else []
+        flags += ["--allow-empty"] if allow_empty else []
         flags += [] if progress else ["--quiet"]
         run_command("ingest", *flags, "--output", os.fspath(out), "--", *paths, progress=progress)
         check_written(out)
@@ -591,7 +597,7 @@ def ingest(
     if documents is not None:
         raise TypeError("documents is for files; rows and pairs are documents already")
     options = {"overwrite": overwrite or None, "tokenizer": tokenizer, "layout": layout, "effort": effort}
-    options["block_bytes"] = block_size
+    options |= {"allow_empty": allow_empty or None, "block_bytes": block_size}
     listed = ", ".join(
         f"'tadoc.{name}' {quoted(setting(value))}" for name, value in options.items() if value is not None
     )
@@ -614,6 +620,8 @@ def write_gsst(
     out: Location,
     columns: Sequence[str] | None = None,
     *,
+    overwrite: bool = False,
+    allow_empty: bool = False,
     row_group_rows: int | None = None,
     connection: Connection | None = None,
 ) -> Location:
@@ -621,7 +629,8 @@ def write_gsst(
 
     `columns` names the columns that become GSST; all columns of text do without it. The batches of a
     stream are written as they come. Other readers of Parquet see the other columns as they are, and
-    the text as binary. The name of the file ends with ``.parquet``; a file of that name is replaced.
+    the text as binary. The name of the file ends with ``.parquet``. A file of that name is an error, unless
+    `overwrite` is true, and so is an object without rows, unless `allow_empty` is.
 
     >>> names = connect().sql("SELECT 1 AS id, 'https://shop.example/item/1' AS url")
     >>> write_gsst(names, "names.parquet")
@@ -631,7 +640,7 @@ def write_gsst(
     """
     if not (hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__")):
         raise TypeError(f"expected an Arrow object, and got {type(source).__name__}")
-    options = {}
+    options = {"overwrite": setting(overwrite), "allow_empty": setting(allow_empty)}
     if columns is not None:
         if isinstance(columns, str):
             raise TypeError("columns is a list of names")
@@ -641,10 +650,10 @@ def write_gsst(
     if row_group_rows is not None:
         options["gsst_row_group_rows"] = str(row_group_rows)
     listed = ", ".join(f"'tadoc.{name}' {quoted(value)}" for name, value in options.items())
-    with_options = f" OPTIONS ({listed})" if listed else ""
     target = quoted(one_file(out, ".parquet"))
     con = connection or connect()
-    con._feed(source, f"COPY (SELECT * FROM {{rows}}) TO {target} STORED AS GSST{with_options}")
+    with errors_in_python():
+        con._feed(source, f"COPY (SELECT * FROM {{rows}}) TO {target} STORED AS GSST OPTIONS ({listed})")
     return out
 
 

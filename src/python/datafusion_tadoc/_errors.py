@@ -10,6 +10,8 @@ from datafusion_tadoc._native import Error
 #: Options as the command and SQL name them, and as Python does.
 OPTIONS = {
     "pass --force": "pass overwrite=True",
+    "pass --allow-empty": "pass allow_empty=True",
+    "OPTIONS ('tadoc.allow_empty' 'true')": "allow_empty=True",
     "OPTIONS ('tadoc.overwrite' 'true')": "overwrite=True",
     "OPTIONS ('tadoc.create' 'true')": "create=True",
 }

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from datafusion_tadoc._command import run_command
+from datafusion_tadoc._native import Error
 from datafusion_tadoc._sql_text import identifier
 
 if TYPE_CHECKING:
@@ -37,14 +38,21 @@ class Living:
         self.connection = connection
         self.table = table
 
-    def append(self, source: Any) -> None:
+    def append(self, source: Any, *, duplicate: bool = False) -> None:
         """Adds documents, from pairs of path and text or from an Arrow object.
+
+        A path that the corpus has already is an error, and nothing is added, unless `duplicate` is true.
 
         >>> corpus = tadoc.open("appended", create=True)
         >>> corpus.append([("a.txt", "to be")])
         >>> corpus.append(corpus.connection.sql("SELECT 'b.txt' AS path, 'to do' AS text"))
         >>> sorted(row[:2] for row in corpus.documents())
         [(0, 'a.txt'), (1, 'b.txt')]
+        >>> corpus.append([("a.txt", "to be")])
+        Traceback (most recent call last):
+        datafusion_tadoc.Error: appended: a document a.txt is there already; nothing was added: edit or drop it, \
+or pass duplicate=True to store it once more
+        >>> corpus.append([("a.txt", "to be")], duplicate=True)
         """
         if hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__"):
             # INSERT matches columns by position, so they are named.
@@ -52,13 +60,39 @@ class Living:
             self.connection.register(name, source)
             try:
                 columns = self.connection.sql(f"SELECT * FROM {name}").columns
+                if "path" in columns and not duplicate:
+                    self._check_paths(path for (path,) in self.connection.sql(f"SELECT path FROM {name}").rows())
                 names = ", ".join(identifier(column) for column in columns)
                 self.connection.sql(f"INSERT INTO {self.table} ({names}) SELECT {names} FROM {name}")
             finally:
                 self.connection.unregister(name)
             return
         insert = f"INSERT INTO {self.table} (path, content) SELECT path, content FROM {{rows}}"
-        self.connection._feed(source, insert)
+        self.connection._feed(source if duplicate else self._unless_taken(source), insert)
+
+    def _taken(self) -> set[str]:
+        """Returns the paths of the documents that are there."""
+        return {path for (path,) in self.connection.sql(f"SELECT DISTINCT path FROM {self.table}").rows()}
+
+    def _unless_taken(self, source: Iterable[Any]) -> Iterable[Any]:
+        """Yields the pairs of `source`, up to one whose path is there."""
+        taken = self._taken()
+        for pair in source:
+            if isinstance(pair, (tuple, list)) and len(pair) == 2:
+                self._refuse_taken(pair[0], taken)
+            yield pair
+
+    def _check_paths(self, paths: Iterable[Any]) -> None:
+        taken = self._taken()
+        for path in paths:
+            self._refuse_taken(path, taken)
+
+    def _refuse_taken(self, path: Any, taken: set[str]) -> None:
+        if isinstance(path, (str, os.PathLike)) and os.fspath(path) in taken:
+            raise Error(
+                f"{os.fspath(self.location)}: a document {os.fspath(path)} is there already; nothing was added: "
+                "edit or drop it, or pass duplicate=True to store it once more"
+            )
 
     def edit(
         self, doc_id: int, pos: int | None = None, len_bytes: int | None = None, text: str | None = None
@@ -82,19 +116,29 @@ class Living:
     def drop(self, doc_ids: Iterable[int]) -> None:
         """Drops documents.
 
-        Their ids are not given again.
+        Their ids are not given again. An id that no document has is an error, and nothing is dropped.
 
         >>> corpus = tadoc.open("dropped", create=True)
         >>> corpus.append([("a.txt", "to be"), ("b.txt", "to do")])
         >>> corpus.drop([0])
         >>> [row[:2] for row in corpus.documents()]
         [(1, 'b.txt')]
+        >>> corpus.drop([0])
+        Traceback (most recent call last):
+        datafusion_tadoc.Error: dropped: there is no document 0; nothing was dropped
         """
         if isinstance(doc_ids, (str, bytes)):
             raise TypeError("doc_ids are integers, such as [0, 7], and not a text")
-        ids = ", ".join(str(_integer(doc_id)) for doc_id in doc_ids)
-        if ids:
-            self.connection.sql(f"DELETE FROM {self.table} WHERE doc_id IN ({ids})")
+        asked = {_integer(doc_id) for doc_id in doc_ids}
+        if not asked:
+            return
+        is_asked = f"doc_id IN ({', '.join(map(str, sorted(asked)))})"
+        there = self.connection.sql(f"SELECT doc_id FROM {self.table} WHERE {is_asked}").rows()
+        missing = sorted(asked - {doc_id for (doc_id,) in there})
+        if missing:
+            others = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+            raise Error(f"{os.fspath(self.location)}: there is no document {missing[0]}{others}; nothing was dropped")
+        self.connection.sql(f"DELETE FROM {self.table} WHERE {is_asked}")
 
     def history(self) -> Result:
         """Returns the versions.

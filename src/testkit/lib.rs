@@ -11,7 +11,7 @@
 //! edit_model, living             edited texts, and stored versions of them
 //! malformed                      damaged and falsified files
 //! random                         the random numbers of a test case
-//! calls                          calls of every table function
+//! calls, plans                   calls of every table function, and random statements over them
 //! alone, command, device         processes, the program `tadoc`, and the first device
 //! http_server, s3_server,
 //! azure_server, server_process   servers of files
@@ -33,6 +33,7 @@ pub mod http_server;
 pub mod living;
 pub mod malformed;
 pub mod naive;
+pub mod plans;
 pub mod random;
 pub mod reading;
 pub mod s3_server;

@@ -12,6 +12,7 @@ use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConve
 use url::Url;
 
 use super::columns::columns_of;
+use super::exchanges::PlainRowsExec;
 use super::files::check_no_user;
 use super::message::{
     self, NodeMessage, OrderMessage, PortionsMessage, RunMessage, RunsMessage, SegmentsMessage,
@@ -60,6 +61,9 @@ impl PhysicalExtensionCodec for TadocCodec {
                     Err(error) => refused(error.strip_backtrace()),
                 }
             }
+            (NodeMessage { plain_rows: true, .. }, [input]) => {
+                Ok(Arc::new(PlainRowsExec::new(Arc::clone(input), None)))
+            }
             (NodeMessage { segments: Some(segments), .. }, [input]) => {
                 Ok(Arc::new(decoder.segments(&segments, input)?))
             }
@@ -85,6 +89,8 @@ impl PhysicalExtensionCodec for TadocCodec {
             NodeMessage { portions: Some(encoder.portions(portions)?), ..NodeMessage::default() }
         } else if node.is::<JoinedLists>() {
             NodeMessage { joins_lists: true, ..NodeMessage::default() }
+        } else if node.is::<PlainRowsExec>() {
+            NodeMessage { plain_rows: true, ..NodeMessage::default() }
         } else if let Some(node) = node.downcast_ref::<BatchRowsExec>() {
             NodeMessage { row_bytes: Some(node.row_bytes), ..NodeMessage::default() }
         } else if let Some(write) = node.downcast_ref::<WriteSegmentsExec>() {

@@ -20,6 +20,7 @@ use datafusion::prelude::SessionConfig;
 use object_store::ObjectStore;
 use url::Url;
 
+use super::exchanges::PlainExchanges;
 use crate::TadocSessionStateBuilderExt;
 use crate::functions::AtWorker;
 use crate::options::TadocOptions;
@@ -88,6 +89,7 @@ impl EngineHome {
         rules.extend(builder.physical_optimizer_rules().take().into_iter().flatten());
         // The source of a scan whose errors name the file cannot travel.
         rules.retain(|rule| rule.name() != NameParquetFiles.name());
+        PlainExchanges::add_to(&mut rules);
         builder.with_physical_optimizer_rules(rules)
     }
 

@@ -88,6 +88,9 @@ pub(super) struct NodeMessage {
     pub(super) listing: Option<ListingMessage>,
     #[prost(message, optional, tag = "9")]
     pub(super) segments: Option<SegmentsMessage>,
+    /// Rows of which nothing is known.
+    #[prost(bool, tag = "10")]
+    pub(super) plain_rows: bool,
 }
 
 /// The living corpus that segment files are written for.

@@ -36,14 +36,15 @@
 //! `datafusion-tadoc-ballista` puts both together.
 //!
 //! Reading order: `message` (bytes), `scans` (a scan and its message), `travelled` (a scan that arrived),
-//! `columns` (GSST columns), `codec` (all nodes), `tasks` (which worker gets which runs), `explain`
-//! (stages in plans), `requests` (tasks end with their statement), `series` (a fault of datafusion-proto),
-//! `credentials`, `lost` (errors of connections) and `session`; then `tables` and `listings` (tables of logical plans) and `home`.
+//! `columns` (GSST columns), `codec` (all nodes), `tasks` (which worker gets which runs), `exchanges` (what is
+//! known of rows of several tasks), `explain` (stages in plans), `requests` (tasks end with their statement),
+//! `series` (a fault of datafusion-proto), `credentials`, `lost` (errors of connections) and `session`; then `tables` and `listings` (tables of logical plans) and `home`.
 //! `scale.md` says what 10 TB on 100 workers would take.
 
 mod codec;
 mod columns;
 mod credentials;
+mod exchanges;
 mod explain;
 mod files;
 mod home;

@@ -49,6 +49,7 @@ use tower::ServiceExt;
 use url::Url;
 
 use super::credentials::Credentials;
+use super::exchanges::PlainExchanges;
 use super::explain::StagesPlanner;
 use super::lost::{named, unreachable};
 use super::requests::{Requests, stop_of_request};
@@ -68,7 +69,7 @@ use crate::stop::stoppable;
 use crate::store::WriteSegmentsExec;
 
 /// Version that the machines of a statement must share.
-pub const WORKER_VERSION: &str = concat!("tadoc ", env!("CARGO_PKG_VERSION"), ", messages 4");
+pub const WORKER_VERSION: &str = concat!("tadoc ", env!("CARGO_PKG_VERSION"), ", messages 5");
 
 /// Header with the version of the sender.
 const VERSION_HEADER: &str = "x-tadoc-version";
@@ -182,6 +183,7 @@ pub fn with_workers(builder: SessionStateBuilder, workers: WorkerUrls) -> Sessio
     rules.extend(builder.physical_optimizer_rules().take().into_iter().flatten());
     // Workers put the names there: the source of a scan without them can travel.
     rules.retain(|rule| rule.name() != NameParquetFiles.name());
+    PlainExchanges::add_to(&mut rules);
     let before = rules.iter().position(|rule| rule.name() == BatchRows.name());
     rules.insert(before.unwrap_or(rules.len()), Arc::new(KeepOrder));
     rules.push(Arc::new(WholeSeries));

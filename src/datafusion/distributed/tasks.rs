@@ -7,7 +7,8 @@
 //! A run goes to the worker with the highest hash of both (rendezvous hashing), unless that worker has
 //! its share already. So the same segments meet the same worker again, where they are open, in other
 //! statements and when a worker comes or goes. All runs of a worker are one task. Both sides of a
-//! join divide their runs alone, and share the workers of the first.
+//! join divide their runs alone, and share the workers of the first. Files that cannot be cut, such as
+//! compressed ones, are dealt whole.
 //!
 //! A node that calls a scalar function over a corpus runs as one task, because these look the corpus up
 //! where they run.
@@ -16,6 +17,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig};
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
 use datafusion::physical_expr::ScalarFunctionExpr;
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
@@ -61,19 +64,50 @@ fn calls_corpus(node: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     Ok(is_found)
 }
 
-/// Divides the runs of a leaf between tasks.
+/// Divides a leaf between tasks: the runs of a scan of corpora, or the files of a scan that cannot begin
+/// inside a file.
 pub(super) fn divide(
     event: ScaleUpLeafNodeEvent<'_>,
 ) -> Option<Result<ScaleUpLeafNodeEventResponse>> {
-    let runs = event.plan.downcast_ref::<RunsExec>()?;
-    let divided = || {
-        let workers = workers(event.session_config, runs, event.task_count)?;
-        let shares = shares(&runs.runs, &workers, event.task_count);
-        let tasks = shares.iter().map(|places| Arc::new(runs.share(places)) as _);
-        let leaf = DistributedLeafExec::try_new(Arc::clone(event.plan), tasks)?;
-        Ok(ScaleUpLeafNodeEventResponse::new(Arc::new(leaf)))
+    let source = event.plan.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
+    let files = source.and_then(|source| source.downcast_ref::<FileScanConfig>());
+    let tasks = match (event.plan.downcast_ref::<RunsExec>(), files) {
+        (Some(runs), _) => divided_runs(&event, runs),
+        (None, Some(files)) if !is_cut_anywhere(files) => {
+            Ok(divided_files(files, event.task_count))
+        }
+        _ => return None,
     };
-    Some(divided())
+    let leaf = tasks.and_then(|all| DistributedLeafExec::try_new(Arc::clone(event.plan), all));
+    Some(leaf.map(|leaf| ScaleUpLeafNodeEventResponse::new(Arc::new(leaf))))
+}
+
+fn divided_runs(
+    event: &ScaleUpLeafNodeEvent<'_>,
+    runs: &RunsExec,
+) -> Result<Vec<Arc<dyn ExecutionPlan>>> {
+    let workers = workers(event.session_config, runs, event.task_count)?;
+    let shares = shares(&runs.runs, &workers, event.task_count);
+    Ok(shares.iter().map(|places| Arc::new(runs.share(places)) as _).collect())
+}
+
+/// Returns true if a task may read a part of a file: not of a compressed one, nor where a line of values may
+/// go on. The engine cuts files without asking.
+fn is_cut_anywhere(files: &FileScanConfig) -> bool {
+    !files.file_compression_type.is_compressed() && files.file_source().supports_repartitioning()
+}
+
+/// Deals whole files to tasks. Each task has the partitions of `files`, in their order.
+fn divided_files(files: &FileScanConfig, num_tasks: usize) -> Vec<Arc<dyn ExecutionPlan>> {
+    let mut tasks = vec![files.clone(); num_tasks];
+    for (task, share) in tasks.iter_mut().enumerate() {
+        for (partition, group) in files.file_groups.iter().enumerate() {
+            let first = (task + partition) % num_tasks;
+            let dealt = group.iter().skip(first).step_by(num_tasks).cloned();
+            share.file_groups[partition] = FileGroup::new(dealt.collect());
+        }
+    }
+    tasks.into_iter().map(|share| DataSourceExec::from_data_source(share) as _).collect()
 }
 
 /// Sends the tasks of a stage with runs to the workers that [`divide`] chose.

@@ -1,0 +1,155 @@
+//! Random statements have the same rows with one, two and three workers, and at any number of partitions.
+//!
+//! The orders that plan nodes promise are checked one by one, too: each node of a plan is run, and its rows
+//! are compared with its promise.
+
+use std::sync::Arc;
+
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::error::Result;
+use datafusion::physical_expr::LexOrdering;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displayable};
+use datafusion::prelude::SessionContext;
+use futures::TryStreamExt;
+use testkit::calls::CALLS;
+use testkit::plans::statement;
+
+use super::fixtures::{Cluster, Scene, rows, session, spreading_session};
+
+/// Number of random statements. `PLANS` asks for others.
+const NUM_STATEMENTS: u64 = 40;
+
+fn seeds() -> std::ops::Range<u64> {
+    let asked = std::env::var("PLANS").ok().and_then(|asked| asked.parse().ok());
+    0..asked.unwrap_or(NUM_STATEMENTS)
+}
+
+/// Compares the rows of random statements in `others` with those of `alone`.
+async fn compare(scene: &Scene, alone: &SessionContext, others: &[(&str, SessionContext)]) {
+    let mut wrong = Vec::new();
+    for seed in seeds() {
+        let sql = scene.call(&statement(seed));
+        let expected = rows(alone, &sql).await;
+        let expected = expected.unwrap_or_else(|error| panic!("{seed}: {sql}\n{error}"));
+        for (name, other) in others {
+            match rows(other, &sql).await {
+                Ok(got) if got == expected => {}
+                Ok(got) => wrong.push(format!("{seed}, {name}: {sql}\n{got:#?}\n{expected:#?}")),
+                Err(error) => wrong.push(format!("{seed}, {name}: {sql}\n{error}")),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{} wrong\n{}", wrong.len(), wrong.join("\n\n"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn random_statements_have_the_rows_of_one_process_with_workers() {
+    let scene = Scene::new().await;
+    let clusters =
+        [Cluster::start(1).await, Cluster::start(2).await, Cluster::start(3).await];
+    let others = [
+        ("1 worker", clusters[0].session(2)),
+        ("2 workers", clusters[1].session(3)),
+        ("3 workers", clusters[2].session(2)),
+    ];
+    compare(&scene, &session(1), &others).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn random_statements_have_the_same_rows_at_any_number_of_partitions() {
+    let scene = Scene::new().await;
+    let others = [("4", session(4)), ("8", session(8)), ("runs", spreading_session(2))];
+    compare(&scene, &session(1), &others).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn statements_over_ordered_scans_have_the_rows_of_one_process() {
+    let scene = Scene::new().await;
+    let (alone, cluster) = (session(1), Cluster::start(2).await);
+    let together = cluster.session(2);
+    for sql in [
+        "SELECT doc_id, count(*) FROM search(@, 'scan') GROUP BY 1 ORDER BY 1 LIMIT 3",
+        "SELECT min(doc_id) FROM (SELECT doc_id FROM search(@, 'scan') GROUP BY 1 ORDER BY 1 LIMIT 1)",
+        "SELECT doc_id, max(words) FROM documents(@) GROUP BY 1 ORDER BY 1 LIMIT 3",
+        "SELECT doc_id, lag(doc_id) OVER (ORDER BY doc_id) FROM (SELECT doc_id FROM kwic(@, 'the') \
+         GROUP BY 1) ORDER BY 1 LIMIT 5",
+        "SELECT doc_id FROM grep(@, 'fn ') UNION SELECT doc_id FROM search(@, 'the') ORDER BY 1 LIMIT 4",
+        "SELECT DISTINCT doc_id FROM term_vector(@) ORDER BY doc_id LIMIT 5",
+        "SELECT doc_id, row_number() OVER (PARTITION BY doc_id ORDER BY word) FROM term_vector(@) \
+         WHERE doc_id = 3 ORDER BY 1, 2 LIMIT 5",
+        "SELECT d.doc_id, w, row_number() OVER (PARTITION BY d.doc_id, w ORDER BY byte_offset) FROM \
+         documents(@) d JOIN (SELECT doc_id AS w, byte_offset FROM search(@, 'scan')) ON d.doc_id = w \
+         ORDER BY 1, 2, 3 LIMIT 9",
+        "SELECT doc_id, first_value(word ORDER BY word_index), array_agg(word ORDER BY word_index)[2] \
+         FROM tokens(@) GROUP BY doc_id ORDER BY doc_id LIMIT 6",
+        "SELECT x, count(*) FROM ((SELECT doc_id AS x FROM documents(@) ORDER BY 1 LIMIT 4) UNION ALL \
+         (SELECT doc_id AS x FROM search(@, 'scan') ORDER BY 1 LIMIT 9)) GROUP BY x ORDER BY x",
+        "WITH RECURSIVE n(i) AS (SELECT min(doc_id) FROM documents(@) UNION ALL SELECT i + 1 FROM n \
+         WHERE i < (SELECT max(doc_id) FROM search(@, 'scan'))) SELECT * FROM n ORDER BY i",
+    ] {
+        let sql = scene.call(sql);
+        let expected = rows(&alone, &sql).await.unwrap_or_else(|error| panic!("{sql}\n{error}"));
+        let got = rows(&together, &sql).await.unwrap_or_else(|error| panic!("{sql}\n{error}"));
+        assert_eq!(got, expected, "{sql}");
+    }
+}
+
+/// Checks that the rows of a partition ascend by `ordering`.
+fn check_order(batches: &[RecordBatch], ordering: &LexOrdering, shown: &str) -> Result<()> {
+    let Some(first) = batches.first() else { return Ok(()) };
+    let field = |sorted: &datafusion::physical_expr::PhysicalSortExpr| {
+        Ok(SortField::new_with_options(sorted.expr.data_type(&first.schema())?, sorted.options))
+    };
+    let converter = RowConverter::new(ordering.iter().map(field).collect::<Result<_>>()?)?;
+    let mut last: Option<OwnedRow> = None;
+    for batch in batches {
+        let column = |sorted: &datafusion::physical_expr::PhysicalSortExpr| {
+            sorted.expr.evaluate(batch)?.into_array(batch.num_rows())
+        };
+        let columns = ordering.iter().map(column).collect::<Result<Vec<_>>>()?;
+        for row in &converter.convert_columns(&columns)? {
+            assert!(last.is_none_or(|last| last.row() <= row), "not by {ordering}: {shown}");
+            last = Some(row.owned());
+        }
+    }
+    Ok(())
+}
+
+/// Runs each node of `plan` that promises an order, and checks its rows.
+async fn check_promises(plan: &Arc<dyn ExecutionPlan>, ctx: &SessionContext) -> Result<usize> {
+    let shown = displayable(plan.as_ref()).indent(false).to_string();
+    let mut ordered = Vec::new();
+    plan.apply(|node| {
+        let ordering = node.output_ordering().cloned();
+        ordered.extend(ordering.map(|ordering| (Arc::clone(node), ordering)));
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    for (node, ordering) in &ordered {
+        let node = Arc::clone(node).reset_state()?;
+        for partition in 0..node.output_partitioning().partition_count() {
+            let stream = node.execute(partition, ctx.task_ctx())?;
+            check_order(&stream.try_collect::<Vec<_>>().await?, ordering, &shown)?;
+        }
+    }
+    Ok(ordered.len())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn every_node_keeps_the_order_that_it_promises() {
+    let scene = Scene::new().await;
+    let small = spreading_session(1);
+    rows(&small, "SET tadoc.max_memory_bytes = '256KiB'").await.unwrap();
+    for ctx in [session(1), session(4), spreading_session(2), small] {
+        let mut num_orders = 0;
+        for call in CALLS {
+            let sql = format!("SELECT * FROM {}", scene.call(call));
+            let plan = ctx.sql(&sql).await.unwrap().create_physical_plan().await;
+            // Some functions need all segments at once.
+            let Ok(plan) = plan else { continue };
+            num_orders += check_promises(&plan, &ctx).await.unwrap();
+        }
+        assert!(num_orders > 15, "{num_orders}");
+    }
+}

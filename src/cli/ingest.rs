@@ -26,7 +26,7 @@ use self::append::{Appending, append};
 use self::follow::{Follow, follow};
 pub use self::job::Job;
 use crate::documents::{
-    ArchiveOptions, Charset, Dialect, Division, Documents, ExpansionLimits, MAX_COLUMNS,
+    ArchiveOptions, Charset, Dialect, Division, Documents, ExpansionLimits, MAX_COLUMNS, Quote,
     ReadOptions, Timestamps,
 };
 use crate::failure::{Failure, Outcome};
@@ -148,6 +148,11 @@ pub struct Arguments {
     /// With csv and tsv: character between cells, or \t [default: a comma; a tab with tsv and for .tsv files]
     #[arg(long, value_name = "CHARACTER", value_parser = parse_character, verbatim_doc_comment)]
     delimiter: Option<u8>,
+
+    /// With csv and tsv: character around cells that hold delimiters or line ends, or none, where such
+    /// characters are text [default: none between tabs, else "]
+    #[arg(long, value_name = "CHARACTER", value_parser = parse_quote, verbatim_doc_comment)]
+    quote: Option<Quote>,
 
     /// With csv and tsv: the first row is no header; columns are named column_1, column_2 and so on
     #[arg(long)]
@@ -500,11 +505,22 @@ impl Arguments {
         if self.record_start.is_some() && self.documents != Documents::Lines {
             return Err(Failure::usage("--record-start goes with --documents lines"));
         }
-        if !is_csv && (self.delimiter.is_some() || self.no_header || self.comment.is_some()) {
-            let options = "--delimiter, --no-header and --comment";
+        let has_dialect = self.delimiter.is_some()
+            || self.quote.is_some()
+            || self.no_header
+            || self.comment.is_some();
+        if !is_csv && has_dialect {
+            let options = "--delimiter, --quote, --no-header and --comment";
             return Err(Failure::usage(format!(
                 "{options} go with --documents csv:COLUMN and tsv:COLUMN"
             )));
+        }
+        if let Some(Quote::Byte(quote)) = self.quote
+            && [self.delimiter, self.comment].contains(&Some(quote))
+        {
+            return Err(Failure::usage(
+                "--quote is the character of --delimiter or --comment; name another one",
+            ));
         }
         let timestamps = self
             .timestamp
@@ -517,6 +533,7 @@ impl Arguments {
                 delimiter: self.delimiter,
                 has_header: !self.no_header,
                 comment: self.comment,
+                quote: self.quote,
             },
             ..Division::from(self.documents.clone())
         })
@@ -553,6 +570,15 @@ fn parse_character(text: &str) -> Result<u8, String> {
         b"\\t" => Ok(b'\t'),
         [byte] if byte.is_ascii() && !matches!(byte, b'\n' | b'\r' | b'"') => Ok(*byte),
         _ => Err("expected one ASCII character, such as ; or |, or \\t for a tab".to_owned()),
+    }
+}
+
+/// Parses the quotation mark of CSV: one character of ASCII, or `none`.
+fn parse_quote(text: &str) -> Result<Quote, String> {
+    match text.as_bytes() {
+        b"none" => Ok(Quote::None),
+        [byte] if byte.is_ascii_graphic() => Ok(Quote::Byte(*byte)),
+        _ => Err("expected one ASCII character, such as \" or ', or none".to_owned()),
     }
 }
 

@@ -249,9 +249,87 @@ fn csv_comes_in_dialects() {
         "b.txt: there is no column `text`; the columns are `7`, `a,b`",
     );
     let ran = folder.run(&["ingest", "b.txt", "-o", "d.tadoc", "--no-header"]);
-    let expected = "error: --delimiter, --no-header and --comment go with --documents csv:COLUMN and \
+    let expected = "error: --delimiter, --quote, --no-header and --comment go with --documents csv:COLUMN and \
                     tsv:COLUMN\n";
     assert_eq!((ran.status, ran.stderr.as_str()), (2, expected));
+}
+
+#[test]
+fn quotation_marks_of_tsv_are_text() {
+    let folder = new_folder();
+    let tsv = "id\ttext\n1\t\"Swing it\" said Ann\n2\t\"Hello, he said\n3\tplain\n4\tlast one\"\n5\tend\n";
+    folder.write("s.tsv", tsv);
+    folder.write("s.txt", tsv);
+    folder.write("s.csv", tsv.replace('\t', ";"));
+    let rows = |name: &str, options: &[&str]| {
+        folder.ok(&[&["ingest", name, "-o", "c.tadoc", "--force"], options].concat());
+        folder.table_rows("c.tadoc", "SELECT id, text FROM d ORDER BY id")
+    };
+    let expected = [
+        "1,\"\"\"Swing it\"\" said Ann\"",
+        "2,\"\"\"Hello, he said\"",
+        "3,plain",
+        "4,\"last one\"\"\"",
+        "5,end",
+    ];
+    assert_eq!(rows("s.tsv", &["--documents", "tsv:text"]), expected);
+    assert_eq!(rows("s.tsv", &["--documents", "csv:text"]), expected);
+    assert_eq!(rows("s.txt", &["--documents", "csv:text", "--delimiter", "\\t"]), expected);
+    let csv = ["--documents", "csv:text", "--delimiter", ";", "--quote"];
+    assert_eq!(rows("s.csv", &[&csv[..], &["none"]].concat()), expected);
+
+    folder.write("q.tsv", "id\ttext\n1\t'a\tb'\n");
+    assert_eq!(rows("q.tsv", &["--documents", "tsv:text", "--quote", "'"]), ["1,a\tb"]);
+    let ran = folder.run(&["ingest", "q.tsv", "--documents", "tsv:text", "-o", "d.tadoc"]);
+    let expected = "error: q.tsv: no valid CSV: incorrect number of fields for line 2";
+    assert!(ran.status == 1 && ran.stderr.starts_with(expected), "{}", ran.stderr);
+    assert!(ran.stderr.contains("--quote"), "{}", ran.stderr);
+    folder.write("latin.tsv", b"id\ttext\n1\tx\n2\t\xffx\n".as_slice());
+    folder.fails(
+        &["ingest", "latin.tsv", "--documents", "tsv:text", "-o", "d.tadoc"],
+        "latin.tsv: no valid CSV: line 3 has the byte 0xFF, which no text in UTF-8 has; name its character \
+         set with --charset",
+    );
+}
+
+#[test]
+fn odd_quotes_of_csv_are_told() {
+    let folder = new_folder();
+    folder.write("open.csv", "id,text\n1,\"a\nb\"\n2,\"never closed\n3,x\n4,y\n");
+    folder.fails(
+        &["ingest", "open.csv", "--documents", "csv:text", "-o", "c.tadoc"],
+        "open.csv: no valid CSV: the quote that is opened on line 4 is not closed to the end; close it, or \
+         pass --quote none where quotation marks are text",
+    );
+    folder.write("odd.csv", "id,text\n1,\"a\" b\n2,c\n3,\"d\"e\n");
+    let ran = folder.run(&["ingest", "odd.csv", "--documents", "csv:text", "-o", "c.tadoc"]);
+    let expected = "note: 2 cells with text behind the closing quote lost the quotes (odd.csv, line 2); where \
+                    quotation marks are text, pass --quote none\n";
+    assert!(ran.status == 0 && ran.stderr.starts_with(expected), "{}", ran.stderr);
+    let command = ["ingest", "odd.csv", "--documents", "csv:text", "-o", "d.tadoc", "--quote"];
+    for (options, error) in [
+        (["xy"].as_slice(), "expected one ASCII character"),
+        (&["'", "--delimiter", "'"], "--quote is the character of --delimiter or --comment"),
+    ] {
+        let ran = folder.run(&[&command[..], options].concat());
+        assert!(ran.status == 2 && ran.stderr.contains(error), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn cells_of_csv_come_back_as_they_were() {
+    let folder = new_folder();
+    let csv = "text,version,code,price,ratio,at\n\
+               a,1.9,12E4,1.10,0.5,2024-05-06 07:08:09\n\
+               b,1.10,34E5,12.50,0.25,2024-05-07 07:08:09\n\
+               c,2.0,56E1,3.00,-1.0,2024-05-08 07:08:09\n";
+    folder.write("v.csv", csv);
+    folder.ok(&["ingest", "v.csv", "--documents", "csv:text", "-o", "c.tadoc"]);
+    let sql = "SELECT text, version, code, price, ratio, at FROM d ORDER BY text";
+    let expected: Vec<&str> = csv.lines().skip(1).collect();
+    assert_eq!(folder.table_rows("c.tadoc", sql), expected);
+    let sql = "SELECT sum(price) AS price, sum(ratio) AS ratio FROM d WHERE price < 12.6";
+    assert_eq!(folder.table_rows("c.tadoc", sql), ["16.60,-0.25"]);
 }
 
 const HTTP: &str = "#separator \\x09\n#set_separator\t,\n#empty_field\t(empty)\n\

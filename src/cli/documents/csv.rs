@@ -6,8 +6,9 @@
 //! ```
 //!
 //! Every cell is first read as text. [`Columns`] gives a column a narrower type if all of its
-//! values fit. An empty cell of the text column is an empty document. Memory is a few times
-//! [`BATCH_BYTES`], plus a row.
+//! values fit. An empty cell of the text column is an empty document. Quotes are those of [`Quotes`]; between
+//! tabs a quotation mark is text by default, as the registration of text/tab-separated-values at the IANA knows
+//! no quotes. Memory is a few times [`BATCH_BYTES`], plus a row.
 //!
 //! [`Columns`]: crate::columns::Columns
 
@@ -24,11 +25,22 @@ use memchr::memchr2;
 
 use super::BATCH_BYTES;
 use super::open::Opened;
+use super::quotes::{NO_QUOTE, Quotes};
 use super::rows::Rows;
+use crate::display;
 use crate::failure::{Failure, Outcome};
 
 /// Number of rows decoded at once. It is small because cells can be long texts.
 const BATCH_ROWS: usize = 256;
+
+/// The quotation mark around cells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quote {
+    /// This byte.
+    Byte(u8),
+    /// There is none: every byte of a cell is text.
+    None,
+}
 
 /// Form of the rows of CSV.
 #[derive(Debug, Clone, Copy)]
@@ -39,11 +51,13 @@ pub struct Dialect {
     pub has_header: bool,
     /// First byte of lines that are left out.
     pub comment: Option<u8>,
+    /// Quotation mark. If it is not given, it is none where a tab is between cells, else `"`.
+    pub quote: Option<Quote>,
 }
 
 impl Default for Dialect {
     fn default() -> Self {
-        Self { delimiter: None, has_header: true, comment: None }
+        Self { delimiter: None, has_header: true, comment: None, quote: None }
     }
 }
 
@@ -54,25 +68,37 @@ pub fn read(
     mut opened: Opened<'_>,
     rows: &mut Rows<'_, '_>,
 ) -> Outcome {
+    let delimiter = dialect.delimiter.unwrap_or_else(|| delimiter(&rows.input.path));
+    let quote = match dialect.quote {
+        Some(Quote::Byte(quote)) => quote,
+        Some(Quote::None) => NO_QUOTE,
+        None if delimiter == b'\t' => NO_QUOTE,
+        None => b'"',
+    };
     let max_bytes = rows.options.max_row_bytes;
-    let first = read_first_row(&mut *opened.reader, dialect.comment, max_bytes);
+    let quotes = || Quotes::new(quote, delimiter, dialect.comment);
+    let first = read_first_row(&mut *opened.reader, dialect.comment, quotes(), max_bytes);
     let (first, row) = first.map_err(|error| opened.failed(rows.input, &error))?;
     if first.len() as u64 > max_bytes {
         let what = if dialect.has_header { "the header" } else { "row 1" };
         return Err(rows.too_large(what));
     }
-    let delimiter = dialect.delimiter.unwrap_or_else(|| delimiter(&rows.input.path));
-    let format = Format::default().with_header(dialect.has_header).with_delimiter(delimiter);
+    let format = Format::default()
+        .with_header(dialect.has_header)
+        .with_delimiter(delimiter)
+        .with_quote(quote);
     let schema = schema_of(&first[row..], &format).map_err(|error| bad_csv(rows, &error))?;
     let reader = ReaderBuilder::new(Arc::new(schema.clone()))
         .with_header(dialect.has_header)
-        .with_delimiter(delimiter);
+        .with_delimiter(delimiter)
+        .with_quote(quote);
     let reader = match dialect.comment {
         Some(comment) => reader.with_comment(comment),
         None => reader,
     };
     // The first row is decoded too, so that line numbers in errors are right.
-    let table = Table { column, schema: &schema, reader, first, typed: &|batch| Ok(batch) };
+    let (quotes, typed) = (quotes(), &|batch| Ok(batch));
+    let table = Table { column, schema: &schema, reader, first, quotes, typed };
     table.read(opened, rows)
 }
 
@@ -86,6 +112,8 @@ pub struct Table<'a> {
     pub reader: ReaderBuilder,
     /// Bytes before the reader of the input.
     pub first: Vec<u8>,
+    /// Quotation marks before these bytes.
+    pub quotes: Quotes,
     /// Gives the cells their types.
     pub typed: &'a dyn Fn(RecordBatch) -> Result<RecordBatch, ArrowError>,
 }
@@ -93,7 +121,7 @@ pub struct Table<'a> {
 impl Table<'_> {
     /// Reads all rows.
     pub fn read(self, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
-        let Self { column, schema, reader, first, typed } = self;
+        let Self { column, schema, reader, first, quotes, typed } = self;
         rows.check_text_column(column, schema)?;
         rows.check_num_columns(schema)?;
         rows.check_time_column(schema)?;
@@ -102,7 +130,7 @@ impl Table<'_> {
             true => reader,
             false => reader.with_projection(indices(schema, |name| rows.needs(name, column))),
         };
-        let mut feeder = Feeder::new(reader.build_decoder(), first);
+        let mut feeder = Feeder::new(reader.build_decoder(), first, quotes);
         let mut row_idx = 0;
         loop {
             let is_end = feeder.feed(&mut opened, rows, row_idx)?;
@@ -115,6 +143,7 @@ impl Table<'_> {
                 row_idx += batch.num_rows();
             }
             if is_end && is_empty {
+                feeder.quotes.say(rows);
                 return Ok(());
             }
         }
@@ -135,14 +164,15 @@ fn take(column: &str, batch: &RecordBatch, rows: &mut Rows<'_, '_>, row_idx: usi
 struct Feeder {
     decoder: Decoder,
     first: Cursor<Vec<u8>>,
+    quotes: Quotes,
     /// Bytes of the incomplete row. Those that were decoded together with the end of the previous
     /// row are not counted.
     row_bytes: u64,
 }
 
 impl Feeder {
-    fn new(decoder: Decoder, first: Vec<u8>) -> Self {
-        Self { decoder, first: Cursor::new(first), row_bytes: 0 }
+    fn new(decoder: Decoder, first: Vec<u8>, quotes: Quotes) -> Self {
+        Self { decoder, first: Cursor::new(first), quotes, row_bytes: 0 }
     }
 
     /// Decodes until a batch is full or the input ends, and returns true at the end of the input.
@@ -165,11 +195,22 @@ impl Feeder {
                 Err(error) => return Err(opened.failed(rows.input, &error)),
             };
             let is_end = bytes.is_empty();
+            if let Some(line) = self.quotes.open_line().filter(|_| is_end) {
+                return Err(not_closed(rows, line, "to the end"));
+            }
             // A batch of large rows ends early. It can end only at the end of a row.
             let is_large = batch_bytes >= BATCH_BYTES;
             let bytes = if is_large { up_to_line_end(bytes) } else { bytes };
-            let (len, num_rows) =
-                decode(&mut self.decoder, bytes).map_err(|e| bad_csv(rows, &e))?;
+            let (len, num_rows) = decode(&mut self.decoder, bytes)
+                .map_err(|e| self.quotes.with_hint(bad_csv(rows, &e)))?;
+            self.quotes.take(&bytes[..len]);
+            if let Some(line) = self.quotes.odd_byte {
+                return Err(Failure::new(format!(
+                    "{}: no valid CSV: line {line} has the byte 0xFF, which no text in UTF-8 has; name its \
+                     character set with --charset",
+                    rows.input.shown()
+                )));
+            }
             match from_first {
                 true => self.first.consume(len),
                 false => opened.reader.consume(len),
@@ -178,6 +219,10 @@ impl Feeder {
             self.row_bytes = if num_rows > 0 { 0 } else { self.row_bytes + len as u64 };
             if self.row_bytes > rows.options.max_row_bytes {
                 let num_decoded = BATCH_ROWS - self.decoder.capacity();
+                if let Some(line) = self.quotes.open_line() {
+                    let max = display::bytes(rows.options.max_row_bytes);
+                    return Err(not_closed(rows, line, &format!("within {max} (--max-row-size)")));
+                }
                 return Err(rows.too_large(&format!("row {}", row_idx + num_decoded + 1)));
             }
             if len == 0 || self.decoder.capacity() == 0 || is_large && num_rows > 0 {
@@ -207,6 +252,7 @@ fn up_to_line_end(bytes: &[u8]) -> &[u8] {
 fn read_first_row(
     reader: &mut dyn BufRead,
     comment: Option<u8>,
+    mut quotes: Quotes,
     max_bytes: u64,
 ) -> io::Result<(Vec<u8>, usize)> {
     let (mut first, mut row) = (Vec::new(), 0);
@@ -221,8 +267,8 @@ fn read_first_row(
             row = first.len();
             continue;
         }
-        let num_quotes = first[row..].iter().filter(|&&byte| byte == b'"').count();
-        if len == 0 || num_quotes % 2 == 0 {
+        quotes.take(&first[first.len() - len.min(first.len())..]);
+        if len == 0 || quotes.open_line().is_none() {
             return Ok((first, row));
         }
     }
@@ -257,6 +303,14 @@ pub fn texts<'a>(names: impl Iterator<Item = &'a str>) -> Schema {
 fn indices(schema: &Schema, wanted: impl Fn(&str) -> bool) -> Vec<usize> {
     let fields = schema.fields().iter().enumerate();
     fields.filter(|(_, field)| wanted(field.name())).map(|(idx, _)| idx).collect()
+}
+
+fn not_closed(rows: &Rows<'_, '_>, line: u64, end: &str) -> Failure {
+    Failure::new(format!(
+        "{}: no valid CSV: the quote that is opened on line {line} is not closed {end}; close it, or pass --quote \
+         none where quotation marks are text",
+        rows.input.shown()
+    ))
 }
 
 fn bad_csv(rows: &Rows<'_, '_>, error: &ArrowError) -> Failure {

@@ -27,9 +27,11 @@ mod mbox;
 mod message_text;
 mod open;
 mod parquet;
+mod quotes;
 mod record_columns;
 mod records;
 mod rows;
+mod tally;
 mod tar_headers;
 mod text;
 mod timestamps;
@@ -48,15 +50,17 @@ use self::ahead::Ahead;
 pub use self::archives::ArchiveOptions;
 use self::archives::Archives;
 pub use self::charset::Charset;
-pub use self::csv::Dialect;
+pub use self::csv::{Dialect, Quote};
 use self::faults::Faults;
 pub use self::open::{Counts, ExpansionLimits};
 use self::open::{Opened, open};
 use self::rows::Rows;
+use self::tally::Tally;
 use self::timestamps::Clock;
 pub use self::timestamps::Timestamps;
 use self::unsearchable::Unsearchable;
 use crate::columns::{Columns, StoredColumns};
+use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::Input;
 
@@ -258,6 +262,8 @@ pub struct Read {
     pub columns: Option<StoredColumns>,
     /// Warnings for the user.
     pub warnings: Vec<String>,
+    /// Notes for the user.
+    pub notes: Vec<String>,
     /// Faults of inputs that were left out from there on.
     pub faults: Vec<String>,
 }
@@ -309,7 +315,8 @@ pub fn read(
     let mut warnings = sink.unsearchable.warnings();
     warnings.extend(archives.warnings());
     warnings.extend(clock.and_then(|clock| clock.warning()));
-    Ok(Read { columns: columns.into_parquet()?, warnings, faults: faults.warnings() })
+    let notes = sink.notes();
+    Ok(Read { columns: columns.into_parquet()?, warnings, notes, faults: faults.warnings() })
 }
 
 /// Reads one input, which begins with `head`.
@@ -363,6 +370,8 @@ fn read_one(
 pub struct Gather<'a> {
     batch: Batch,
     unsearchable: Unsearchable,
+    /// Cells of CSV with text behind the closing quote.
+    odd_cells: Tally,
     faults: Faults,
     /// Path of the document that has bytes and no end yet.
     open: Option<Arc<str>>,
@@ -371,8 +380,14 @@ pub struct Gather<'a> {
 
 impl<'a> Gather<'a> {
     fn new(sink: &'a mut dyn Sink, faults: &Faults) -> Self {
-        let (batch, unsearchable) = Default::default();
-        Self { batch, unsearchable, faults: faults.clone(), open: None, sink }
+        Self {
+            batch: Batch::default(),
+            unsearchable: Unsearchable::default(),
+            odd_cells: Tally::default(),
+            faults: faults.clone(),
+            open: None,
+            sink,
+        }
     }
 
     /// Adds one document.
@@ -445,6 +460,18 @@ impl<'a> Gather<'a> {
         if options.decompress && options.charset.is_none() {
             self.unsearchable.count(input, head);
         }
+    }
+
+    /// Returns what is said once about all inputs, besides warnings.
+    fn notes(&self) -> Vec<String> {
+        let odd_cells = self.odd_cells.first().map(|(count, first)| {
+            format!(
+                "{} with text behind the closing quote lost the quotes ({first}); where quotation marks are \
+                 text, pass --quote none",
+                display::plural(count, "cell")
+            )
+        });
+        odd_cells.into_iter().collect()
     }
 
     fn flush(&mut self) -> Outcome {

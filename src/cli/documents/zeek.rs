@@ -29,15 +29,13 @@ use regex::Regex;
 
 use super::csv::{self, Table};
 use super::open::Opened;
+use super::quotes::{NO_QUOTE, Quotes};
 use super::rows::Rows;
 use super::timestamps;
 use crate::failure::{Failure, Outcome};
 
 /// First bytes of a log.
 const MAGIC: &[u8] = b"#separator ";
-/// A byte that no text in UTF-8 has, in place of the quotation mark of CSV.
-const NO_QUOTE: u8 = 0xff;
-
 /// Returns true if an input that begins with `head` is a log of Zeek.
 pub fn is_log(head: &[u8]) -> bool {
     head.starts_with(MAGIC)
@@ -63,8 +61,11 @@ pub fn read(column: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Ou
         .with_quote(NO_QUOTE)
         .with_comment(b'#')
         .with_null_regex(unset);
+    let mut quotes = Quotes::new(NO_QUOTE, header.separator, Some(b'#'));
+    quotes.may_be_chosen = false;
     let typed = |batch: RecordBatch| header.typed(column, &schema, &batch);
-    let table = Table { column, schema: &schema, reader, first: Vec::new(), typed: &typed };
+    let (first, typed) = (Vec::new(), &typed);
+    let table = Table { column, schema: &schema, reader, first, quotes, typed };
     table.read(opened, rows)
 }
 

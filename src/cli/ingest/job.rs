@@ -96,6 +96,7 @@ impl Job {
         let mut notes: Vec<String> =
             self.notes.iter().map(|note| format!("note: {note}")).collect();
         notes.extend(read.warnings.iter().map(|warning| format!("warning: {warning}")));
+        notes.extend(read.notes.iter().map(|note| format!("note: {note}")));
         let (parquet, schema) = read
             .columns
             .map(|StoredColumns { parquet, schema, notes: of_columns }| {

@@ -103,6 +103,36 @@ fn messages_of_a_mailbox_are_documents() {
 }
 
 #[test]
+fn a_line_from_in_a_body_begins_no_message() {
+    let folder = new_folder();
+    let mail = "From ann@example.com Mon May  6 07:08:09 2024\n\
+        From: =?iso-8859-1?Q?J=F6rg?= <j@example.com>\nTo: \"=?utf-8?B?0JTQ?= =?utf-8?B?uw==?=\" <d@x.org>\n\
+        Subject: =?UTF-8?Q?pasi=C5=BEad=C4?=\n =?UTF-8?Q?=97jim=C5=B3?=\n\
+        Date: Tue, 6 May 24 07:08:09\n\n\
+        Update;\n\nFrom my side there are two questions.\nFrom now on we meet weekly.\n\n\
+        From bob@example.com Mon May  6 07:08:10 2024\n\
+        Subject: caf\u{e9}\nDate: Mon May  6 07:08:10 2024\n\nshort\n";
+    folder.write("a.mbox", mail);
+    folder.write("crlf.mbox", mail.replace('\n', "\r\n"));
+    for name in ["a.mbox", "crlf.mbox"] {
+        folder.ok(&["ingest", name, "--documents", "mbox", "-o", "c.tadoc", "--force"]);
+        let text = folder.ok(&["cat", "c.tadoc", "--doc-id", "0"]);
+        assert!(text.contains("\nFrom my side there are two questions."), "{text}");
+        let sql = "SELECT \"from\", \"to\", subject, date FROM d ORDER BY doc_id";
+        let expected = [
+            "Jörg <j@example.com>,\"\"\"Дл\"\" <d@x.org>\",pasižadėjimų,2024-05-06T07:08:09Z",
+            ",,café,2024-05-06T07:08:10Z",
+        ];
+        assert_eq!(folder.table_rows("c.tadoc", sql), expected);
+    }
+    folder.write("no.mbox", "From my side\nthere is nothing\n");
+    folder.fails(
+        &["ingest", "no.mbox", "--documents", "mbox", "-o", "d.tadoc"],
+        "no.mbox: no mbox: expected a header line behind the first line",
+    );
+}
+
+#[test]
 fn messages_may_be_stored_as_their_text() {
     let folder = new_folder();
     let mail = "From ann@example.com Mon May  6 07:08:09 2024\n\

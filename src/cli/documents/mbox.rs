@@ -11,24 +11,22 @@
 //! From bob@example.com …
 //! ```
 //!
-//! Sources: RFC 4155 and the form mboxrd for mailboxes, RFC 5322 for messages, RFC 2047 for encoded words.
-//! A message begins at a line `From ` at the start of the file or behind a blank line. A file whose name ends
-//! with `.eml` is one message, with every byte of it. Attachments stay encoded. With `--html text` a message
+//! Sources: RFC 4155 and the forms mboxo, mboxrd and mboxcl for mailboxes, RFC 5322 for messages. A message begins
+//! at a line `From ` at the start of the file or behind a blank line, where a header line follows, as Thunderbird
+//! has it, because some mailers quote no such line in bodies. Other lines of that kind are text, so each line is
+//! in a document or begins one. `Content-Length` is not looked at. A file whose name ends with `.eml` is one message, with every byte of it. Attachments stay encoded. With `--html text` a message
 //! is its text instead ([`message_text`]), and is in memory as a whole. Otherwise lines and messages have any
 //! length, and the header lines of one message are in memory.
 
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use chrono::DateTime;
-
 use super::headers::{Headers, MAX_HEADER_BYTES};
-use super::message_text;
+use super::mail_headers::{decoded, in_utf8};
 use super::open::Opened;
 use super::record_columns::RecordColumns;
 use super::rows::Rows;
+use super::{mail_date, message_text};
 use crate::failure::{Failure, Outcome};
 
 /// First bytes of the line in front of a message.
@@ -45,10 +43,10 @@ pub fn read(mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
         if part.is_empty() {
             break;
         }
-        messages.take(&part)?;
+        messages.take(part)?;
         messages.rows.sink.count_read(opened.take_counts());
     }
-    messages.end_message()?;
+    messages.end_input()?;
     let Messages { mut columns, rows, .. } = messages;
     columns.store(rows)
 }
@@ -78,6 +76,8 @@ struct Messages<'a, 'r, 's> {
     is_line_start: bool,
     /// A blank line that belongs to the message unless the next line begins another one.
     blank: Vec<u8>,
+    /// A line `From ` that begins a message if a header line is next.
+    start: Option<Vec<u8>>,
 }
 
 /// Place in a message.
@@ -105,27 +105,49 @@ impl<'a, 'r, 's> Messages<'a, 'r, 's> {
             is_alone,
             is_line_start: true,
             blank: Vec::new(),
+            start: None,
         }
     }
 
     /// Takes a line, or a part of one.
-    fn take(&mut self, part: &[u8]) -> Outcome {
+    fn take(&mut self, part: Vec<u8>) -> Outcome {
         let is_start = std::mem::replace(&mut self.is_line_start, part.ends_with(b"\n"));
-        let is_blank = is_start && part.trim_ascii().is_empty() && part.ends_with(b"\n");
-        let begins = is_start && part.starts_with(START) && !self.is_alone;
-        let may_begin = self.state == State::Before || !self.blank.is_empty();
-        match self.state {
-            _ if begins && may_begin => {
-                self.end_message()?;
-                self.state = State::Head;
-                return Ok(());
+        if let Some(line) = self.start.take() {
+            let is_first = self.state == State::Before;
+            if is_header_line(&part) || is_first && may_follow_first(&part) {
+                self.begin_message()?;
+            } else {
+                self.take_text(&line, true)?;
             }
+        }
+        let may_begin = self.state == State::Before || !self.blank.is_empty();
+        let is_whole = part.ends_with(b"\n") || (part.len() as u64) < PART_BYTES;
+        if is_start && is_whole && may_begin && part.starts_with(START) && !self.is_alone {
+            self.start = Some(part);
+            return Ok(());
+        }
+        self.take_text(&part, is_start)
+    }
+
+    fn begin_message(&mut self) -> Outcome {
+        self.end_message()?;
+        self.state = State::Head;
+        Ok(())
+    }
+
+    /// Takes bytes of a message. `is_start` is true at the start of a line.
+    fn take_text(&mut self, part: &[u8], is_start: bool) -> Outcome {
+        let is_blank = is_start && part.trim_ascii().is_empty() && part.ends_with(b"\n");
+        match self.state {
             State::Before if is_blank => return Ok(()),
             State::Before => {
-                return Err(Failure::new(format!(
-                    "{}: no mbox: expected a first line that begins with `From `",
-                    self.rows.input.shown()
-                )));
+                let expected = if part.starts_with(START) {
+                    "a header line behind the first line"
+                } else {
+                    "a first line that begins with `From `"
+                };
+                let shown = self.rows.input.shown();
+                return Err(Failure::new(format!("{shown}: no mbox: expected {expected}")));
             }
             State::Head if is_blank => self.state = State::Body,
             State::Head => {
@@ -136,16 +158,12 @@ impl<'a, 'r, 's> Messages<'a, 'r, 's> {
         }
         let blank = std::mem::take(&mut self.blank);
         self.append(&blank)?;
-        match part {
-            _ if is_blank && !self.is_alone => {
-                self.blank = part.to_vec();
-                Ok(())
-            }
-            part if is_start && self.state == State::Body && !self.is_alone => {
-                self.append(unquoted(part))
-            }
-            part => self.append(part),
+        if is_blank && !self.is_alone {
+            self.blank = part.to_vec();
+            return Ok(());
         }
+        let is_quoted = is_start && self.state == State::Body && !self.is_alone;
+        self.append(if is_quoted { unquoted(part) } else { part })
     }
 
     /// Appends bytes of the message.
@@ -158,6 +176,17 @@ impl<'a, 'r, 's> Messages<'a, 'r, 's> {
             true => Ok(()),
             false => Err(self.rows.too_large(&format!("message {}", self.num_ended + 1))),
         }
+    }
+
+    /// Ends the input, and the message in it.
+    fn end_input(&mut self) -> Outcome {
+        if let Some(line) = self.start.take() {
+            match self.state {
+                State::Before => self.begin_message()?,
+                _ => self.take_text(&line, true)?,
+            }
+        }
+        self.end_message()
     }
 
     /// Ends the message, if there is one. The blank line at its end is left out, unless it is the one
@@ -174,10 +203,9 @@ impl<'a, 'r, 's> Messages<'a, 'r, 's> {
         }
         self.num_ended += 1;
         self.rows.sink.end_document(&self.path)?;
-        let headers = Headers::parse(&head);
+        let headers = Headers::parse(&in_utf8(head));
         let texts = ["from", "to", "subject"].map(|name| headers.get(name).map(decoded));
-        let date = headers.get("date").and_then(|date| DateTime::parse_from_rfc2822(date).ok());
-        let date = date.map(|date| date.timestamp_micros());
+        let date = headers.get("date").and_then(mail_date::micros);
         self.columns.push(texts, date, self.rows)
     }
 }
@@ -191,89 +219,27 @@ fn unquoted(line: &[u8]) -> &[u8] {
     }
 }
 
-/// Decodes the encoded words `=?CHARSET?B?…?=` and `=?CHARSET?Q?…?=` of UTF-8, ASCII and Latin-1.
-fn decoded(value: &str) -> String {
-    let mut text = String::new();
-    let mut rest = value;
-    let mut is_behind_word = false;
-    while let Some((before, word, after)) = next_word(rest) {
-        // Blanks between two encoded words are left out.
-        if !(is_behind_word && before.trim().is_empty()) {
-            text.push_str(before);
-        }
-        text.push_str(&word);
-        (rest, is_behind_word) = (after, true);
-    }
-    text + rest
+/// Returns true for a name of printable ASCII without blanks, and a colon.
+fn is_header_line(line: &[u8]) -> bool {
+    let name = line.split(|&byte| byte == b':').next().unwrap_or(line);
+    !name.is_empty() && name.len() < line.len() && name.iter().all(u8::is_ascii_graphic)
 }
 
-/// Returns the text before the first encoded word, the word, and the text behind it.
-fn next_word(text: &str) -> Option<(&str, String, &str)> {
-    for (start, _) in text.match_indices("=?") {
-        let mut parts = text.get(start + 2..)?.splitn(3, '?');
-        let (Some(charset), Some(encoding), Some(rest)) =
-            (parts.next(), parts.next(), parts.next())
-        else {
-            return None;
-        };
-        let Some((coded, after)) = rest.split_once("?=") else { continue };
-        if let Some(word) = word_of(charset, encoding, coded) {
-            return Some((text.get(..start)?, word, after));
-        }
-    }
-    None
-}
-
-fn word_of(charset: &str, encoding: &str, coded: &str) -> Option<String> {
-    let bytes = match encoding {
-        "B" | "b" => STANDARD.decode(coded).ok()?,
-        "Q" | "q" => quoted_printable(coded)?,
-        _ => return None,
-    };
-    match charset.to_ascii_lowercase().as_str() {
-        "utf-8" | "us-ascii" => String::from_utf8(bytes).ok(),
-        "iso-8859-1" => Some(bytes.into_iter().map(char::from).collect()),
-        _ => None,
-    }
-}
-
-fn quoted_printable(coded: &str) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let mut rest = coded.as_bytes();
-    while let Some((&first, behind)) = rest.split_first() {
-        let (byte, len) = match first {
-            b'=' => {
-                let digits = std::str::from_utf8(behind.get(..2)?).ok()?;
-                (u8::from_str_radix(digits, 16).ok()?, 2)
-            }
-            b'_' => (b' ', 0),
-            byte => (byte, 0),
-        };
-        bytes.push(byte);
-        rest = behind.get(len..)?;
-    }
-    Some(bytes)
+/// Returns true for a line that may stand behind the first line of a mailbox: a blank one in a message without
+/// header lines, or one that another system put there.
+fn may_follow_first(line: &[u8]) -> bool {
+    line.trim_ascii().is_empty() || line.starts_with(b">From ")
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use testkit::random::Random;
 
-    #[test]
-    fn encoded_words_are_decoded() {
-        for (value, expected) in [
-            ("plain", "plain"),
-            ("=?UTF-8?Q?Gr=C3=BC=C3=9Fe?= an =?utf-8?b?QW5u?=", "Grüße an Ann"),
-            ("=?UTF-8?B?QW4=?=  =?UTF-8?B?bmE=?= x", "Anna x"),
-            ("=?iso-8859-1?q?caf=E9_au?=", "café au"),
-            ("=?koi8-r?B?QW4=?= =?UTF-8?B?QW4=?=", "=?koi8-r?B?QW4=?= An"),
-            ("=?UTF-8?Q?=C3?=", "=?UTF-8?Q?=C3?="),
-            ("=?UTF-8?Q?=ZZ?= =?", "=?UTF-8?Q?=ZZ?= =?"),
-            ("a =? b ?= c", "a =? b ?= c"),
-        ] {
-            assert_eq!(decoded(value), expected, "{value}");
-        }
-    }
+    use super::*;
+    use crate::documents::{
+        ArchiveOptions, Batch, Division, Documents, ReadOptions, Sink, read as read_inputs,
+    };
+    use crate::inputs::{Input, Source};
 
     #[test]
     fn quoted_lines_lose_one_mark() {
@@ -281,6 +247,112 @@ mod tests {
         assert_eq!(unquoted(b">>From x\n"), b">From x\n");
         for line in [b"From x\n".as_slice(), b"> From x\n", b">Fromage\n", b""] {
             assert_eq!(unquoted(line), line);
+        }
+    }
+
+    #[test]
+    fn header_lines_have_a_name_without_blanks() {
+        for line in ["From: Ann\n", "X-A:b", "a::", "Subject:\r\n"] {
+            assert!(is_header_line(line.as_bytes()), "{line}");
+        }
+        for line in ["", "\n", ":\n", "From a: b\n", " a: b", "no colon\n", "é: b", "a\t: b"] {
+            assert!(!is_header_line(line.as_bytes()), "{line}");
+        }
+    }
+
+    #[derive(Default)]
+    struct Texts(Vec<Vec<u8>>);
+
+    impl Sink for Texts {
+        fn take(&mut self, batch: Batch) -> Outcome {
+            self.0.extend(batch.iter().map(|part| part.text.to_vec()));
+            Ok(())
+        }
+    }
+
+    fn documents_in(mailbox: &str) -> Option<Vec<Vec<u8>>> {
+        let bytes = mailbox.as_bytes().to_vec().into();
+        let source = Source::Text { bytes, lines_before: 0 };
+        let inputs = [Input::new(source, "a.mbox".to_owned(), 0)];
+        let division = Division::from(Documents::Mbox);
+        let mut texts = Texts::default();
+        let archives = ArchiveOptions::default();
+        read_inputs(&inputs, &division, ReadOptions::default(), &archives, &mut texts).ok()?;
+        Some(texts.0)
+    }
+
+    /// Divides the lines of a mailbox slowly, with all of them in view.
+    fn expected(mailbox: &str) -> Vec<String> {
+        let lines: Vec<&str> = mailbox.split_inclusive('\n').collect();
+        let is_blank = |line: &str| line.trim().is_empty();
+        let begins = |idx: usize| {
+            let is_next_header = lines.get(idx + 1).is_some_and(|line| {
+                let (name, _) = line.split_once(':').unwrap_or_default();
+                !name.is_empty() && !name.contains([' ', '\n', '\r'])
+            });
+            lines[idx].starts_with("From ")
+                && is_next_header
+                && (idx == 0 || is_blank(lines[idx - 1]))
+        };
+        let starts: Vec<usize> = (0..lines.len()).filter(|&idx| begins(idx)).collect();
+        let ends = starts.iter().skip(1).copied().chain([lines.len()]);
+        let message = |(start, end): (&usize, usize)| {
+            let lines = &lines[start + 1..end];
+            let head_lines = lines.iter().position(|line| is_blank(line)).unwrap_or(lines.len());
+            let mut text = String::new();
+            for (idx, line) in lines.iter().enumerate() {
+                let is_last_blank =
+                    idx + 1 == lines.len() && is_blank(line) && line.ends_with('\n');
+                let is_quoted =
+                    idx > head_lines && line.trim_start_matches('>').starts_with("From ");
+                if !is_last_blank {
+                    text += if is_quoted { line.strip_prefix('>').unwrap_or(line) } else { line };
+                }
+            }
+            text
+        };
+        starts.iter().zip(ends).map(message).collect()
+    }
+
+    #[test]
+    fn every_line_is_in_a_document_or_begins_one() {
+        let lines = [
+            "From ann Mon May  6 07:08:09 2024",
+            "From my side",
+            "From: Ann",
+            "Subject: x",
+            "",
+            "",
+            ">From here",
+            ">>From there",
+            "text",
+            "a b: c",
+        ];
+        for case in 0..5000 {
+            let random = &mut Random(case);
+            let end = if case % 3 == 0 { "\r\n" } else { "\n" };
+            let mut mailbox = format!("From x{end}Subject: first{end}");
+            for _ in 0..random.below(12) {
+                mailbox += *random.pick(&lines);
+                mailbox += end;
+            }
+            if random.one_in(3) {
+                mailbox += "no line end";
+            }
+            let found = documents_in(&mailbox).unwrap();
+            let found: Vec<String> =
+                found.into_iter().map(|text| String::from_utf8(text).unwrap()).collect();
+            assert_eq!(found, expected(&mailbox), "{mailbox}");
+        }
+    }
+
+    #[test]
+    fn a_mailbox_begins_with_a_message() {
+        assert_eq!(documents_in("From x\n").unwrap(), [b""]);
+        assert_eq!(documents_in("From x\n\nbody\n").unwrap(), [b"\nbody\n"]);
+        assert_eq!(documents_in("From x\n>From y\nA: b\n").unwrap(), [b">From y\nA: b\n"]);
+        for text in ["From my side\nwe meet\n", "Subject: x\n", "text"] {
+            assert!(documents_in(text).is_none(), "{text}");
         }
     }
 }

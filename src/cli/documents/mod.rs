@@ -23,6 +23,8 @@ mod headers;
 mod html;
 mod json_array;
 mod jsonl;
+mod mail_date;
+mod mail_headers;
 mod mbox;
 mod message_text;
 mod open;

@@ -323,6 +323,7 @@ fn files_are_known_by_their_bytes_and_not_by_their_times() {
     log.write("other");
     log.rename();
     log.write("last");
+    assert!(!Follower::start(&log, &corpus).is_found);
     assert_eq!(added(&log, &mut corpus), ["other", "last"]);
 
     // One file is the beginning of another.

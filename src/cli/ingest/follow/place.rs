@@ -23,7 +23,7 @@ use super::num_lines;
 /// Number of bytes at the start and before the offset that are compared at every look.
 const MARK_BYTES: usize = 1 << 10;
 /// Most bytes before an offset that are read to tell a file from others.
-const MAX_WHOLE_BYTES: u64 = 256 << 20;
+const MAX_WHOLE_BYTES: u64 = 16 << 20;
 /// First text of a place of more than one file.
 const VERSION: &str = "2";
 /// Text of a place without a file, and of a checksum that is not known.

@@ -69,7 +69,7 @@ use crate::stop::stoppable;
 use crate::store::WriteSegmentsExec;
 
 /// Version that the machines of a statement must share.
-pub const WORKER_VERSION: &str = concat!("tadoc ", env!("CARGO_PKG_VERSION"), ", messages 5");
+pub const WORKER_VERSION: &str = concat!("tadoc ", env!("CARGO_PKG_VERSION"), ", messages 6");
 
 /// Header with the version of the sender.
 const VERSION_HEADER: &str = "x-tadoc-version";

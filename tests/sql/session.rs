@@ -3,6 +3,7 @@
 
 mod blocks;
 mod denials;
+mod digits;
 mod document_facts;
 mod every_function;
 mod long_rows;

@@ -18,8 +18,9 @@ use crate::query::hit::Hit;
 /// Rule that the parts of a stretch follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::query) enum Rule {
-    /// Any order. Between the end of the first part and the start of the last are at most so many
-    /// words; parts may overlap.
+    /// Any order. Between the end of the part that ends first and the start of the part that starts last
+    /// are at most so many words; parts may overlap. Words of the other parts count if they lie there. So
+    /// counts SQLite's FTS5 (`fts5ExprNearIsMatch`), also with phrases of several words.
     Near(u64),
     /// The given order of parts of one word each, with at most so many other words among them.
     Gapped(u64),
@@ -216,12 +217,70 @@ mod tests {
         stretches
     }
 
+    /// Returns true if some choice of an occurrence of each part is near, as FTS5 defines it: from the end
+    /// of each to the start of the last are at most `max_between` words.
+    fn is_near_in_fts5(max_between: u64, parts: &[Vec<u64>], lens: &[u64]) -> bool {
+        let mut choices: Vec<Vec<(u64, u64)>> = vec![Vec::new()];
+        for (part, len) in parts.iter().zip(lens) {
+            let with = |choice: &Vec<(u64, u64)>| {
+                let longer = |&at: &u64| [choice.clone(), vec![(at, at + len)]].concat();
+                part.iter().map(longer).collect::<Vec<_>>()
+            };
+            choices = choices.iter().flat_map(with).collect();
+        }
+        choices.iter().any(|choice| {
+            let last = choice.iter().map(|&(start, _)| start).max().unwrap();
+            choice.iter().all(|&(_, end)| last <= end + max_between)
+        })
+    }
+
+    /// Returns the hits of NEAR for the places of `parts` in one document.
+    fn near_hits(max_between: u64, parts: &[Vec<u64>], lens: &[u64]) -> Vec<Hit> {
+        let of_part = |(part, words): (usize, &Vec<u64>)| {
+            words.iter().map(move |&word| (word, part)).collect::<Vec<_>>()
+        };
+        let mut places: Vec<(u64, usize)> = parts.iter().enumerate().flat_map(of_part).collect();
+        places.sort_unstable();
+        let mut windows = Windows::new(Rule::Near(max_between), lens.to_vec());
+        let mut found = Vec::new();
+        for (word, part) in places {
+            windows.push(part, hit(word, lens[part]), true, &mut |hit| found.push(hit));
+        }
+        windows.finish(&mut |hit| found.push(hit));
+        found
+    }
+
+    #[test]
+    fn phrases_of_several_words_count_from_the_one_that_ends_first() {
+        // a b c d x e: `a b c d` and `e` have one word between them, `b` and `e` have three.
+        assert_eq!(near_hits(1, &[vec![0], vec![5]], &[4, 1]).len(), 1);
+        assert_eq!(near_hits(0, &[vec![0], vec![5]], &[4, 1]).len(), 0);
+        assert_eq!(near_hits(2, &[vec![0], vec![1], vec![5]], &[4, 1, 1]).len(), 0);
+        assert_eq!(near_hits(3, &[vec![0], vec![1], vec![5]], &[4, 1, 1]).len(), 1);
+        // a b c d e: the words of the phrase in the middle, `b c d`, are between `a` and `e`.
+        assert_eq!(near_hits(2, &[vec![0], vec![1], vec![4]], &[1, 3, 1]).len(), 0);
+        assert_eq!(near_hits(3, &[vec![0], vec![1], vec![4]], &[1, 3, 1]).len(), 1);
+    }
+
     fn hit(word_index: u64, num_words: u64) -> Hit {
         Hit { doc_id: 0, byte_offset: 2 * word_index, byte_len: 2 * num_words - 1, word_index }
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4000))]
+
+        #[test]
+        fn documents_are_near_as_in_fts5(
+            parts in prop::collection::vec(
+                (prop::collection::btree_set(0u64..16, 0..5), 1u64..5), 2..4),
+            max_between in 0u64..8,
+        ) {
+            let lens: Vec<u64> = parts.iter().map(|(_, len)| *len).collect();
+            let parts: Vec<Vec<u64>> =
+                parts.into_iter().map(|(words, _)| words.into_iter().collect()).collect();
+            let found = !near_hits(max_between, &parts, &lens).is_empty();
+            prop_assert_eq!(found, is_near_in_fts5(max_between, &parts, &lens));
+        }
 
         #[test]
         fn stretches_are_those_of_the_definition(

@@ -30,6 +30,9 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
+    if !arguments.dry_run {
+        place()?;
+    }
     let mut probe = probe();
     let storage = arguments.storage.as_deref();
     let say = |step| note(format_args!("measuring {step}"));
@@ -48,15 +51,19 @@ pub fn run(arguments: &Arguments) -> Outcome {
 }
 
 fn keep(calibration: &Calibration) -> Outcome {
-    let Some(path) = path() else {
-        return Err(Failure::new(
-            "there is no folder for configuration; set TADOC_CALIBRATION to a file, or use --dry-run"
-                .to_owned(),
-        ));
-    };
+    let path = place()?;
     calibration.save_to(&path)?;
     note(format_args!("kept in {}", path.display()));
     Ok(())
+}
+
+/// Returns the file of the rates.
+fn place() -> Outcome<PathBuf> {
+    path().ok_or_else(|| {
+        Failure::new(
+            "there is no folder for configuration; set TADOC_CALIBRATION to a file, or use --dry-run",
+        )
+    })
 }
 
 /// Opens a probe of the first GPU. The error says why there is none.

@@ -107,13 +107,15 @@ pub struct LocalFile {
 
 impl LocalFile {
     fn create(path: &Path, replace: bool) -> Outcome<Self> {
-        check_file(path, replace)?;
+        check_name(path, replace)?;
         // For a symbolic link, the target is replaced and not the link.
         let target = path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let path = target.as_path();
-        let file = interrupt::protect(|| StagedFile::create(path)).map_err(|error| {
+        let failed = |error: io::Error| {
             Failure::with_cause(format!("{}: cannot write", path.display()), &error)
-        })?;
+        };
+        let file = interrupt::protect(|| StagedFile::create(path)).map_err(failed)?;
+        file.probe().map_err(failed)?;
         Ok(Self { file, path: path.to_owned(), replace })
     }
 
@@ -167,11 +169,17 @@ fn check_corpus(path: &Path) -> Outcome {
     Ok(())
 }
 
-/// Checks the name of an output before any work is done.
+/// Checks that an output can be written, before any work is done for it.
 ///
 /// # Errors
-/// `path` is a folder or a device, it exists and `replace` is false, or its folder does not exist.
+/// `path` is a folder or a device, it exists and `replace` is false, its folder does not exist or cannot be
+/// written, or the disk is full.
 pub fn check_file(path: &Path, replace: bool) -> Outcome {
+    LocalFile::create(path, replace).map(|_not_needed| ())
+}
+
+/// Checks the name of an output.
+fn check_name(path: &Path, replace: bool) -> Outcome {
     let shown = path.display();
     if path.is_dir() {
         return Err(Failure::new(format!("{shown} is a folder; name a file")));

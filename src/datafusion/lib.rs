@@ -88,7 +88,7 @@ pub use self::scan::{
 pub use self::session::{FILE_TYPE, GSST_FILE_TYPE, TadocSessionStateBuilderExt, register_all};
 pub use self::source::{FileAt, Found, Resolver, enough_memory, is_memory_of_corpora, made_store};
 pub use self::stop::{Stop, cooperative, stoppable};
-pub use self::write::{TadocFormatFactory, TadocTableFactory};
+pub use self::write::{TadocFormatFactory, TadocTableFactory, check_writable};
 pub use ::gsst::parquet as gsst_parquet;
 
 /// Rust examples of the README, which run as tests.

@@ -123,6 +123,8 @@ pub struct TadocOptions {
     pub blocks_at_once: Option<u16>,
     /// Permission for `COPY` to replace an existing corpus.
     pub overwrite: bool,
+    /// Permission for `COPY` to write a file without rows.
+    pub allow_empty: bool,
     /// Permission for `CREATE EXTERNAL TABLE` to create a living corpus at a location without
     /// files.
     pub create: bool,
@@ -169,6 +171,7 @@ impl Default for TadocOptions {
             block_bytes: ingest.block_bytes as u64,
             blocks_at_once: None,
             overwrite: false,
+            allow_empty: false,
             create: false,
             edit_mode: EditMode::default(),
             workers_write: false,
@@ -290,6 +293,7 @@ impl ExtensionOptions for TadocOptions {
             "block_bytes" => self.block_bytes = parse_len(name, value, 1024)?,
             "blocks_at_once" => self.blocks_at_once = parse_blocks(name, value)?,
             "overwrite" => self.overwrite = parse_flag(name, value)?,
+            "allow_empty" => self.allow_empty = parse_flag(name, value)?,
             "create" => self.create = parse_flag(name, value)?,
             "edit_mode" => self.edit_mode = parse(name, value)?,
             "workers_write" => self.workers_write = parse_flag(name, value)?,
@@ -346,6 +350,7 @@ impl ExtensionOptions for TadocOptions {
             self.block_bytes.to_string(),
             self.blocks_at_once.map_or_else(|| "auto".to_owned(), |at_once| at_once.to_string()),
             self.overwrite.to_string(),
+            self.allow_empty.to_string(),
             self.create.to_string(),
             self.edit_mode.to_string(),
             self.workers_write.to_string(),
@@ -367,7 +372,7 @@ impl ExtensionOptions for TadocOptions {
 }
 
 /// Name and description of each option, in the order of the struct's fields.
-pub(crate) const OPTIONS: [(&str, &str); 25] = [
+pub(crate) const OPTIONS: [(&str, &str); 26] = [
     ("device", "Where queries run: auto, cpu or gpu."),
     ("traversal", "How the grammar is walked: auto, top_down, bottom_up or token_scan."),
     ("max_output_bytes", "Largest text one document or one extraction may expand to."),
@@ -383,6 +388,7 @@ pub(crate) const OPTIONS: [(&str, &str); 25] = [
     ("block_bytes", "Text of one segment written by COPY, which sets its peak memory."),
     ("blocks_at_once", "Blocks that COPY and INSERT build side by side: auto (by cores), 1 to 64."),
     ("overwrite", "Whether COPY may replace a corpus that is there."),
+    ("allow_empty", "Whether COPY writes a file without rows."),
     ("create", "Whether CREATE EXTERNAL TABLE begins a living corpus where nothing is."),
     ("edit_mode", "What offsets of inserted edits refer to: in_sequence or in_batch."),
     (

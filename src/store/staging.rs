@@ -30,11 +30,13 @@
 
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Seek, Write};
 use std::path::{Path, PathBuf};
 
 /// Ending of the names of staged files. Other programs do not use it.
 const PART: &str = ".tadoc.part";
+/// Bytes of a block that a disk must have room for.
+const PROBE_BYTES: usize = 4096;
 
 /// A file that stays locked as long as this value lives.
 #[derive(Debug)]
@@ -128,6 +130,17 @@ impl StagedFile {
         }
     }
 
+    /// Writes and removes a first block, so that a full disk is found before the work for the file is done.
+    ///
+    /// # Errors
+    /// Those of the disk.
+    pub fn probe(&self) -> io::Result<()> {
+        let mut file = self.file();
+        file.write_all(&[0; PROBE_BYTES])?;
+        file.set_len(0)?;
+        file.rewind()
+    }
+
     /// Returns the file, for writing and syncing.
     pub fn file(&self) -> &File {
         &self.file.file
@@ -214,6 +227,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("a.txt");
         let mut staged = StagedFile::create(&target).unwrap();
+        staged.probe().unwrap();
         staged.write_all(b"one").unwrap();
         assert_eq!(names(dir.path()).len(), 1);
         staged.complete(false).unwrap();

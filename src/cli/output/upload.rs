@@ -15,6 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use datafusion_tadoc::check_writable;
 use object_store::{
     Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutResult, WriteMultipart,
 };
@@ -66,8 +67,16 @@ impl Upload {
         let (part_bytes, buffer, parts) = (PART_BYTES, Vec::new(), None);
         let upload = Self { resolver, store, path, shown, replace, part_bytes, buffer, parts };
         upload.check_free()?;
+        upload.check_writable()?;
         interrupt::ask_first();
         Ok(upload)
+    }
+
+    /// Checks that the store takes the object, before any input is read for it.
+    fn check_writable(&self) -> Outcome {
+        let checked = self.resolver.wait(check_writable(&self.store, &self.path));
+        checked
+            .map_err(|error| Failure::from(error).within(format!("{}: cannot write", self.shown)))
     }
 
     /// Completes the object and makes it visible.

@@ -228,7 +228,9 @@ impl FileFormat for GsstFormat {
         // Builds the store if the session does not have it, as for reading.
         object_store(session.runtime_env(), config.object_store_url.as_ref())?;
         let options = self.options(session)?;
-        let sink = GsstSink::try_new(config, options)?;
+        // Without the option, COPY replaces as DataFusion's own does.
+        let is_asked = self.overrides.keys().any(|key| key.ends_with("overwrite"));
+        let sink = GsstSink::try_new(config, options.clone(), is_asked && !options.overwrite)?;
         Ok(Arc::new(DataSinkExec::new(input, Arc::new(sink), order_requirements)))
     }
 

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::SchemaRef;
-use datafusion::common::plan_datafusion_err;
 use datafusion::common::runtime::{JoinSet, SpawnedTask};
+use datafusion::common::{exec_err, plan_datafusion_err};
 use datafusion::datasource::file_format::write::demux::DemuxedStreamReceiver;
 use datafusion::datasource::file_format::write::get_writer_schema;
 use datafusion::datasource::physical_plan::{FileSink, FileSinkConfig};
@@ -25,12 +25,14 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryPool
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType};
-use object_store::ObjectStore;
+use object_store::path::Path;
+use object_store::{ObjectStore, ObjectStoreExt};
 use tokio::sync::mpsc::{Receiver, channel};
 
 use crate::errors::{datafusion_error, gsst_error, mask_secrets, task_error};
 use crate::options::{TadocOptions, shown_parse};
-use crate::write::upload::{ChunkWriter, Staged, stage};
+use crate::write::sink::no_rows;
+use crate::write::upload::{ChunkWriter, Staged, check_writable, stage};
 use gsst::parquet::{GsstParquetOptions, GsstParquetWriter};
 
 /// Bytes that a writer reserves for the text of a block, its codes and a part of the upload. The
@@ -44,17 +46,46 @@ pub(super) struct GsstSink {
     config: FileSinkConfig,
     options: TadocOptions,
     parquet: GsstParquetOptions,
+    /// True if the statement says that it replaces nothing.
+    refuses_existing: bool,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl GsstSink {
     /// Builds the sink. Refuses columns that cannot be GSST columns before the statement runs.
-    pub(super) fn try_new(config: FileSinkConfig, options: TadocOptions) -> Result<Self> {
+    pub(super) fn try_new(
+        config: FileSinkConfig,
+        options: TadocOptions,
+        refuses_existing: bool,
+    ) -> Result<Self> {
         let parquet = options.gsst_parquet_options();
         let schema = get_writer_schema(&config);
         GsstParquetWriter::new(std::io::sink(), schema, parquet.clone())
             .map_err(|error| plan_datafusion_err!("STORED AS GSST: {error}"))?;
-        Ok(Self { config, options, parquet, metrics: ExecutionPlanMetricsSet::new() })
+        let metrics = ExecutionPlanMetricsSet::new();
+        Ok(Self { config, options, parquet, refuses_existing, metrics })
+    }
+
+    /// Returns true for `COPY`, which names its target. `INSERT` adds a file to a table.
+    fn is_copy(&self) -> bool {
+        !self.config.original_url.is_empty()
+    }
+
+    /// Returns the path of the file, if the target is one file.
+    fn single_file(&self) -> Option<&Path> {
+        let base = self.config.table_paths.first()?;
+        self.config.file_output_mode.single_file_output(base).then(|| base.prefix())
+    }
+
+    async fn check_free(&self, store: &dyn ObjectStore, target: &Path) -> Result<()> {
+        match store.head(target).await {
+            Ok(_) => exec_err!(
+                "COPY: {} exists; choose another name, or replace it with OPTIONS ('tadoc.overwrite' 'true')",
+                mask_secrets(&self.config.original_url)
+            ),
+            Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
     }
 }
 
@@ -97,6 +128,16 @@ impl DataSink for GsstSink {
         data: SendableRecordBatchStream,
         context: &Arc<TaskContext>,
     ) -> Result<u64> {
+        if !self.is_copy() {
+            return FileSink::write_all(self, data, context).await;
+        }
+        let store = context.runtime_env().object_store(&self.config.object_store_url)?;
+        if let Some(target) = self.single_file() {
+            if self.refuses_existing {
+                self.check_free(store.as_ref(), target).await?;
+            }
+            check_writable(&store, target).await?;
+        }
         FileSink::write_all(self, data, context).await
     }
 }
@@ -154,6 +195,12 @@ impl FileSink for GsstSink {
                 return Err(error);
             }
         };
+        if num_rows == 0 && self.is_copy() && !self.options.allow_empty {
+            for file in files {
+                file.abort().await;
+            }
+            return Err(no_rows(&self.config.original_url));
+        }
         for file in files {
             file.complete().await?;
             files_written.add(1);

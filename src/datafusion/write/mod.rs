@@ -8,3 +8,4 @@ pub(crate) mod upload;
 
 pub use factory::TadocTableFactory;
 pub use file_format::TadocFormatFactory;
+pub use upload::check_writable;

@@ -8,7 +8,8 @@
 //! after the builder has finished. A failed query, a refused value or a cancelled statement aborts
 //! it.
 //!
-//! An existing corpus is refused unless `tadoc.overwrite` allows to replace it.
+//! An existing corpus is refused unless `tadoc.overwrite` allows to replace it, and a query without rows
+//! unless `tadoc.allow_empty` allows a corpus without documents.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::{exec_datafusion_err, exec_err};
 use datafusion::datasource::physical_plan::FileSinkConfig;
 use datafusion::datasource::sink::DataSink;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder, MetricsSet};
@@ -77,6 +78,15 @@ impl TadocSink {
     }
 }
 
+/// Returns the error of a `COPY` without rows to `url`, which writes nothing.
+pub(crate) fn no_rows(url: &str) -> DataFusionError {
+    exec_datafusion_err!(
+        "COPY: the query has no rows, so {} was not written; OPTIONS ('tadoc.allow_empty' 'true') writes a \
+         file without rows",
+        mask_secrets(url)
+    )
+}
+
 impl fmt::Debug for TadocSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TadocSink").field("url", &self.config.original_url).finish()
@@ -131,6 +141,10 @@ impl DataSink for TadocSink {
         };
         let bytes_written = MetricBuilder::new(&self.metrics).global_counter("bytes_written");
         let (staged, num_docs) = stage(&store, &target, bytes_written, feeding, build).await?;
+        if num_docs == 0 && !self.options.allow_empty {
+            staged.abort().await;
+            return Err(no_rows(&self.config.original_url));
+        }
         staged.complete().await?;
         MetricBuilder::new(&self.metrics).global_counter("documents").add(num_docs as usize);
         Ok(num_docs)

@@ -23,6 +23,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::physical_plan::metrics::Count;
+use futures::StreamExt;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt, WriteMultipart};
@@ -43,6 +44,8 @@ const MAX_PARTS: usize = 4;
 /// Name of the store for the whole local file system. Local stores with another root have other
 /// names.
 const LOCAL_STORE: &str = "LocalFileSystem(file:///)";
+/// Beginning of the names of stores of Azure.
+const AZURE_STORE: &str = "MicrosoftAzure";
 
 /// An object whose bytes are stored but that is not visible yet. If it is dropped, it never becomes
 /// visible.
@@ -110,6 +113,43 @@ pub(crate) async fn stage<T: Send + 'static>(
     }
 }
 
+/// Checks that `store` takes an object `target`, before the work for it is done: a bucket that is not there,
+/// credentials and permissions, or a folder that cannot be written. Nothing is left there.
+///
+/// # Errors
+/// The error of the store or of the disk.
+pub async fn check_writable(store: &Arc<dyn ObjectStore>, target: &Path) -> Result<()> {
+    if let Some(path) = local_path(store.as_ref(), target) {
+        let shown = path.display().to_string();
+        let checked = tokio::task::spawn_blocking(move || check_disk(&path)).await;
+        return checked
+            .map_err(task_error)?
+            .map_err(|error| datafusion_error(Error::io(format!("{shown}: cannot write"), error)));
+    }
+    // Begins and gives up an upload, which stores of S3 and Google check as they check the real one.
+    let mut upload = store.put_multipart(target).await?;
+    // A store that cannot abort makes nothing visible either way.
+    let _aborted = upload.abort().await;
+    check_container(store, target).await
+}
+
+/// Checks that a container of Azure is there, where an upload begins without a request.
+async fn check_container(store: &Arc<dyn ObjectStore>, target: &Path) -> Result<()> {
+    if !store.to_string().contains(AZURE_STORE) {
+        return Ok(());
+    }
+    match store.list(Some(target)).next().await {
+        Some(Err(error @ object_store::Error::NotFound { .. })) => Err(error.into()),
+        _ => Ok(()),
+    }
+}
+
+/// Checks that a file can be written beside `path`.
+fn check_disk(path: &std::path::Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+    StagedFile::create(path)?.probe()
+}
+
 /// Returns the path of `target` on the local disk if `store` is the local file system.
 fn local_path(store: &dyn ObjectStore, target: &Path) -> Option<PathBuf> {
     // The store may be wrapped in one that counts or caches.
@@ -128,6 +168,7 @@ async fn stage_file<T: Send + 'static>(
     let created = tokio::task::spawn_blocking(move || {
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
         let staged = StagedFile::create(&path)?;
+        staged.probe()?;
         let file = staged.file().try_clone()?;
         Ok((staged, file))
     });
@@ -146,6 +187,7 @@ async fn stage_upload<T: Send + 'static>(
     feeding: impl Future<Output = Result<()>>,
     write: impl FnOnce(ChunkWriter) -> Result<T> + Send + 'static,
 ) -> Result<(Staged, T)> {
+    check_container(store, target).await?;
     let put = store.put_multipart(target).await?;
     let mut upload = Upload(Some(WriteMultipart::new_with_chunk_size(put, PART_BYTES)));
     let (sender, mut chunks) = channel::<Bytes>(4);

@@ -59,7 +59,7 @@ async fn digits_do_not_depend_on_threads() {
         format!("SELECT * FROM tfidf('{whole}', top => 5)"),
         format!("SELECT * FROM collocates('{whole}', 'w3 OR w4', measure => 'll')"),
         format!("SELECT * FROM keyness('{whole}', '{half}')"),
-        format!("SELECT * FROM near_duplicates('{whole}', threshold => 0.3, n => 2)"),
+        format!("SELECT * FROM near_duplicates('{whole}', threshold => 0.02, n => 2)"),
     ] {
         let expected = bits(1, 8192, &sql).await;
         assert!(!expected.is_empty(), "{sql}");

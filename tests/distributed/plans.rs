@@ -47,8 +47,7 @@ async fn compare(scene: &Scene, alone: &SessionContext, others: &[(&str, Session
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn random_statements_have_the_rows_of_one_process_with_workers() {
     let scene = Scene::new().await;
-    let clusters =
-        [Cluster::start(1).await, Cluster::start(2).await, Cluster::start(3).await];
+    let clusters = [Cluster::start(1).await, Cluster::start(2).await, Cluster::start(3).await];
     let others = [
         ("1 worker", clusters[0].session(2)),
         ("2 workers", clusters[1].session(3)),

@@ -91,7 +91,7 @@ fn query(random: &mut Random, depth: usize) -> String {
             let not = if random.one_in(2) { "NOT " } else { "" };
             let other = query(random, depth - 1);
             format!(
-                "SELECT a, b FROM ({below}) WHERE a {not}IN (SELECT a FROM ({other}) WHERE a IS NOT NULL)"
+                "SELECT a, b FROM ({below}) WHERE a {not}IN (SELECT z FROM (SELECT a AS z FROM ({other})) WHERE z IS NOT NULL)"
             )
         }
         9 => {

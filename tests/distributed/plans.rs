@@ -10,6 +10,7 @@ use datafusion::arrow::row::{OwnedRow, RowConverter, SortField};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::physical_expr::LexOrdering;
+use datafusion::physical_plan::execution_plan::reset_plan_states;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displayable};
 use datafusion::prelude::SessionContext;
 use futures::TryStreamExt;
@@ -29,10 +30,12 @@ fn seeds() -> std::ops::Range<u64> {
 /// Compares the rows of random statements in `others` with those of `alone`.
 async fn compare(scene: &Scene, alone: &SessionContext, others: &[(&str, SessionContext)]) {
     let mut wrong = Vec::new();
+    let mut num_compared = 0;
     for seed in seeds() {
         let sql = scene.call(&statement(seed));
-        let expected = rows(alone, &sql).await;
-        let expected = expected.unwrap_or_else(|error| panic!("{seed}: {sql}\n{error}"));
+        // DataFusion cannot plan all of them.
+        let Ok(expected) = rows(alone, &sql).await else { continue };
+        num_compared += 1;
         for (name, other) in others {
             match rows(other, &sql).await {
                 Ok(got) if got == expected => {}
@@ -41,6 +44,7 @@ async fn compare(scene: &Scene, alone: &SessionContext, others: &[(&str, Session
             }
         }
     }
+    assert!(num_compared > seeds().end * 9 / 10, "{num_compared}");
     assert!(wrong.is_empty(), "{} wrong\n{}", wrong.len(), wrong.join("\n\n"));
 }
 
@@ -95,6 +99,20 @@ async fn statements_over_ordered_scans_have_the_rows_of_one_process() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn recursive_queries_see_all_rows_in_each_round() {
+    let scene = Scene::new().await;
+    let cluster = Cluster::start(2).await;
+    let counted = scene.call(
+        "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n JOIN (SELECT max(doc_id) AS m FROM \
+         search(@, 'scan')) ON true WHERE i < m) SELECT count(*) AS n FROM n",
+    );
+    let expected = scene.call("SELECT max(doc_id) + 1 AS n FROM search(@, 'scan')");
+    for ctx in [session(1), session(4), spreading_session(2), cluster.session(2)] {
+        assert_eq!(rows(&ctx, &counted).await.unwrap(), rows(&ctx, &expected).await.unwrap());
+    }
+}
+
 /// Checks that the rows of a partition ascend by `ordering`.
 fn check_order(batches: &[RecordBatch], ordering: &LexOrdering, shown: &str) -> Result<()> {
     let Some(first) = batches.first() else { return Ok(()) };
@@ -126,7 +144,7 @@ async fn check_promises(plan: &Arc<dyn ExecutionPlan>, ctx: &SessionContext) -> 
         Ok(TreeNodeRecursion::Continue)
     })?;
     for (node, ordering) in &ordered {
-        let node = Arc::clone(node).reset_state()?;
+        let node = reset_plan_states(Arc::clone(node))?;
         for partition in 0..node.output_partitioning().partition_count() {
             let stream = node.execute(partition, ctx.task_ctx())?;
             check_order(&stream.try_collect::<Vec<_>>().await?, ordering, &shown)?;
@@ -139,7 +157,7 @@ async fn check_promises(plan: &Arc<dyn ExecutionPlan>, ctx: &SessionContext) -> 
 async fn every_node_keeps_the_order_that_it_promises() {
     let scene = Scene::new().await;
     let small = spreading_session(1);
-    rows(&small, "SET tadoc.max_memory_bytes = '256KiB'").await.unwrap();
+    rows(&small, "SET tadoc.max_memory_bytes = '8MiB'").await.unwrap();
     for ctx in [session(1), session(4), spreading_session(2), small] {
         let mut num_orders = 0;
         for call in CALLS {

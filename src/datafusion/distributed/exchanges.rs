@@ -75,20 +75,30 @@ impl PhysicalOptimizerRule for PlainExchanges {
 
 /// Returns `plan` with exchanges that promise nothing, and with sorts where it still needs an order.
 fn plain(plan: Plan) -> Result<Plan> {
-    let required = plan.required_input_ordering();
-    let mut inputs = Vec::with_capacity(required.len());
+    let mut inputs = Vec::new();
     let mut is_changed = false;
-    for (input, required) in plan.children().into_iter().zip(required) {
-        let mut new = with_plain_rows(&plan, plain(Arc::clone(input))?);
-        if !Arc::ptr_eq(&new, input) {
-            is_changed = true;
-            new = in_order(&plan, new, required)?;
-        }
+    for input in plan.children() {
+        let new = with_plain_rows(&plan, plain(Arc::clone(input))?);
+        is_changed |= !Arc::ptr_eq(&new, input);
         inputs.push(new);
     }
     if !is_changed {
         return Ok(plan);
     }
+    // An operator may need more of inputs that promise less.
+    let plan = with_inputs(plan, inputs)?;
+    let required = plan.required_input_ordering();
+    let mut inputs = Vec::new();
+    let mut is_changed = false;
+    for (input, required) in plan.children().into_iter().zip(required) {
+        let new = in_order(&plan, Arc::clone(input), required)?;
+        is_changed |= !Arc::ptr_eq(&new, input);
+        inputs.push(new);
+    }
+    if is_changed { with_inputs(plan, inputs) } else { Ok(plan) }
+}
+
+fn with_inputs(plan: Plan, inputs: Vec<Plan>) -> Result<Plan> {
     plan.replace_children(inputs, ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute))
 }
 

@@ -1,12 +1,13 @@
-//! The planner of a session with workers, so that `EXPLAIN` shows stages.
+//! The planner of a session with workers: `EXPLAIN` shows stages, and recursive queries run in one process.
 //!
-//! DataFusion plans the statement behind `EXPLAIN` by itself, without the planner that cuts plans into
+//! The engine runs each stage once, and a recursive query runs its part again and again. DataFusion plans the statement behind `EXPLAIN` by itself, without the planner that cuts plans into
 //! stages. So this planner plans it again. `EXPLAIN ANALYZE` shows stages without it.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::catalog::Session;
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::logical_expr::{LogicalPlan, PlanType, StringifiedPlan};
@@ -35,10 +36,22 @@ impl StagesPlanner {
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match &self.planner {
-            Some(planner) => planner.create_physical_plan(plan, session).await,
-            None => DefaultPhysicalPlanner::default().create_physical_plan(plan, session).await,
+            Some(planner) if !is_recursive(plan)? => {
+                planner.create_physical_plan(plan, session).await
+            }
+            _ => DefaultPhysicalPlanner::default().create_physical_plan(plan, session).await,
         }
     }
+}
+
+/// Returns true if a part of `plan`, or of a query in it, runs again and again.
+fn is_recursive(plan: &LogicalPlan) -> Result<bool> {
+    let mut is_found = false;
+    plan.apply_with_subqueries(|node| {
+        is_found |= matches!(node, LogicalPlan::RecursiveQuery(_));
+        Ok(if is_found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(is_found)
 }
 
 #[async_trait]

@@ -384,7 +384,9 @@ impl ExecutionPlan for TadocExec {
     }
 
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
-        let scan = Scan::clone(&self.scan);
+        // A recursive query runs a part of its plan again. What filters have learned of the rows of one round
+        // is wrong in the next.
+        let scan = Scan { dynamic_stages: Vec::new(), ..Scan::clone(&self.scan) };
         Ok(Arc::new(Self::try_new(Arc::clone(&self.function), scan, Arc::clone(&self.cache))?))
     }
 }

@@ -74,7 +74,9 @@ pub mod user_columns;
 mod write;
 
 pub use self::errors::{Secrets, contain_panics, contain_panics_of, mask_secrets, quiet_readers};
-pub use self::functions::{bound_functions, find_signature, signatures};
+pub use self::functions::{
+    bound_functions, charge_calls, find_signature, fold_little, is_memory_of_calls, signatures,
+};
 pub use self::gsst::{GsstFormatFactory, GsstSource};
 pub use self::options::{Device, TadocOptions};
 pub use self::placement::DeviceSession;

@@ -15,7 +15,7 @@ use crate::gsst::GsstFormatFactory;
 use crate::options::TadocOptions;
 use crate::parquet_files::{NameParquetFiles, wrap_parquet_format};
 use crate::placement::{DeviceSession, SpreadRows};
-use crate::planner::{MisspelledFunctions, TadocRelationPlanner};
+use crate::planner::{DecimalText, DecimalTexts, MisspelledFunctions, TadocRelationPlanner};
 use crate::safety::{SafeStatements, sandbox_of};
 use crate::scan::BatchRows;
 use crate::source::CorpusCache;
@@ -90,6 +90,8 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         scalars.extend(scalar_functions(home));
         if is_worker {
             scalars.extend(functions_of_plans());
+            let of_casts = [false, true].map(DecimalText::new);
+            scalars.extend(of_casts.map(|function| Arc::new(function.into())));
         }
         let config = self.config().get_or_insert_with(SessionConfig::new);
         if config.options().extensions.get::<TadocOptions>().is_none() {
@@ -125,6 +127,7 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         // Before the rule that makes nodes of its own of statements.
         analyzers.extend(sandbox.map(|sandbox| Arc::new(SafeStatements(sandbox)) as _));
         analyzers.push(Arc::new(LivingStatements));
+        analyzers.push(Arc::new(DecimalTexts));
         let rules = self.physical_optimizer_rules().get_or_insert_default();
         rules.push(Arc::new(SpreadRows));
         rules.push(Arc::new(BatchRows));

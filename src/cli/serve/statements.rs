@@ -187,7 +187,8 @@ impl Statements {
         let of_task = in_use.clone();
         let are_all = Arc::new(AtomicBool::new(false));
         let tell_all = Arc::clone(&are_all);
-        self.threads.spawn(async move {
+        // On the threads of connections: those of statements may all compute when the time is over.
+        tokio::spawn(async move {
             let _slot = slot;
             let is_whole = statements.answer(&text, &sender, tell, of_task).await;
             tell_all.store(is_whole, Ordering::Release);

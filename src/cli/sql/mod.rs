@@ -26,7 +26,7 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::ExplainFormat;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_tadoc::safety::Sandbox;
-use datafusion_tadoc::{DeviceSession, bound_functions};
+use datafusion_tadoc::{DeviceSession, charge_calls};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::note;
@@ -323,7 +323,7 @@ impl Session {
         datafusion_tadoc::register_all(context)?;
         if self.memory.is_some() {
             let pool = Arc::clone(&context.runtime_env().memory_pool);
-            bound_functions(&mut *context.state_ref().write(), &pool)?;
+            charge_calls(&mut context.state_ref().write(), &pool)?;
         }
         #[cfg(feature = "distributed")]
         if let Some(workers) = &self.workers {

@@ -28,6 +28,7 @@ use datafusion::execution::memory_pool::{
     GreedyMemoryPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
     TrackConsumersPool, human_readable_size,
 };
+use datafusion_tadoc::is_memory_of_calls;
 use tokio::sync::oneshot::{self, Receiver};
 
 use super::heap;
@@ -68,10 +69,12 @@ impl ResidentPool {
         reservation.consumer().can_spill() && reservation.size() > worth_it
     }
 
-    /// Returns the resident bytes of the process if they are too many for a request, else `None`.
-    fn too_many(&self, gives_way: bool) -> Option<usize> {
+    /// Returns the resident bytes of the process if they are too many for a request, else `None`. `more` are
+    /// bytes that are not taken yet.
+    fn too_many(&self, gives_way: bool, more: usize) -> Option<usize> {
         let most = if gives_way { self.limit } else { self.limit.saturating_add(self.limit / 4) };
-        let is_too_many = |bytes: &usize| *bytes > most.saturating_add(SLACK_BYTES);
+        let most = most.saturating_add(SLACK_BYTES);
+        let is_too_many = |bytes: &usize| bytes.saturating_add(more) > most;
         self.resident.bytes().filter(is_too_many)?;
         heap::give_back();
         self.resident.bytes().filter(is_too_many)
@@ -96,7 +99,7 @@ impl ResidentPool {
         let pool = Arc::clone(self);
         let look = move || {
             while !sender.is_closed() {
-                if let Some(resident) = pool.too_many(false) {
+                if let Some(resident) = pool.too_many(false, 0) {
                     // The receiver is gone if the statement has ended.
                     let _ = sender.send(pool.refusal("the statement", resident));
                     return;
@@ -190,7 +193,9 @@ impl MemoryPool for ResidentPool {
                 human_readable_size(additional)
             ));
         }
-        if let Some(resident) = self.too_many(gives_way) {
+        // Operators ask for what they have taken already, calls of functions before they take it.
+        let more = if is_memory_of_calls(name) { additional } else { 0 };
+        if let Some(resident) = self.too_many(gives_way, more) {
             return Err(self.refusal(name, resident));
         }
         self.counted.try_grow(reservation, additional)

@@ -17,7 +17,7 @@ use datafusion::sql::sqlparser::dialect::{Dialect, dialect_from_str};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use datafusion_tadoc::{
     Stop, TadocOptions, check_statement_depth, contain_panics_of, cooperative, enough_memory,
-    notices, stoppable,
+    fold_little, notices, stoppable,
 };
 
 use super::cells::MaxWidth;
@@ -205,7 +205,10 @@ impl Session {
             context = context.with_runtime(Arc::new(runtime));
         }
         let context = Arc::new(context);
-        let plan = cooperative(frame.create_physical_plan().await?)?;
+        let (state, plan) = frame.into_parts();
+        let plan = fold_little(|| state.optimize(&plan))?;
+        let plan = state.query_planner().create_physical_plan(&plan, &state).await?;
+        let plan = cooperative(plan)?;
         let plan = match stop {
             Some(stop) => stoppable(plan, stop)?,
             None => plan,

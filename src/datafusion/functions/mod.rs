@@ -78,10 +78,10 @@ use crate::scan::signature::{ColumnKind, Signature};
 use crate::source::CorpusCache;
 
 pub(crate) use documents::Documents;
-pub use scalar::bound_functions;
 pub(crate) use scalar::{
     AtWorker, CorpusFunction, Home, listed_functions, scalar_functions, takes_query,
 };
+pub use scalar::{bound_functions, charge_calls, fold_little, is_memory_of_calls};
 
 /// Definitions of all table functions, in the order of the reference.
 static FUNCTIONS: [&Definition; 29] = [
@@ -226,7 +226,8 @@ fn table_named(
 /// a plan that travels does.
 pub(crate) fn functions_of_plans() -> Vec<Arc<ScalarUDF>> {
     let of_views = keyness::functions().into_iter().chain(dispersion::functions());
-    of_views.chain(log_templates::functions()).map(Arc::new).collect()
+    let of_operators = [ScalarUDF::from(scalar::JoinedTexts::new())];
+    of_views.chain(log_templates::functions()).chain(of_operators).map(Arc::new).collect()
 }
 
 /// Binds the scan `name` again, to arguments that a plan shows. `first` is its first argument, and

@@ -1,6 +1,7 @@
-//! Statements before planning: named arguments, descriptions of functions, depth limit; notices about planned
-//! ones, and hints for errors.
+//! Statements before planning: named arguments, descriptions of functions, limits of depth and of texts that
+//! are cast to decimals; notices about planned ones, and hints for errors.
 
+mod decimal_texts;
 mod missing_table;
 mod misspelled;
 mod notices;
@@ -9,6 +10,7 @@ mod routines;
 mod statement_depth;
 mod way_out;
 
+pub(crate) use decimal_texts::{DecimalText, DecimalTexts};
 pub use missing_table::explain_missing_table;
 pub(crate) use misspelled::MisspelledFunctions;
 pub use notices::notices;

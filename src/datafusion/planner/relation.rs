@@ -21,6 +21,7 @@ use datafusion::scalar::ScalarValue;
 
 use crate::errors::mask_secrets;
 use crate::functions::{find_signature, signatures};
+use crate::planner::decimal_texts::bounded_casts;
 use crate::planner::routines::described;
 use crate::scan::signature::Signature;
 
@@ -158,7 +159,10 @@ fn constant(
             let parts: Vec<&str> = parts.iter().map(|p| p.value.as_str()).collect();
             Err(refuse(format!("column {}", parts.join("."))))
         }
-        FunctionArgExpr::Expr(expr) => context.sql_to_expr(expr.clone(), &DFSchema::empty()),
+        FunctionArgExpr::Expr(expr) => {
+            let expr = context.sql_to_expr(expr.clone(), &DFSchema::empty())?;
+            Ok(bounded_casts(expr, &DFSchema::empty())?.data)
+        }
         other => Err(refuse(other.to_string())),
     }
 }

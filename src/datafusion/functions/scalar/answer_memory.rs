@@ -10,8 +10,22 @@ use datafusion::execution::memory_pool::{
     MemoryConsumer, MemoryPool, MemoryReservation, human_readable_size,
 };
 
-/// Answers of fewer bytes do not ask the pool.
-const FREE_BYTES: u64 = 1 << 20;
+/// Calls of fewer bytes do not ask the pool.
+pub(super) const FREE_BYTES: u64 = 1 << 20;
+
+/// Name of the memory of calls, before the name of the function.
+const CALL: &str = "a call of ";
+
+/// Returns true if the memory of the consumer of this name is that of the call of a function, which asks for it
+/// before it takes any.
+///
+/// ```
+/// assert!(datafusion_tadoc::is_memory_of_calls("a call of upper"));
+/// assert!(!datafusion_tadoc::is_memory_of_calls("SortExec[0]"));
+/// ```
+pub fn is_memory_of_calls(consumer: &str) -> bool {
+    consumer.starts_with(CALL)
+}
 
 /// Memory of the answers of one call of a function.
 pub(super) struct AnswerMemory<'a> {
@@ -23,7 +37,8 @@ pub(super) struct AnswerMemory<'a> {
 
 impl<'a> AnswerMemory<'a> {
     pub(super) fn new(name: &'a str, pool: Option<&Arc<dyn MemoryPool>>) -> Self {
-        let reservation = pool.map(|pool| MemoryConsumer::new(name).register(pool));
+        let reservation =
+            pool.map(|pool| MemoryConsumer::new(format!("{CALL}{name}")).register(pool));
         Self { name, reservation, len_bytes: 0 }
     }
 
@@ -45,7 +60,7 @@ impl<'a> AnswerMemory<'a> {
 
 fn too_long(name: &str, len_bytes: usize, cause: &DataFusionError) -> DataFusionError {
     resources_datafusion_err!(
-        "the answer of {name} may take {}, and so much memory is not left; ask for less, or raise the limit \
+        "a call of {name} may take {}, and so much memory is not left; ask for less, or raise the limit \
          (--memory-limit of tadoc): {}",
         human_readable_size(len_bytes),
         cause.strip_backtrace()

@@ -1,9 +1,9 @@
-//! DataFusion's functions whose answers can be far longer than their arguments, under a limit of memory.
+//! Functions under a limit of memory, and bounds of those whose answers can be far longer than their arguments.
 //!
 //! DataFusion counts the memory of operators, not of expressions: `repeat('x', 2000000000)` takes 2 GB that
 //! no limit knows, and takes them while a statement is planned if its arguments are constants.
-//! [`bound_functions`] puts a function in front of each such function. It computes the most bytes of the
-//! answer from the arguments and asks the memory pool for them while the function runs:
+//! [`bound_functions`] [charges](super::charged) each call to the memory pool. For a function that makes
+//! much of little, the most bytes of the answer are computed from the arguments before it is called:
 //!
 //! ```text
 //! repeat(text, n)                 n texts
@@ -19,29 +19,30 @@
 //!
 //! The pool has the bytes back when the function returns. Elements and lists of different lengths count
 //! with their mean, so the bytes of such an answer are an estimate. `regexp_replace` is not bounded for a
-//! `to` of up to 64 bytes: its bound is far above most answers. Functions whose answers are as long as their
-//! arguments, and `||`, are not bounded.
+//! `to` of up to 64 bytes: its bound is far above most answers.
 //!
 //! Cost: O(rows) for the bound, O(bytes) for that of `replace`.
 
-use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, AsArray, Float64Array, Int64Array, StringViewArray};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::compute::kernels::length::length;
 use datafusion::arrow::datatypes::{
-    DataType, FieldRef, Float64Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+    DataType, Float64Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
 };
+use datafusion::common::config::ConfigOptions;
 use datafusion::error::Result;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::memory_pool::MemoryPool;
-use datafusion::logical_expr::{
-    ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature,
-};
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{ColumnarValue, LogicalPlan};
+use datafusion::optimizer::AnalyzerRule;
 
-use super::answer_memory::AnswerMemory;
+use super::charged::{charged, charged_calls};
+use super::joined_texts::joined_texts;
 use super::text::TextFunction;
 
 /// Most bytes of a character.
@@ -70,8 +71,17 @@ const BOUNDS: [(&str, Bound); 10] = [
     ("regexp_replace", regex_replaced_bytes),
 ];
 
-/// Puts the functions of `registry` whose answers can be far longer than their arguments under the limit
-/// of `pool`: they fail where it has too few bytes for an answer.
+/// Returns the most bytes of the answer of the function `name`; 0 if its answer is about as long as its
+/// arguments.
+pub(super) fn answer_bytes(name: &str, args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
+    match BOUNDS.iter().find(|(bounded, _)| *bounded == name) {
+        Some((_, bound)) => bound(args, num_rows),
+        None => Ok(0),
+    }
+}
+
+/// Puts the functions of `registry` under the limit of `pool`: a call fails where it has too few bytes for
+/// the arguments and the answer.
 ///
 /// # Errors
 /// The errors of `registry`.
@@ -79,72 +89,51 @@ pub fn bound_functions(
     registry: &mut dyn FunctionRegistry,
     pool: &Arc<dyn MemoryPool>,
 ) -> Result<()> {
-    for (name, bound) in BOUNDS {
-        if let Ok(inner) = registry.udf(name) {
-            let bounded = BoundedFunction { inner, bound, pool: Arc::clone(pool) };
-            registry.register_udf(Arc::new(bounded.into()))?;
-        }
-    }
     for function in TextFunction::all(Some(pool)) {
         if registry.udf(function.name()).is_ok() {
+            registry.register_udf(function)?;
+        }
+    }
+    for name in registry.udfs() {
+        if let Some(function) = charged(&registry.udf(&name)?, pool) {
             registry.register_udf(function)?;
         }
     }
     Ok(())
 }
 
-/// A function that asks for the memory of its answer first; see the module's description.
+/// Puts all calls of functions in statements of `state` under the limit of `pool`, as [`bound_functions`]
+/// does. Operators that join texts become calls, too.
+///
+/// # Errors
+/// The errors of the registry.
+pub fn charge_calls(state: &mut SessionState, pool: &Arc<dyn MemoryPool>) -> Result<()> {
+    bound_functions(state, pool)?;
+    state.add_analyzer_rule(Arc::new(ChargeCalls(Arc::clone(pool))));
+    Ok(())
+}
+
+/// Analyzer rule for functions that are in no registry: those of operators and of literals.
 #[derive(Debug)]
-struct BoundedFunction {
-    inner: Arc<ScalarUDF>,
-    bound: Bound,
-    pool: Arc<dyn MemoryPool>,
-}
+struct ChargeCalls(Arc<dyn MemoryPool>);
 
-impl PartialEq for BoundedFunction {
-    fn eq(&self, other: &Self) -> bool {
-        self.inner == other.inner
+impl AnalyzerRule for ChargeCalls {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let charge = |plan: LogicalPlan| {
+            let names = NamePreserver::new(&plan);
+            let schema = merge_schema(&plan.inputs());
+            plan.map_expressions(|expr| {
+                let name = names.save(&expr);
+                let joined = joined_texts(expr, &schema)?;
+                let charged = joined.transform_data(|expr| charged_calls(expr, &self.0))?;
+                Ok(charged.update_data(|expr| name.restore(expr)))
+            })
+        };
+        plan.transform_up_with_subqueries(charge).map(|plan| plan.data)
     }
-}
 
-impl Eq for BoundedFunction {}
-
-impl Hash for BoundedFunction {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.inner.hash(state);
-    }
-}
-
-impl ScalarUDFImpl for BoundedFunction {
     fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
-
-    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
-        self.inner.return_type(arg_types)
-    }
-
-    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
-        self.inner.return_field_from_args(args)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let len_bytes = (self.bound)(&args.args, args.number_rows)?;
-        let mut memory = AnswerMemory::new(self.name(), Some(&self.pool));
-        memory.add(len_bytes)?;
-        self.inner.invoke_with_args(args)
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
+        "memory of calls"
     }
 }
 

@@ -26,7 +26,9 @@
 mod answer_memory;
 mod answers;
 mod bounded;
+mod charged;
 mod home;
+mod joined_texts;
 mod text;
 mod tokenize;
 
@@ -47,9 +49,12 @@ use datafusion::scalar::ScalarValue;
 use crate::scan::signature::ColumnKind;
 use crate::store::Reading;
 
-pub use bounded::bound_functions;
+pub use answer_memory::is_memory_of_calls;
+pub use bounded::{bound_functions, charge_calls};
+pub use charged::fold_little;
 use home::BoundCorpus;
 pub(crate) use home::{AtWorker, Home};
+pub(crate) use joined_texts::JoinedTexts;
 pub(crate) use text::takes_query;
 use text::{ListedFunction, TextFunction};
 use tokenize::Tokenize;

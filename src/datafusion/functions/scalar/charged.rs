@@ -1,0 +1,385 @@
+//! A wrapper around any scalar function: its arguments and its answer are counted by a memory pool.
+//!
+//! ```text
+//! bytes of arguments * factor ─┐
+//! bound of the answer ─────────┴─ largest ─▶ pool ─▶ the function runs ─▶ bytes of the answer ─▶ pool
+//!                                                                                    given back after the call
+//! ```
+//!
+//! DataFusion counts the memory of operators, not of expressions. The factor stands for what a function makes
+//! while it runs: a text is copied a few times, and elements of lists become rows and entries of tables. Small
+//! calls ask nobody. The names, types, rewrites and orders of a function stay those of the function.
+//!
+//! Constants are folded while a statement is planned. A plan would hold a large constant for as long as it
+//! lives, and planning cannot be stopped. So [`fold_little`] plans with a small limit for each call: a larger
+//! constant is computed when the statement runs.
+
+use std::cell::Cell;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use datafusion::arrow::array::{Array, AsArray};
+use datafusion::arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::resources_err;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::MemoryPool;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::interval_arithmetic::Interval;
+use datafusion::logical_expr::preimage::PreimageResult;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature,
+};
+use tokio::runtime::{Handle, RuntimeFlavor};
+
+use super::CorpusFunction;
+use super::answer_memory::{AnswerMemory, FREE_BYTES};
+use super::bounded::answer_bytes;
+
+/// Bytes that a call makes for each byte of a text, a number and the like, the argument itself included.
+const FACTOR_OF_FLAT: u64 = 5;
+/// Bytes that a call makes for each byte of a list or a map, if its answer is one, too.
+const FACTOR_OF_NESTED: u64 = 12;
+/// Most bytes of the arguments of a call that is folded.
+const MAX_FOLDED_ARGUMENTS: u64 = 64 << 10;
+/// Most bytes of an answer that is folded.
+const MAX_FOLDED_ANSWER: u64 = 1 << 20;
+/// Functions that others know by their type, and that copy nothing.
+const KNOWN_BY_TYPE: [&str; 5] =
+    ["get_field", "struct", "named_struct", "input_file_name", "file_row_index"];
+
+thread_local! {
+    static IS_FOLDING: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `plan`, which plans a statement, without folding large constants.
+///
+/// ```
+/// assert_eq!(datafusion_tadoc::fold_little(|| 7), 7);
+/// ```
+pub fn fold_little<T>(plan: impl FnOnce() -> T) -> T {
+    /// Sets the flag back, also after a panic.
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            IS_FOLDING.set(self.0);
+        }
+    }
+    let _before = Before(IS_FOLDING.replace(true));
+    plan()
+}
+
+/// Returns `expr` with all its functions charged to `pool`.
+pub(super) fn charged_calls(expr: Expr, pool: &Arc<dyn MemoryPool>) -> Result<Transformed<Expr>> {
+    expr.transform_up(|expr| match expr {
+        Expr::ScalarFunction(call) => Ok(match charged(&call.func, pool) {
+            Some(func) => {
+                Transformed::yes(Expr::ScalarFunction(ScalarFunction { func, args: call.args }))
+            }
+            None => Transformed::no(Expr::ScalarFunction(call)),
+        }),
+        other => Ok(Transformed::no(other)),
+    })
+}
+
+/// Returns `function` charged to `pool`; `None` if it is, or counts its memory by itself.
+pub(super) fn charged(
+    function: &Arc<ScalarUDF>,
+    pool: &Arc<dyn MemoryPool>,
+) -> Option<Arc<ScalarUDF>> {
+    let inner = function.inner();
+    let is_left = inner.is::<ChargedFunction>()
+        || inner.is::<CorpusFunction>()
+        || function.as_async().is_some()
+        || KNOWN_BY_TYPE.contains(&function.name());
+    let charged = || ChargedFunction { inner: Arc::clone(function), pool: Arc::clone(pool) };
+    (!is_left).then(|| Arc::new(ScalarUDF::from(charged())))
+}
+
+/// A function whose calls are charged; see the module's description.
+#[derive(Debug)]
+pub(super) struct ChargedFunction {
+    inner: Arc<ScalarUDF>,
+    pool: Arc<dyn MemoryPool>,
+}
+
+impl PartialEq for ChargedFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.inner == other.inner
+    }
+}
+
+impl Eq for ChargedFunction {}
+
+impl Hash for ChargedFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.inner.hash(state);
+    }
+}
+
+impl ChargedFunction {
+    fn function(&self) -> &dyn ScalarUDFImpl {
+        self.inner.inner().as_ref()
+    }
+
+    /// Returns the bytes that a call may make.
+    fn needed_bytes(&self, args: &ScalarFunctionArgs, arguments_bytes: u64) -> Result<u64> {
+        let is_nested = args.return_type().is_nested()
+            && args.arg_fields.iter().any(|field| field.data_type().is_nested());
+        let factor = if is_nested { FACTOR_OF_NESTED } else { FACTOR_OF_FLAT };
+        let answer = answer_bytes(self.inner.name(), &args.args, args.number_rows)?;
+        Ok(arguments_bytes.saturating_mul(factor).max(answer.saturating_add(arguments_bytes)))
+    }
+
+    fn call(&self, args: ScalarFunctionArgs, needed_bytes: u64) -> Result<ColumnarValue> {
+        let is_of_runtime = || {
+            Handle::try_current()
+                .is_ok_and(|handle| handle.runtime_flavor() == RuntimeFlavor::MultiThread)
+        };
+        // A long call cannot be stopped. So other tasks of its thread go on elsewhere.
+        if needed_bytes > FREE_BYTES && is_of_runtime() {
+            return tokio::task::block_in_place(|| self.function().invoke_with_args(args));
+        }
+        self.function().invoke_with_args(args)
+    }
+}
+
+impl ScalarUDFImpl for ChargedFunction {
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let arguments_bytes = args.args.iter().map(value_bytes).fold(0, u64::saturating_add);
+        let needed_bytes = self.needed_bytes(&args, arguments_bytes)?;
+        let is_folding = IS_FOLDING.get();
+        if is_folding
+            && (arguments_bytes > MAX_FOLDED_ARGUMENTS || needed_bytes > MAX_FOLDED_ANSWER)
+        {
+            return resources_err!("{} is not folded", self.name());
+        }
+        let mut memory = AnswerMemory::new(self.inner.name(), Some(&self.pool));
+        memory.add(needed_bytes)?;
+        let answer = self.call(args, needed_bytes)?;
+        let answer_bytes = value_bytes(&answer);
+        if is_folding && answer_bytes > MAX_FOLDED_ANSWER {
+            return resources_err!("{} is not folded", self.name());
+        }
+        let held_bytes = answer_bytes.saturating_add(arguments_bytes);
+        memory.add(held_bytes.saturating_sub(needed_bytes))?;
+        Ok(answer)
+    }
+
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        // Functions look for others among their arguments.
+        let plain = args.iter().cloned().map(uncharged).collect::<Result<_>>()?;
+        Ok(match self.function().simplify(plain, info)? {
+            ExprSimplifyResult::Original(_) => ExprSimplifyResult::Original(args),
+            ExprSimplifyResult::Simplified(expr) => {
+                ExprSimplifyResult::Simplified(charged_calls(expr, &self.pool)?.data)
+            }
+        })
+    }
+
+    fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
+        let updated = Arc::new(self.function().with_updated_config(config)?);
+        Some(ScalarUDF::from(Self { inner: updated, pool: Arc::clone(&self.pool) }))
+    }
+
+    fn name(&self) -> &str {
+        self.function().name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.function().aliases()
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        self.function().schema_name(args)
+    }
+
+    fn signature(&self) -> &Signature {
+        self.function().signature()
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+        self.function().return_type(arg_types)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        self.function().return_field_from_args(args)
+    }
+
+    fn is_strict(&self) -> bool {
+        self.function().is_strict()
+    }
+
+    fn preimage(
+        &self,
+        args: &[Expr],
+        literal: &Expr,
+        info: &SimplifyContext,
+    ) -> Result<PreimageResult> {
+        self.function().preimage(args, literal, info)
+    }
+
+    fn short_circuits(&self) -> bool {
+        self.function().short_circuits()
+    }
+
+    fn conditional_arguments<'a>(
+        &self,
+        args: &'a [Expr],
+    ) -> Option<(Vec<&'a Expr>, Vec<&'a Expr>)> {
+        self.function().conditional_arguments(args)
+    }
+
+    fn evaluate_bounds(&self, input: &[&Interval]) -> Result<Interval> {
+        self.function().evaluate_bounds(input)
+    }
+
+    fn propagate_constraints(
+        &self,
+        interval: &Interval,
+        inputs: &[&Interval],
+    ) -> Result<Option<Vec<Interval>>> {
+        self.function().propagate_constraints(interval, inputs)
+    }
+
+    fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
+        self.function().output_ordering(inputs)
+    }
+
+    fn preserves_lex_ordering(&self, inputs: &[ExprProperties]) -> Result<bool> {
+        self.function().preserves_lex_ordering(inputs)
+    }
+
+    fn strictly_order_preserving(&self, inputs: &[ExprProperties]) -> Result<bool> {
+        self.function().strictly_order_preserving(inputs)
+    }
+
+    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
+        self.function().coerce_types(arg_types)
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.function().documentation()
+    }
+}
+
+/// Returns `expr` with the functions themselves in the place of charged ones.
+fn uncharged(expr: Expr) -> Result<Expr> {
+    let plain = expr.transform_up(|expr| match expr {
+        Expr::ScalarFunction(ScalarFunction { func, args }) => {
+            let inner = func.inner().downcast_ref::<ChargedFunction>();
+            let inner = inner.map(|charged| Arc::clone(&charged.inner));
+            let call = |func| Expr::ScalarFunction(ScalarFunction { func, args });
+            Ok(match inner {
+                Some(inner) => Transformed::yes(call(inner)),
+                None => Transformed::no(call(func)),
+            })
+        }
+        other => Ok(Transformed::no(other)),
+    });
+    Ok(plain?.data)
+}
+
+/// Returns the bytes of an argument or an answer. Rows of views count what they show.
+fn value_bytes(value: &ColumnarValue) -> u64 {
+    match value {
+        ColumnarValue::Scalar(scalar) => scalar.size() as u64,
+        ColumnarValue::Array(array) => match array.data_type() {
+            DataType::Utf8View => {
+                let views = array.as_string_view();
+                views.lengths().map(|len| u64::from(len) + 16).sum()
+            }
+            DataType::BinaryView => {
+                let views = array.as_binary_view();
+                views.lengths().map(|len| u64::from(len) + 16).sum()
+            }
+            _ => {
+                let whole = || array.get_array_memory_size();
+                array.to_data().get_slice_memory_size().unwrap_or_else(|_| whole()) as u64
+            }
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::execution::memory_pool::GreedyMemoryPool;
+    use datafusion::prelude::SessionContext;
+
+    use super::*;
+    use crate::functions::scalar::bounded::charge_calls;
+
+    fn session(bytes: usize) -> (SessionContext, Arc<dyn MemoryPool>) {
+        let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(bytes));
+        let context = SessionContext::new();
+        crate::register_all(&context).unwrap();
+        charge_calls(&mut context.state_ref().write(), &pool).unwrap();
+        (context, pool)
+    }
+
+    #[tokio::test]
+    async fn every_function_is_charged() {
+        let (context, pool) = session(8 << 20);
+        let many = "range(0, 400000)";
+        let long = "repeat('a ', 2000000)";
+        for expression in [
+            format!("array_distinct({many})"),
+            format!("reverse({long})"),
+            format!("upper({long})"),
+            format!("tokenize({long})"),
+            format!("encode({long}, 'hex')"),
+            format!("translate({long}, 'a', 'b')"),
+            format!("matches({long}, 'a')"),
+            format!("{long} || {long}"),
+            format!("array_concat({many}, {many})"),
+            format!("{many} || {many}"),
+            format!("concat({long}, {long}, {long})"),
+            format!("string_to_array({long}, ' ')"),
+        ] {
+            let sql = format!("SELECT {expression}");
+            let rows = async { context.sql(&sql).await?.collect().await };
+            let error = rows.await.unwrap_err().to_string();
+            assert!(error.contains("so much memory is not left"), "{expression}: {error}");
+            assert_eq!(pool.reserved(), 0, "{expression}");
+        }
+    }
+
+    #[tokio::test]
+    async fn answers_and_plans_are_those_without_a_limit() {
+        let (context, pool) = session(64 << 20);
+        let plain = SessionContext::new();
+        crate::register_all(&plain).unwrap();
+        for sql in [
+            "SELECT upper('a') || 'b', concat('a', NULL, 'c'), NULL || 'x'",
+            "SELECT value, log(2, power(2, value)) FROM generate_series(1, 3)",
+            "SELECT named_struct('a', 1)['a'], make_array(1, 2) || 3, coalesce(NULL, 'x')",
+            "SELECT date_trunc('day', TIMESTAMP '2026-01-02 03:04:05'), array_sort([3, 1, 2])",
+            "SELECT regexp_like('abc', 'b'), nullif(1, 1), to_timestamp(0), round(2.5)",
+            "SELECT value FROM generate_series(1, 9) WHERE abs(value) > 7 ORDER BY -value",
+        ] {
+            let shown = async |context: &SessionContext| {
+                context.sql(sql).await.unwrap().to_string().await.unwrap()
+            };
+            assert_eq!(shown(&context).await, shown(&plain).await, "{sql}");
+            assert_eq!(pool.reserved(), 0, "{sql}");
+        }
+    }
+
+    #[tokio::test]
+    async fn large_constants_are_not_folded() {
+        let (context, _) = session(64 << 20);
+        let optimized = async |sql: &str| {
+            let plan = context.sql(sql).await.unwrap().into_unoptimized_plan();
+            let state = context.state();
+            fold_little(|| state.optimize(&plan)).unwrap().to_string()
+        };
+        let large = optimized("SELECT repeat('x', 2000000) AS x").await;
+        assert!(large.len() < 1000 && large.contains("repeat"), "{}", large.len());
+        assert!(!optimized("SELECT repeat('x', 20) AS x").await.contains("repeat"));
+        assert!(!IS_FOLDING.get());
+    }
+}

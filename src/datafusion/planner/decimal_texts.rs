@@ -1,0 +1,302 @@
+//! Bound on texts that are cast to decimals.
+//!
+//! ```text
+//! CAST(text AS DECIMAL)   ─▶   CAST(decimal_text(text) AS DECIMAL)
+//! ```
+//!
+//! Arrow reads the digits of a decimal in pieces of 38 and recurses once for each piece. A text of 300 million
+//! digits overflows the stack, which ends the process. So a function stands below each cast from text to a
+//! decimal, also inside lists and structs. It refuses texts that are too long for any decimal. Below
+//! `TRY_CAST` they are NULL. Literals of usual length need no function. Readers of CSV and JSON parse decimals
+//! without recursion.
+
+use datafusion::arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, GenericStringArray, OffsetSizeTrait, StringViewArray,
+    make_array,
+};
+use datafusion::arrow::compute::nullif;
+use datafusion::arrow::datatypes::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, exec_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::{Cast, ScalarFunction, TryCast};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+    Signature, Volatility,
+};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::scalar::ScalarValue;
+
+/// Longest text of a decimal in bytes. A decimal has 76 digits at most; leading zeros and blanks may stand
+/// before them.
+const MAX_BYTES: usize = 1000;
+
+/// Analyzer rule that puts a [`DecimalText`] below casts; see the module's description.
+#[derive(Debug)]
+pub(crate) struct DecimalTexts;
+
+impl AnalyzerRule for DecimalTexts {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        plan.transform_up_with_subqueries(bounded_plan).map(|plan| plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "texts of decimals"
+    }
+}
+
+fn bounded_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    let schema = merge_schema(&plan.inputs());
+    let names = NamePreserver::new(&plan);
+    plan.map_expressions(|expr| {
+        let name = names.save(&expr);
+        let bounded = bounded_casts(expr, &schema)?;
+        Ok(bounded.update_data(|expr| name.restore(expr)))
+    })
+}
+
+/// Returns `expr` over `schema` with the function below its casts from texts to decimals.
+///
+/// # Errors
+/// Never fails today.
+pub(crate) fn bounded_casts(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    expr.transform_up(|expr| {
+        Ok(match expr {
+            Expr::Cast(Cast { expr, field }) if needs_bound(&expr, field.data_type(), schema) => {
+                let expr = Box::new(bounded_text(*expr, false));
+                Transformed::yes(Expr::Cast(Cast { expr, field }))
+            }
+            Expr::TryCast(TryCast { expr, field })
+                if needs_bound(&expr, field.data_type(), schema) =>
+            {
+                let expr = Box::new(bounded_text(*expr, true));
+                Transformed::yes(Expr::TryCast(TryCast { expr, field }))
+            }
+            Expr::ScalarFunction(call) => bounded_call(call, schema),
+            other => Transformed::no(other),
+        })
+    })
+}
+
+/// Bounds the argument of `arrow_cast` and `arrow_try_cast`, which become casts later.
+fn bounded_call(mut call: ScalarFunction, schema: &DFSchema) -> Transformed<Expr> {
+    let is_try = call.func.name() == "arrow_try_cast";
+    if !is_try && call.func.name() != "arrow_cast" {
+        return Transformed::no(Expr::ScalarFunction(call));
+    }
+    let is_decimal = match call.args.get(1) {
+        Some(Expr::Literal(kind, _)) => {
+            kind.try_as_str().flatten().is_none_or(|kind| kind.contains("Decimal"))
+        }
+        _ => true,
+    };
+    match call.args.first_mut() {
+        Some(value) if is_decimal && is_long_text(value, schema) => {
+            let inner = std::mem::take(value);
+            *value = bounded_text(inner, is_try);
+            Transformed::yes(Expr::ScalarFunction(call))
+        }
+        _ => Transformed::no(Expr::ScalarFunction(call)),
+    }
+}
+
+fn bounded_text(text: Expr, is_try: bool) -> Expr {
+    ScalarUDF::from(DecimalText::new(is_try)).call(vec![text])
+}
+
+fn needs_bound(text: &Expr, target: &DataType, schema: &DFSchema) -> bool {
+    has_type(target, &DataType::is_decimal) && is_long_text(text, schema)
+}
+
+/// Returns true if `expr` may be a text that is too long, or hold one.
+fn is_long_text(expr: &Expr, schema: &DFSchema) -> bool {
+    match expr {
+        Expr::Literal(ScalarValue::Utf8(text) | ScalarValue::Utf8View(text), _) => {
+            text.as_ref().is_some_and(|text| text.len() > MAX_BYTES)
+        }
+        Expr::ScalarFunction(call) if call.func.inner().is::<DecimalText>() => false,
+        other => other.get_type(schema).is_ok_and(|kind| has_type(&kind, &DataType::is_string)),
+    }
+}
+
+/// Returns true if `kind` or a type inside of it has a property.
+fn has_type(kind: &DataType, has: &impl Fn(&DataType) -> bool) -> bool {
+    if has(kind) {
+        return true;
+    }
+    match kind {
+        DataType::Dictionary(_, values) => has_type(values, has),
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field)
+        | DataType::FixedSizeList(field, _)
+        | DataType::Map(field, _)
+        | DataType::RunEndEncoded(_, field) => has_type(field.data_type(), has),
+        DataType::Struct(fields) => fields.iter().any(|field| has_type(field.data_type(), has)),
+        DataType::Union(fields, _) => {
+            fields.iter().any(|(_, field)| has_type(field.data_type(), has))
+        }
+        _ => false,
+    }
+}
+
+/// The function that refuses texts which are too long for a decimal.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(crate) struct DecimalText {
+    /// True if long texts are NULL.
+    is_try: bool,
+    signature: Signature,
+}
+
+impl DecimalText {
+    /// Creates the function below a cast, or below a `TRY_CAST`.
+    pub(crate) fn new(is_try: bool) -> Self {
+        Self { is_try, signature: Signature::any(1, Volatility::Immutable) }
+    }
+}
+
+impl ScalarUDFImpl for DecimalText {
+    fn name(&self) -> &str {
+        if self.is_try { "try_decimal_text" } else { "decimal_text" }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        match arguments {
+            [text] => Ok(text.clone()),
+            other => exec_err!("{}: got {} arguments, expected one", self.name(), other.len()),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let Some(value) = args.args.into_iter().next() else {
+            return exec_err!("{}: got no argument, expected one", self.name());
+        };
+        match value {
+            ColumnarValue::Array(array) => self.bounded(array).map(ColumnarValue::Array),
+            ColumnarValue::Scalar(scalar) => {
+                let array = self.bounded(scalar.to_array()?)?;
+                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?))
+            }
+        }
+    }
+}
+
+impl DecimalText {
+    fn bounded(&self, array: ArrayRef) -> Result<ArrayRef> {
+        let longest = longest_bytes(&array);
+        if longest <= MAX_BYTES {
+            return Ok(array);
+        }
+        match are_long(&array) {
+            Some(are_long) if self.is_try => Ok(nullif(&array, &are_long)?),
+            _ => exec_err!(
+                "a text of {longest} bytes is no decimal: expected at most {MAX_BYTES} bytes; \
+                 a decimal has up to 76 digits"
+            ),
+        }
+    }
+}
+
+/// Returns the bytes of the longest text in `array`, at any depth.
+fn longest_bytes(array: &ArrayRef) -> usize {
+    match array.data_type() {
+        DataType::Utf8 => longest_of(array.as_string::<i32>()),
+        DataType::LargeUtf8 => longest_of(array.as_string::<i64>()),
+        DataType::Utf8View => longest_view(array.as_string_view()),
+        kind if kind.is_nested() || matches!(kind, DataType::Dictionary(..)) => {
+            let data = array.to_data();
+            let children = data.child_data().iter().cloned().map(make_array);
+            children.map(|child| longest_bytes(&child)).max().unwrap_or(0)
+        }
+        _ => 0,
+    }
+}
+
+fn longest_of<O: OffsetSizeTrait>(texts: &GenericStringArray<O>) -> usize {
+    texts.offsets().lengths().max().unwrap_or(0)
+}
+
+fn longest_view(texts: &StringViewArray) -> usize {
+    texts.lengths().max().unwrap_or(0) as usize
+}
+
+/// Returns which texts of a column of texts are too long; `None` for other columns.
+fn are_long(array: &ArrayRef) -> Option<BooleanArray> {
+    let is_long = |text: Option<&str>| Some(text.is_some_and(|text| text.len() > MAX_BYTES));
+    Some(match array.data_type() {
+        DataType::Utf8 => array.as_string::<i32>().iter().map(is_long).collect(),
+        DataType::LargeUtf8 => array.as_string::<i64>().iter().map(is_long).collect(),
+        DataType::Utf8View => array.as_string_view().iter().map(is_long).collect(),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::arrow::util::display::array_value_to_string;
+    use datafusion::prelude::SessionContext;
+
+    use super::*;
+
+    async fn value(expression: &str) -> Result<String> {
+        let context = SessionContext::new();
+        crate::register_all(&context)?;
+        let rows = context.sql(&format!("SELECT {expression} AS value")).await?.collect().await?;
+        Ok(array_value_to_string(rows[0].column(0), 0)?)
+    }
+
+    #[tokio::test]
+    async fn usual_texts_are_cast_as_before() {
+        for (expression, expected) in [
+            ("CAST('1.50' AS DECIMAL(10, 2))", "1.50"),
+            ("CAST(text AS DECIMAL(10, 2)) FROM (VALUES ('2.25')) AS t (text)", "2.25"),
+            ("TRY_CAST(text AS DECIMAL(10, 2)) FROM (VALUES ('x')) AS t (text)", ""),
+            ("CAST(repeat('0', 900) || '7' AS DECIMAL)", "7"),
+            ("arrow_cast('12', 'Decimal128(10, 1)')", "12.0"),
+            ("CAST(make_array('1', '2') AS DECIMAL(5, 1)[])", "[1.0, 2.0]"),
+            ("TRY_CAST(repeat('1', 2000) AS DECIMAL)", ""),
+        ] {
+            assert_eq!(value(expression).await.unwrap(), expected, "{expression}");
+        }
+    }
+
+    #[tokio::test]
+    async fn texts_without_end_are_refused_before_they_are_parsed() {
+        let long = "repeat('1', 20000000)";
+        for expression in [
+            format!("CAST({long} AS DECIMAL)"),
+            format!("CAST({long} AS DECIMAL(60, 2))"),
+            format!("{long}::DECIMAL + 1"),
+            format!("1.5::DECIMAL(10, 2) = {long}"),
+            format!("CAST(t.text AS DECIMAL) FROM (SELECT {long} AS text) AS t"),
+            format!("arrow_cast({long}, 'Decimal256(60, 2)')"),
+            format!("CAST(make_array({long}) AS DECIMAL[])"),
+            format!("TRY_CAST(make_array({long}) AS DECIMAL[])"),
+            format!("coalesce({long}::DECIMAL, 1)"),
+        ] {
+            let error = value(&expression).await.unwrap_err().to_string();
+            assert!(error.contains("is no decimal"), "{expression}: {error}");
+        }
+        let none = value(&format!("TRY_CAST({long} AS DECIMAL)")).await.unwrap();
+        assert_eq!(none, "");
+        let none = value(&format!("arrow_try_cast({long}, 'Decimal128(10, 2)')")).await;
+        assert_eq!(none.unwrap(), "");
+    }
+
+    #[tokio::test]
+    async fn names_of_columns_stay() {
+        let context = SessionContext::new();
+        crate::register_all(&context).unwrap();
+        let sql = "SELECT CAST(text AS DECIMAL(5, 1)) FROM (VALUES ('1')) AS t (text)";
+        let rows = context.sql(sql).await.unwrap().collect().await.unwrap();
+        assert_eq!(rows[0].schema().field(0).name(), "t.text");
+    }
+}

@@ -139,16 +139,12 @@ fn what_is_taken_of_the_machine_does_not_change_the_file() {
 }
 
 #[test]
-fn a_device_that_is_demanded_must_be_there() {
+fn no_device_is_used_and_that_is_said() {
     let folder = new_folder();
     folder.write("in/a.txt", "to be or not to be");
-    let mut ingest = folder.command(&["ingest", "in", "-o", "c.tadoc", "--device", "gpu"]);
-    let ran = Ran::from(ingest.env("CUDA_VISIBLE_DEVICES", "-1").output().unwrap());
-    assert_eq!((ran.status, folder.names()), (1, vec!["in".to_owned()]), "{}", ran.stderr);
-    let reasons = ["no NVIDIA driver", "the NVIDIA driver sees no device", "without cuda"];
-    let is_clear = ran.stderr.starts_with("error: --device gpu: ")
-        && reasons.iter().any(|reason| ran.stderr.contains(reason));
-    assert!(is_clear, "{}", ran.stderr);
+    let ran = folder.run(&["ingest", "in", "-o", "c.tadoc", "--device", "gpu"]);
+    assert_eq!(ran.status, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("--device gpu: the cores build all grammars"), "{}", ran.stderr);
 }
 
 #[cfg(feature = "cuda")]

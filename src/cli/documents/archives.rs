@@ -25,6 +25,7 @@ use zip::{ExtraField, ZipArchive};
 
 use super::faults::{Faults, RAW};
 use super::open::{Budget, Counters, Opened, limited, open_member};
+use super::pax_sparse::Sparse;
 use super::tar_headers::BoundedHeaders;
 use crate::display;
 use crate::failure::{Failure, Outcome};
@@ -93,6 +94,7 @@ impl Kind {
         match () {
             () if head.get(at..).is_some_and(|bytes| bytes.starts_with(tar)) => Some(Self::Tar),
             () if ZIP_MAGICS.iter().any(|magic| head.starts_with(magic)) => Some(Self::Zip),
+            () if is_old_tar(head) => Some(Self::Tar),
             () => None,
         }
     }
@@ -103,6 +105,24 @@ impl Kind {
             Self::Zip => "zip file",
         }
     }
+}
+
+/// Returns what the attributes of `entry` say of a sparse file.
+fn sparse_file(entry: &mut tar::Entry<'_, impl Read>) -> io::Result<Option<Sparse>> {
+    let Some(attributes) = entry.pax_extensions()? else { return Ok(None) };
+    let attributes = attributes.collect::<io::Result<Vec<_>>>()?;
+    let pairs = attributes.iter().map(|pair| (pair.key_bytes(), pair.value_bytes()));
+    Sparse::from_attributes(pairs)
+}
+
+/// Returns true for a header of tar as Unix version 7 wrote it, without a magic, by its checksum.
+fn is_old_tar(head: &[u8]) -> bool {
+    let Ok(block) = <&[u8; 512]>::try_from(head) else { return false };
+    let header = tar::Header::from_byte_slice(block);
+    let is_sum = |place: usize| (148..156).contains(&place);
+    let places = block.iter().enumerate();
+    let sum = places.map(|(place, &byte)| if is_sum(place) { 32 } else { u32::from(byte) });
+    block[0] != 0 && header.cksum().is_ok_and(|written| written == sum.sum::<u32>())
 }
 
 impl<'a> Archives<'a> {
@@ -140,7 +160,12 @@ impl<'a> Archives<'a> {
         if head.is_empty() && opened.budget.faults.is_latest(input) {
             return Ok(());
         }
-        let Some(kind) = Kind::of(&head).filter(|_| self.options.is_opened) else {
+        let mut opened = opened;
+        let mut kind = Kind::of(&head);
+        if kind.is_none() && self.options.is_opened && may_extract_itself(input, &head) {
+            (opened, kind) = self_extracting(opened, input)?;
+        }
+        let Some(kind) = kind.filter(|_| self.options.is_opened) else {
             return visit(opened, input, &head);
         };
         if depth == self.options.max_depth {
@@ -173,7 +198,8 @@ impl<'a> Archives<'a> {
             has_ended: false,
         });
         for entry in archive.entries().map_err(failed)? {
-            let entry = entry.map_err(failed)?;
+            let mut entry = entry.map_err(failed)?;
+            let sparse = sparse_file(&mut entry).map_err(failed)?;
             let entry_type = entry.header().entry_type();
             if entry_type.is_dir() || entry_type.is_pax_global_extensions() {
                 continue;
@@ -182,11 +208,27 @@ impl<'a> Archives<'a> {
                 self.num_skipped += 1;
                 continue;
             }
-            let name = path_text(&entry.path_bytes()).into_owned();
-            let len_bytes = entry.size();
+            let own_name = sparse.as_ref().and_then(|sparse| sparse.name.as_deref());
+            let name = match own_name {
+                Some(name) => path_text(name).into_owned(),
+                None => path_text(&entry.path_bytes()).into_owned(),
+            };
+            // Folders of version 7 are known by their names.
+            if name.ends_with('/') {
+                continue;
+            }
+            let len_bytes = sparse.as_ref().map_or(entry.size(), |sparse| sparse.len_bytes);
             let changed = entry.header().mtime().ok().and_then(since_1970);
             if let Some(member) = self.member(input, &name, len_bytes, changed, &budget)? {
-                let outcome = open_member(&member, Box::new(entry), true, &budget)
+                let content: Box<dyn Read> = match sparse {
+                    Some(sparse) => {
+                        let counters = budget.counters(entry.size());
+                        let expanded = sparse.expanded(entry).map_err(failed)?;
+                        limited(Box::new(expanded), &counters, &budget)
+                    }
+                    None => Box::new(entry),
+                };
+                let outcome = open_member(&member, content, true, &budget)
                     .and_then(|opened| self.visit_below(opened, &member, depth + 1, visit));
                 budget.faults.pass(&member, outcome)?;
             }
@@ -290,7 +332,9 @@ impl<'a> Archives<'a> {
             self.num_skipped += 1;
             return Ok(());
         }
-        let name = path_text(packed.name().as_bytes()).into_owned();
+        // Tools of Unix and macOS write UTF-8 without the flag that says so. Others are in code page 437.
+        let raw = std::str::from_utf8(packed.name_raw()).unwrap_or(packed.name());
+        let name = path_text(raw.as_bytes()).into_owned();
         let len_bytes = packed.size();
         let changed = zip_changed(&packed);
         let Some(member) = self.member(input, &name, len_bytes, changed, budget)? else {
@@ -387,6 +431,24 @@ fn num_listed(file: &File, start: u64) -> io::Result<u64> {
         list.seek_relative(ZIP_LENGTHS.map(len).iter().sum())?;
     }
     Ok(num)
+}
+
+/// Returns true for a program, or for a zip file by its name: a zip file may stand behind other bytes.
+fn may_extract_itself(input: &Input, head: &[u8]) -> bool {
+    let is_program = head.starts_with(b"MZ") || head.starts_with(b"\x7fELF");
+    let path = input.path.to_ascii_lowercase();
+    is_program || [".zip", ".sfx", ".run"].iter().any(|end| path.ends_with(end))
+}
+
+/// Returns `opened`, and that it is a zip file if it ends with a list of members.
+fn self_extracting<'a>(opened: Opened<'a>, input: &Input) -> Outcome<(Opened<'a>, Option<Kind>)> {
+    let budget = opened.budget.clone();
+    let file = seekable(opened, input)?;
+    let has_members = ZipArchive::new(BufReader::new(&file)).is_ok_and(|zip| !zip.is_empty());
+    let mut file = file;
+    file.rewind().map_err(|error| budget.failed(None, input, &error))?;
+    let opened = open_member(input, Box::new(file), false, &budget)?;
+    Ok((opened, has_members.then_some(Kind::Zip)))
 }
 
 /// Returns the bytes of `opened` as a file that can be read at any place.

@@ -29,6 +29,7 @@ mod mbox;
 mod message_text;
 mod open;
 mod parquet;
+mod pax_sparse;
 mod quotes;
 mod record_columns;
 mod records;
@@ -352,7 +353,7 @@ fn read_one(
         Documents::Warc => warc::read(opened, rows),
         Documents::Mbox => mbox::read(opened, rows),
         Documents::Lines => {
-            rows.sink.count_unsearchable(input, options, head);
+            rows.sink.count_unsearchable(input, options, head, opened.codec.is_some());
             match &division.record_start {
                 None if rows.clock.is_none() => text::read_lines(opened, input, rows.sink),
                 start => records::read(opened, start.as_ref(), rows),
@@ -361,7 +362,7 @@ fn read_one(
         Documents::Files => match page {
             Some(form) => html::read_file(form, opened, rows),
             None => {
-                rows.sink.count_unsearchable(input, options, head);
+                rows.sink.count_unsearchable(input, options, head, opened.codec.is_some());
                 text::read_file(opened, input, rows.sink)
             }
         },
@@ -458,9 +459,15 @@ impl<'a> Gather<'a> {
     }
 
     /// Notes that `input` cannot be searched if `head` says so, unless its bytes are wanted.
-    fn count_unsearchable(&mut self, input: &Input, options: ReadOptions, head: &[u8]) {
+    fn count_unsearchable(
+        &mut self,
+        input: &Input,
+        options: ReadOptions,
+        head: &[u8],
+        is_unpacked: bool,
+    ) {
         if options.decompress && options.charset.is_none() {
-            self.unsearchable.count(input, head);
+            self.unsearchable.count(input, head, is_unpacked);
         }
     }
 

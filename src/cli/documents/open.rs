@@ -257,7 +257,10 @@ fn decode<'a>(
     let changed = Rc::default();
     let (decoder, codec): (Box<dyn Read + 'a>, _) = match &magic[..len] {
         [0x1f, 0x8b, 8, ..] => (Box::new(GzipMembers::new(bytes, Rc::clone(&changed))), "gzip"),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => (zstd_decoder(bytes, &budget).map_err(failed)?, "zstd"),
+        // A frame of zstd, or one that is skipped in front of it, as pzstd writes.
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
+            (zstd_decoder(bytes, &budget).map_err(failed)?, "zstd")
+        }
         // The six bytes behind the level are the digits of pi, or of its square root in an empty file.
         [b'B', b'Z', b'h', b'1'..=b'9', b'1', b'A', b'Y', b'&', b'S', b'Y']
         | [b'B', b'Z', b'h', b'1'..=b'9', 0x17, 0x72, 0x45, 0x38, 0x50, 0x90] => {

@@ -17,7 +17,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
-use datafusion_tadoc::explain_missing_table;
+use datafusion_tadoc::{check_clauses, explain_missing_table};
 
 use super::Session;
 use super::parameters::{Parameters, parameter_names};
@@ -86,6 +86,7 @@ impl Session {
     /// The errors of planning.
     pub async fn plan_alone(&self, statement: Statement) -> Result<LogicalPlan> {
         let state = self.context.state();
+        check_clauses(&statement, &|name| state.scalar_functions().contains_key(name))?;
         let planned = state.statement_to_plan(statement).await;
         planned.map_err(|error| explain_missing_table(&state, error))
     }

@@ -249,7 +249,7 @@ mod tests {
     async fn value(expression: &str) -> Result<String> {
         let context = SessionContext::new();
         crate::register_all(&context)?;
-        let rows = context.sql(&format!("SELECT {expression} AS value")).await?.collect().await?;
+        let rows = context.sql(&format!("SELECT {expression}")).await?.collect().await?;
         Ok(array_value_to_string(rows[0].column(0), 0)?)
     }
 

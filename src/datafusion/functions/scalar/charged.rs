@@ -42,6 +42,8 @@ use super::bounded::answer_bytes;
 
 /// Bytes that a call makes for each byte of a text, a number and the like, the argument itself included.
 const FACTOR_OF_FLAT: u64 = 5;
+/// Bytes that a call makes for each byte of its arguments if its answer is a number, such as a length.
+const FACTOR_OF_NUMBER: u64 = 2;
 /// Bytes that a call makes for each byte of a list or a map, if its answer is one, too.
 const FACTOR_OF_NESTED: u64 = 12;
 /// Most bytes of the arguments of a call that is folded.
@@ -130,7 +132,11 @@ impl ChargedFunction {
     fn needed_bytes(&self, args: &ScalarFunctionArgs, arguments_bytes: u64) -> Result<u64> {
         let is_nested = args.return_type().is_nested()
             && args.arg_fields.iter().any(|field| field.data_type().is_nested());
-        let factor = if is_nested { FACTOR_OF_NESTED } else { FACTOR_OF_FLAT };
+        let factor = match args.return_type() {
+            kind if kind.is_numeric() => FACTOR_OF_NUMBER,
+            _ if is_nested => FACTOR_OF_NESTED,
+            _ => FACTOR_OF_FLAT,
+        };
         let answer = answer_bytes(self.inner.name(), &args.args, args.number_rows)?;
         Ok(arguments_bytes.saturating_mul(factor).max(answer.saturating_add(arguments_bytes)))
     }

@@ -47,6 +47,7 @@ impl Session {
             ast::Statement::Prepare { name, statement: inner, .. } if self.sandbox.is_none() => {
                 let mut inner = Statement::Statement(inner.clone());
                 let name = name.value.clone();
+                check_clauses(&self.context.state_ref().read(), &inner)?;
                 let planned = self.plan_alone(statement).await;
                 if planned.is_ok() || parameter_names(&mut inner).is_empty() {
                     return Ok(Some(planned?));
@@ -80,13 +81,13 @@ impl Session {
         Ok(Some(self.plan_alone(statement).await?))
     }
 
-    /// Plans `statement` as DataFusion does.
+    /// Plans `statement` as DataFusion does, if all of its clauses are executed.
     ///
     /// # Errors
     /// The errors of planning.
     pub async fn plan_alone(&self, statement: Statement) -> Result<LogicalPlan> {
         let state = self.context.state();
-        check_clauses(&statement, &|name| state.scalar_functions().contains_key(name))?;
+        check_clauses(&state, &statement)?;
         let planned = state.statement_to_plan(statement).await;
         planned.map_err(|error| explain_missing_table(&state, error))
     }

@@ -1,8 +1,8 @@
 //! Statements before planning: named arguments, descriptions of functions, limits of depth and of texts that
 //! are cast to decimals, clauses that would be ignored; notices about planned ones, and hints for errors.
 
+mod clauses;
 mod decimal_texts;
-mod ignored_clauses;
 mod missing_table;
 mod misspelled;
 mod notices;
@@ -11,8 +11,8 @@ mod routines;
 mod statement_depth;
 mod way_out;
 
+pub use clauses::check_clauses;
 pub(crate) use decimal_texts::{DecimalText, DecimalTexts};
-pub use ignored_clauses::check_clauses;
 pub use missing_table::explain_missing_table;
 pub(crate) use misspelled::MisspelledFunctions;
 pub use notices::notices;

@@ -91,6 +91,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{DataFrame, SessionContext};
 use url::Url;
 
+use crate::planner::check_clauses;
 use door::Door;
 use prefixes::Prefixes;
 use roots::Roots;
@@ -214,7 +215,10 @@ impl Sandbox {
     /// # Errors
     /// A [`Refused`], and the errors of DataFusion.
     pub async fn sql(&self, ctx: &SessionContext, sql: &str) -> Result<DataFrame> {
-        let plan = ctx.state().create_logical_plan(sql).await?;
+        let state = ctx.state();
+        let statement = state.sql_to_statement(sql, &state.config_options().sql_parser.dialect)?;
+        check_clauses(&state, &statement)?;
+        let plan = state.statement_to_plan(statement).await?;
         self.check(&plan)?;
         ctx.execute_logical_plan(plan).await
     }

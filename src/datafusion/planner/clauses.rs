@@ -1,0 +1,416 @@
+//! Clauses that the parser reads and the planner passes over in silence.
+//!
+//! The parser reads the SQL of many engines, and the planner of DataFusion drops some of it without a word:
+//! `FOR UPDATE`, `WITH (NOLOCK)`, `GROUP BY a WITH ROLLUP`, the limit of a `DELETE`. Such a statement would
+//! answer something else than it asks. Each such clause is refused by its name, with what to write instead.
+//! Clauses that the planner refuses itself are left to it, but for a few whose error names no way out. The list
+//! is that of sqlparser 0.62 against DataFusion 55. Cost: one walk over the statement.
+
+use std::ops::ControlFlow;
+
+use datafusion::common::plan_err;
+use datafusion::error::Result;
+use datafusion::execution::SessionState;
+use datafusion::sql::parser::{CopyToSource, Statement};
+use datafusion::sql::sqlparser::ast::{
+    self, ColumnOption, Delete, DuplicateTreatment, Expr, Function, FunctionArgumentClause,
+    FunctionArguments, GroupByExpr, LimitClause, NamedWindowExpr, ObjectType, PipeOperator, Query,
+    Select, SelectItem, SetExpr, TableAlias, TableFactor, Visit, Visitor, WindowType,
+};
+
+/// Window functions whose rows do not depend on values, so that NULLs are nothing to them.
+const RANKS: [&str; 6] = ["row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"];
+
+/// Ways to a sample of rows.
+const SAMPLES: &str = "write WHERE random() < 0.01 for a share, ORDER BY random() LIMIT n for a number, and ORDER BY \
+                       md5(concat(doc_id, 'seed')) LIMIT n for the same rows each time";
+
+/// Refuses `statement` if it has a clause that DataFusion parses and does not execute. `state` knows which
+/// functions aggregate rows. `SessionContext::sql` does not call it: programs call it between parsing and
+/// planning.
+///
+/// ```
+/// use datafusion::config::Dialect;
+/// use datafusion::prelude::SessionContext;
+/// use datafusion_tadoc::check_clauses;
+///
+/// let state = SessionContext::new().state();
+/// let statement = state.sql_to_statement("SELECT 1 FOR UPDATE", &Dialect::Generic)?;
+/// let error = check_clauses(&state, &statement).unwrap_err().to_string();
+/// assert!(error.contains("FOR UPDATE"), "{error}");
+/// # Ok::<(), datafusion::error::DataFusionError>(())
+/// ```
+///
+/// # Errors
+/// A plan error, which names the clause and the way out.
+pub fn check_clauses(state: &SessionState, statement: &Statement) -> Result<()> {
+    let mut statement = statement;
+    while let Statement::Explain(explained) = statement {
+        statement = &explained.statement;
+    }
+    let mut clauses = Clauses { state, open_queries: 0 };
+    let found = match statement {
+        Statement::Statement(plain) => plain.visit(&mut clauses),
+        Statement::CopyTo(copy) => match &copy.source {
+            CopyToSource::Query(query) => query.visit(&mut clauses),
+            CopyToSource::Relation(_) => ControlFlow::Continue(()),
+        },
+        _ => ControlFlow::Continue(()),
+    };
+    match found {
+        ControlFlow::Break((clause, instead)) => {
+            plan_err!("{clause} is not executed here, so it is refused; {instead}")
+        }
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+/// A clause by its name, and what to write instead.
+type Refused = (&'static str, &'static str);
+
+type Outcome = ControlFlow<Refused>;
+
+/// Walk over a statement that stops at the first clause that is not executed.
+struct Clauses<'a> {
+    state: &'a SessionState,
+    open_queries: usize,
+}
+
+impl Visitor for Clauses<'_> {
+    type Break = Refused;
+
+    fn pre_visit_statement(&mut self, statement: &ast::Statement) -> Outcome {
+        check_statement(statement)
+    }
+
+    fn pre_visit_query(&mut self, query: &Query) -> Outcome {
+        self.open_queries += 1;
+        check_query(query)?;
+        check_into(&query.body, self.open_queries == 1)
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> Outcome {
+        self.open_queries -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> Outcome {
+        check_select(select)
+    }
+
+    fn pre_visit_table_factor(&mut self, table: &TableFactor) -> Outcome {
+        check_table(table)
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> Outcome {
+        match expr {
+            Expr::Function(function) => self.check_function(function),
+            Expr::Collate { .. } => {
+                refuse(true, "COLLATE", "texts compare by their bytes; use lower(…) for letters")
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+impl Clauses<'_> {
+    fn check_function(&self, function: &Function) -> Outcome {
+        let name = match function.name.0.last().and_then(|part| part.as_ident()) {
+            Some(name) if name.quote_style.is_none() => name.value.to_ascii_lowercase(),
+            Some(name) => name.value.clone(),
+            None => String::new(),
+        };
+        let has_parameters = !matches!(function.parameters, FunctionArguments::None);
+        refuse(has_parameters, "f(…)(…)", "write all arguments in one list")?;
+        if let Some(WindowType::WindowSpec(window)) = &function.over {
+            check_window(window)?;
+        }
+        let mut is_distinct = false;
+        let mut is_ordered = false;
+        let mut has_nulls = function.null_treatment.is_some();
+        if let FunctionArguments::List(list) = &function.args {
+            is_distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
+            for clause in &list.clauses {
+                is_ordered |= matches!(clause, FunctionArgumentClause::OrderBy(_));
+                has_nulls |= matches!(clause, FunctionArgumentClause::IgnoreOrRespectNulls(_));
+            }
+        }
+        let ranks = RANKS.contains(&name.as_str());
+        if self.state.aggregate_functions().contains_key(&name) {
+            return ControlFlow::Continue(());
+        }
+        let of_values = "it is for aggregates; leave it out, or ask it in a subquery";
+        refuse(function.filter.is_some(), "FILTER (WHERE …)", of_values)?;
+        refuse(is_distinct, "DISTINCT in a call", of_values)?;
+        if self.state.window_functions().contains_key(&name) {
+            return refuse(
+                ranks && has_nulls,
+                "IGNORE NULLS or RESPECT NULLS of a rank",
+                of_values,
+            );
+        }
+        refuse(is_ordered, "ORDER BY in a call", of_values)?;
+        refuse(!function.within_group.is_empty(), "WITHIN GROUP", of_values)?;
+        refuse(has_nulls, "IGNORE NULLS or RESPECT NULLS", of_values)
+    }
+}
+
+fn refuse(found: bool, clause: &'static str, instead: &'static str) -> Outcome {
+    if found { ControlFlow::Break((clause, instead)) } else { ControlFlow::Continue(()) }
+}
+
+fn check_statement(statement: &ast::Statement) -> Outcome {
+    match statement {
+        ast::Statement::Delete(delete) => check_delete(delete),
+        ast::Statement::Drop { object_type, cascade, restrict, purge, temporary, .. } => {
+            let is_table = matches!(object_type, ObjectType::Table | ObjectType::View);
+            let views = "drop the views that read it by their names";
+            refuse(is_table && *cascade, "CASCADE", views)?;
+            refuse(*restrict, "RESTRICT", "leave it out; views that read it are not looked for")?;
+            refuse(*purge, "PURGE", "leave it out; files are removed outside SQL")?;
+            refuse(*temporary, "DROP TEMPORARY", "leave TEMPORARY out")
+        }
+        ast::Statement::CreateView(view) => {
+            refuse(view.secure, "SECURE", "leave it out; safe mode limits what is read")?;
+            refuse(view.or_alter, "OR ALTER", "write CREATE OR REPLACE VIEW")?;
+            let params = "leave ALGORITHM, DEFINER and SQL SECURITY out";
+            refuse(view.params.is_some(), "parameters of a view", params)
+        }
+        ast::Statement::CreateTable(table) => {
+            table.columns.iter().flat_map(|column| &column.options).try_for_each(|option| {
+                let is_executed = matches!(
+                    option.option,
+                    ColumnOption::Null
+                        | ColumnOption::NotNull
+                        | ColumnOption::Default(_)
+                        | ColumnOption::PrimaryKey(_)
+                        | ColumnOption::Unique(_)
+                        | ColumnOption::ForeignKey(_)
+                        | ColumnOption::Check(_)
+                );
+                let clause = match option.option {
+                    ColumnOption::Collation(_) => "COLLATE of a column",
+                    ColumnOption::Generated { .. } => "GENERATED of a column",
+                    _ => "an option of a column (such as AUTO_INCREMENT or COMMENT)",
+                };
+                refuse(!is_executed, clause, "leave it out; columns take NOT NULL and DEFAULT")
+            })
+        }
+        _ => ControlFlow::Continue(()),
+    }
+}
+
+fn check_delete(delete: &Delete) -> Outcome {
+    let instead = "select the rows: DELETE … WHERE id IN (SELECT id … LIMIT n)";
+    refuse(delete.limit.is_some(), "LIMIT of DELETE", instead)
+}
+
+fn check_query(query: &Query) -> Outcome {
+    let locks = "leave it out: a statement reads one version, and locks nothing";
+    refuse(!query.locks.is_empty(), "FOR UPDATE or FOR SHARE", locks)?;
+    let format = "leave it out and choose the format outside SQL, as tadoc sql --format";
+    refuse(query.for_clause.is_some(), "FOR XML, FOR JSON or FOR BROWSE", format)?;
+    refuse(query.settings.is_some(), "SETTINGS", "write SET name = value before the statement")?;
+    refuse(query.format_clause.is_some(), "FORMAT", format)?;
+    if let Some(fetch) = &query.fetch {
+        let ties = "filter by rank() in a subquery: WHERE r <= n";
+        refuse(fetch.with_ties, "FETCH … WITH TIES", ties)?;
+        refuse(fetch.percent, "FETCH … PERCENT", "count first, and write LIMIT n")?;
+        refuse(true, "FETCH FIRST", "write LIMIT n")?;
+    }
+    if let Some(LimitClause::LimitOffset { limit_by, .. }) = &query.limit_clause {
+        let instead = "filter by row_number() OVER (PARTITION BY …) in a subquery";
+        refuse(!limit_by.is_empty(), "LIMIT … BY", instead)?;
+    }
+    for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
+        refuse(cte.from.is_some(), "FROM after a query of WITH", "leave it out")?;
+        let is_kept = matches!(cte.materialized, Some(ast::CteAsMaterialized::Materialized));
+        refuse(is_kept, "MATERIALIZED", "leave it out, or CREATE TABLE … AS first")?;
+    }
+    query.pipe_operators.iter().try_for_each(|operator| match operator {
+        PipeOperator::Select { exprs } | PipeOperator::Extend { exprs } => check_items(exprs),
+        _ => ControlFlow::Continue(()),
+    })
+}
+
+/// Refuses `INTO` except in the one `SELECT` of the outermost query.
+fn check_into(body: &SetExpr, is_outermost: bool) -> Outcome {
+    let instead = "write CREATE TABLE … AS SELECT …";
+    if is_outermost && matches!(body, SetExpr::Select(_)) {
+        return ControlFlow::Continue(());
+    }
+    let mut open = vec![body];
+    while let Some(body) = open.pop() {
+        match body {
+            SetExpr::Select(select) => {
+                refuse(select.into.is_some(), "INTO of a part of a query", instead)?;
+            }
+            SetExpr::SetOperation { left, right, .. } => open.extend([&**left, &**right]),
+            _ => {}
+        }
+    }
+    ControlFlow::Continue(())
+}
+
+fn check_select(select: &Select) -> Outcome {
+    let hint = "leave it out; SET names the settings of a session";
+    refuse(!select.optimizer_hints.is_empty(), "a hint in a comment, /*+ … */", hint)?;
+    let modifiers = select.select_modifiers.as_ref();
+    let is_modified = modifiers.is_some_and(|m| !m.to_string().trim().is_empty());
+    refuse(is_modified, "a modifier of SELECT (such as SQL_CALC_FOUND_ROWS)", "leave it out")?;
+    refuse(select.top.is_some(), "TOP", "write LIMIT n")?;
+    refuse(select.exclude.is_some(), "EXCLUDE after columns", "write SELECT * EXCLUDE (…)")?;
+    refuse(!select.lateral_views.is_empty(), "LATERAL VIEW", "write unnest(…)")?;
+    refuse(select.prewhere.is_some(), "PREWHERE", "write WHERE")?;
+    refuse(!select.connect_by.is_empty(), "CONNECT BY", "write WITH RECURSIVE")?;
+    let order = "write ORDER BY at the end of the query";
+    refuse(!select.cluster_by.is_empty(), "CLUSTER BY", order)?;
+    refuse(!select.distribute_by.is_empty(), "DISTRIBUTE BY", order)?;
+    refuse(!select.sort_by.is_empty(), "SORT BY", order)?;
+    refuse(select.value_table_mode.is_some(), "AS STRUCT or AS VALUE", "write named_struct(…)")?;
+    let (GroupByExpr::All(modifiers) | GroupByExpr::Expressions(_, modifiers)) = &select.group_by;
+    let group = "write GROUP BY ROLLUP (…), CUBE (…) or GROUPING SETS (…)";
+    refuse(!modifiers.is_empty(), "GROUP BY … WITH ROLLUP, CUBE or TOTALS", group)?;
+    let mut joins = select.from.iter().flat_map(|table| &table.joins);
+    refuse(joins.any(|join| join.global), "GLOBAL JOIN", "leave GLOBAL out")?;
+    for window in &select.named_window {
+        if let NamedWindowExpr::WindowSpec(window) = &window.1 {
+            check_window(window)?;
+        }
+    }
+    check_items(&select.projection)
+}
+
+/// Refuses a window that adds to a named one.
+fn check_window(window: &ast::WindowSpec) -> Outcome {
+    let instead = "write the whole window in the parentheses, or OVER w";
+    refuse(window.window_name.is_some(), "OVER (w …), a window that adds to w,", instead)
+}
+
+fn check_items(items: &[SelectItem]) -> Outcome {
+    items.iter().try_for_each(|item| match item {
+        SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) => {
+            refuse(options.opt_ilike.is_some(), "* ILIKE", "name the columns, or * EXCLUDE (…)")
+        }
+        _ => ControlFlow::Continue(()),
+    })
+}
+
+fn check_table(table: &TableFactor) -> Outcome {
+    let numbers = "write row_number() OVER (…)";
+    match table {
+        TableFactor::Table {
+            alias,
+            args,
+            with_hints,
+            version,
+            with_ordinality,
+            partitions,
+            json_path,
+            index_hints,
+            sample,
+            ..
+        } => {
+            check_alias(alias.as_ref())?;
+            refuse(sample.is_some(), "TABLESAMPLE", SAMPLES)?;
+            let locks = "leave it out: a statement reads one version, and locks nothing";
+            refuse(!with_hints.is_empty(), "WITH (…) after a table, such as NOLOCK,", locks)?;
+            let versions = "name the version of a living corpus in its function: documents('c', 3)";
+            refuse(version.is_some(), "a version of a table (AS OF, CHANGES)", versions)?;
+            refuse(*with_ordinality, "WITH ORDINALITY", numbers)?;
+            refuse(!partitions.is_empty(), "PARTITION (…) after a table", "write WHERE")?;
+            refuse(json_path.is_some(), "a path in a table", "take parts of its columns")?;
+            refuse(!index_hints.is_empty(), "USE, FORCE and IGNORE INDEX", "leave it out")?;
+            let has_settings = args.as_ref().is_some_and(|args| args.settings.is_some());
+            refuse(has_settings, "SETTINGS", "write SET name = value before the statement")
+        }
+        TableFactor::Function { with_ordinality, alias, .. } => {
+            check_alias(alias.as_ref())?;
+            refuse(*with_ordinality, "WITH ORDINALITY", numbers)
+        }
+        TableFactor::Derived { alias, sample, .. } => {
+            check_alias(alias.as_ref())?;
+            refuse(sample.is_some(), "TABLESAMPLE", SAMPLES)
+        }
+        _ => ControlFlow::Continue(()),
+    }
+}
+
+fn check_alias(alias: Option<&TableAlias>) -> Outcome {
+    let Some(alias) = alias else { return ControlFlow::Continue(()) };
+    let has_types = alias.columns.iter().any(|column| column.data_type.is_some());
+    refuse(has_types, "a type in the columns of an alias", "write CAST in SELECT")?;
+    refuse(alias.at.is_some(), "AT after an alias", "write row_number() OVER (…)")
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::prelude::SessionContext;
+    use datafusion::sql::parser::DFParser;
+
+    use super::*;
+
+    fn check(sql: &str) -> Result<()> {
+        let statements = DFParser::parse_sql(sql).unwrap();
+        let state = SessionContext::new().state();
+        statements.iter().try_for_each(|statement| check_clauses(&state, statement))
+    }
+
+    #[test]
+    fn ignored_clauses_are_refused_by_name() {
+        for (sql, clause) in [
+            ("SELECT * FROM t TABLESAMPLE (10 ROWS)", "TABLESAMPLE"),
+            ("SELECT * FROM t TABLESAMPLE BERNOULLI (1) REPEATABLE (7)", "TABLESAMPLE"),
+            ("SELECT * FROM (SELECT * FROM t) TABLESAMPLE SYSTEM (1)", "TABLESAMPLE"),
+            ("SELECT * FROM a JOIN b SAMPLE (1) ON a.x = b.x", "TABLESAMPLE"),
+            ("EXPLAIN SELECT (SELECT x FROM t TABLESAMPLE (1)) FROM u", "TABLESAMPLE"),
+            ("COPY (SELECT * FROM t TABLESAMPLE (1)) TO 'x.csv'", "TABLESAMPLE"),
+            ("CREATE TABLE c AS SELECT * FROM t TABLESAMPLE (1)", "TABLESAMPLE"),
+            ("INSERT INTO c SELECT * FROM t TABLESAMPLE (1)", "TABLESAMPLE"),
+            ("SELECT * FROM t FOR UPDATE", "FOR UPDATE"),
+            ("VALUES (1) FOR SHARE", "FOR UPDATE"),
+            ("SELECT * FROM t FOR JSON PATH", "FOR XML, FOR JSON"),
+            ("SELECT * FROM t SETTINGS x = 1", "SETTINGS"),
+            ("SELECT * FROM t FORMAT CSV", "FORMAT"),
+            ("SELECT * FROM t PREWHERE a = 1", "PREWHERE"),
+            ("SELECT * FROM t CONNECT BY PRIOR a = b", "CONNECT BY"),
+            ("SELECT * FROM t WITH (NOLOCK)", "WITH (…) after a table"),
+            ("SELECT * FROM t PARTITION (p0)", "PARTITION"),
+            ("SELECT * FROM generate_series(1, 3) WITH ORDINALITY AS g(a)", "WITH ORDINALITY"),
+            ("SELECT * ILIKE '%a%' FROM t", "* ILIKE"),
+            ("SELECT t.* ILIKE '%a%' FROM t", "* ILIKE"),
+            ("SELECT a, count(*) FROM t GROUP BY a WITH TOTALS", "TOTALS"),
+            ("SELECT sum(a) OVER (w ORDER BY a) FROM t WINDOW w AS (PARTITION BY b)", "OVER (w"),
+            ("SELECT a FROM t GLOBAL JOIN u USING (a)", "GLOBAL JOIN"),
+            ("DROP TABLE t CASCADE", "CASCADE"),
+            ("SELECT a FROM t FETCH FIRST 1 ROWS WITH TIES", "WITH TIES"),
+            ("SELECT upper(a) FILTER (WHERE a > 1) FROM t", "FILTER"),
+            ("SELECT upper(a) IGNORE NULLS FROM t", "IGNORE NULLS"),
+            ("SELECT UPPER(DISTINCT a) FROM t", "DISTINCT in a call"),
+            ("SELECT upper(a ORDER BY b) FROM t", "ORDER BY in a call"),
+            ("SELECT sum(1)(a) FROM t", "f(…)(…)"),
+            ("DELETE FROM t WHERE a = 1 LIMIT 1", "LIMIT of DELETE"),
+        ] {
+            let error = check(sql).unwrap_err().to_string();
+            assert!(
+                error.contains(clause) && error.contains("is not executed here"),
+                "{sql}: {error}"
+            );
+        }
+    }
+
+    #[test]
+    fn what_is_executed_passes() {
+        for sql in [
+            "SELECT a, sum(b) FILTER (WHERE b > 1) FROM t GROUP BY a",
+            "SELECT lag(a) IGNORE NULLS OVER (ORDER BY a), array_agg(DISTINCT a ORDER BY a) FROM t",
+            "SELECT a FROM t QUALIFY row_number() OVER (ORDER BY a) = 1",
+            "SELECT * EXCLUDE (a) REPLACE (1 AS b) FROM t GROUP BY ROLLUP (a) LIMIT 3 OFFSET 1",
+            "SELECT a INTO u FROM t",
+            "DELETE FROM t WHERE a IN (SELECT a FROM t LIMIT 1)",
+            "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'x.csv'",
+        ] {
+            check(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+        }
+    }
+}

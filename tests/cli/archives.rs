@@ -436,3 +436,256 @@ fn many_members() {
         assert_eq!(folder.cat("c.tadoc", "d99/19999"), b"d99/19999");
     }
 }
+
+/// A frame that decoders skip.
+fn skippable(first: u8, bytes: &[u8]) -> Vec<u8> {
+    let len = u32::try_from(bytes.len()).unwrap();
+    [&[first, 0x2a, 0x4d, 0x18], &len.to_le_bytes()[..], bytes].concat()
+}
+
+#[test]
+fn skippable_frames_stand_before_and_between_frames() {
+    let folder = new_folder();
+    let skips = [skippable(0x50, b"\x01\0\0\0"), skippable(0x5f, &[7; 300_000])].concat();
+    let text = b"the quick brown fox\n".repeat(30_000);
+    let mut names = Vec::new();
+    for (name, pack) in [("zst", zstd as fn(&[u8]) -> Vec<u8>), ("lz4", lz4)] {
+        let parts = [&skips[..], &pack(&text), &skips, &pack(b"end"), &skippable(0x5e, b"")];
+        let packed = parts.concat();
+        let file = format!("x.{name}");
+        folder.write(&format!("in/{file}"), &packed);
+        folder.write(&format!("in/in-{file}.tar"), tar(&[("a.log", &packed)]));
+        names.extend([file.clone(), format!("in-{file}.tar/a.log")]);
+        folder.write("cut", &packed[..packed.len() - 9]);
+        refused(&folder, &["cut"], "stream is cut or damaged");
+    }
+    folder.write("in/none.zst", &skips);
+    ingest(&folder, &["in"]);
+    for name in names {
+        assert!(folder.cat("c.tadoc", &name) == [&text[..], b"end"].concat(), "{name}");
+    }
+    assert_eq!(folder.cat("c.tadoc", "none.zst"), b"");
+    // Others than frames behind them, and those that are cut, are bytes. A note says so.
+    for bytes in [[&skips[..], b"text"].concat(), skips[..20_000].to_vec(), skips[..6].to_vec()] {
+        folder.write("x", &bytes);
+        let ran = folder.run(&["ingest", "x", "--force", "-o", "c.tadoc"]);
+        assert!(ran.stderr.contains("note: 1 binary file stored"), "{}", ran.stderr);
+        assert!(folder.cat("c.tadoc", "x") == bytes);
+    }
+}
+
+#[test]
+fn frames_of_zstd_have_the_dictionary_before_them() {
+    let folder = new_folder();
+    let samples: Vec<Vec<u8>> =
+        (0..500).map(|n| format!("GET /page/{n}/of/{} HTTP/1.1\r\n", n % 7).into_bytes()).collect();
+    let dictionary = zstd::dict::from_samples(&samples, 4096).unwrap();
+    let pack = |text: &[u8]| {
+        let mut encoder = zstd::Encoder::with_dictionary(Vec::new(), 3, &dictionary).unwrap();
+        encoder.write_all(text).unwrap();
+        encoder.finish().unwrap()
+    };
+    let frames: Vec<u8> = samples.iter().flat_map(|sample| pack(sample)).collect();
+    for held in [dictionary.clone(), zstd(&dictionary)] {
+        folder.write("x.zst", [skippable(0x5d, &held), frames.clone()].concat());
+        ingest(&folder, &["x.zst"]);
+        assert!(folder.cat("c.tadoc", "x.zst") == samples.concat());
+    }
+    folder.write("x.zst", &frames);
+    refused(&folder, &["x.zst"], "needs a dictionary that it does not begin with; decompress it");
+}
+
+#[test]
+fn tar_archives_of_unix_v7_have_no_magic() {
+    let folder = new_folder();
+    let mut builder = tar::Builder::new(Vec::new());
+    for (name, bytes) in [("d/", &b""[..]), ("d/a.txt", b"first"), ("b.txt", &[b'b'; 2000])] {
+        let mut header = tar::Header::new_old();
+        header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
+        header.set_mode(0o644);
+        header.set_uid(1000);
+        header.set_gid(1000);
+        header.set_mtime(1_700_000_000);
+        header.set_size(bytes.len() as u64);
+        header.as_mut_bytes()[156] = 0;
+        header.set_cksum();
+        builder.append(&header, bytes).unwrap();
+    }
+    let packed = builder.into_inner().unwrap();
+    for (name, bytes) in [("old.tar", packed.clone()), ("old.tar.gz", gzip(&packed))] {
+        folder.write(name, bytes);
+        ingest(&folder, &[name]);
+        assert_eq!(folder.ok(&["ls", "c.tadoc"]), "d/a.txt\nb.txt\n");
+        assert_eq!(folder.cat("c.tadoc", "b.txt"), [b'b'; 2000]);
+    }
+}
+
+#[test]
+fn zip_files_behind_programs_are_opened() {
+    let folder = new_folder();
+    let packed = zip(&FILES);
+    let mut with_comment = packed.clone();
+    let len = with_comment.len();
+    with_comment[len - 2..].copy_from_slice(&300u16.to_le_bytes());
+    with_comment.extend([b'c'; 300]);
+    let script = b"#!/bin/sh\nexec unzip $0\n".as_slice();
+    let program = [b"MZ".as_slice(), &[0x90; 100_000]].concat();
+    let cases: [(&str, &[u8], &[u8]); 5] = [
+        ("run", script, &packed),
+        ("setup.exe", &program, &packed),
+        ("elf", b"\x7fELF\x02\x01", &with_comment),
+        ("x.zip", b"any text before", &packed),
+        ("parts.zip", b"PK00", &packed),
+    ];
+    for (name, before, packed) in cases {
+        let bytes = [before, packed].concat();
+        folder.write(name, &bytes);
+        folder.write("outer.tar", tar(&[("in.zip", &bytes)]));
+        ingest(&folder, &[name]);
+        let members = "src/main.rs\ndocs/a.md\nempty\nbytes\n";
+        assert_eq!(folder.ok(&["ls", "c.tadoc"]), members, "{name}");
+        for (path, bytes) in FILES {
+            assert_eq!(folder.cat("c.tadoc", path), bytes, "{name}");
+        }
+        ingest(&folder, &["outer.tar"]);
+        assert_eq!(folder.cat("c.tadoc", "in.zip/docs/a.md"), b"read me", "{name}");
+    }
+    // Others are bytes, also those with the end of a list and no list.
+    let end = &packed[packed.len() - 22..];
+    for bytes in [script.to_vec(), [script, end].concat(), [&program[..], b"PK\x05\x06"].concat()] {
+        for (name, stored) in [("run", "run"), ("x.zip", "x.zip")] {
+            folder.write(name, &bytes);
+            folder.write("outer.tar", tar(&[(name, &bytes)]));
+            for input in [name, "outer.tar"] {
+                ingest(&folder, &[input]);
+                assert!(folder.cat("c.tadoc", stored) == bytes, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn names_in_zip_files_are_utf8_without_the_flag() {
+    let folder = new_folder();
+    let names = ["Résumé.txt", "東京.txt", "plain.txt"];
+    let mut packed = zip(&names.map(|name| (name, name.as_bytes())));
+    // The flag is in the header of each member and in the list.
+    for (magic, at) in [(b"PK\x03\x04", 7), (b"PK\x01\x02", 9)] {
+        let starts: Vec<usize> =
+            (0..packed.len() - 4).filter(|&start| packed[start..].starts_with(magic)).collect();
+        assert_eq!(starts.len(), 3);
+        starts.iter().for_each(|start| packed[start + at] &= !(1 << 3));
+    }
+    folder.write("x.zip", &packed);
+    ingest(&folder, &["x.zip"]);
+    assert_eq!(folder.ok(&["ls", "c.tadoc"]), names.map(|name| format!("{name}\n")).concat());
+    // Other bytes are in code page 437: 0x82 is é. The name stands before the member and in the list.
+    for _ in 0..2 {
+        let at = packed.windows(5).position(|bytes| bytes == b"plain").unwrap();
+        packed[at] = 0x82;
+    }
+    folder.write("x.zip", &packed);
+    ingest(&folder, &["x.zip"]);
+    assert_eq!(folder.cat("c.tadoc", "élain.txt"), b"plain.txt");
+}
+
+/// A sparse member by pax, with `attributes` and `data`.
+fn sparse_tar(attributes: &[(&str, &str)], data: &[u8]) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    let attributes = attributes.iter().map(|(key, value)| (*key, value.as_bytes()));
+    builder.append_pax_extensions(attributes).unwrap();
+    let mut header = tar::Header::new_ustar();
+    header.set_size(data.len() as u64);
+    header.set_mode(0o644);
+    builder.append_data(&mut header, "GNUSparseFile.1/s", data).unwrap();
+    header.set_size(3);
+    builder.append_data(&mut header, "behind.txt", &b"end"[..]).unwrap();
+    builder.into_inner().unwrap()
+}
+
+#[test]
+fn sparse_members_of_pax_have_their_name_and_holes() {
+    let folder = new_folder();
+    let expected = [&[0; 1000][..], b"one", &[0; 5000], b"two", &[0; 94]].concat();
+    let (size, name) = ("6100", ("GNU.sparse.name", "s.txt"));
+    let map = |text: &str| {
+        let mut map = text.as_bytes().to_vec();
+        map.resize(text.len().next_multiple_of(512), 0);
+        [&map[..], b"onetwo"].concat()
+    };
+    let newest =
+        [("GNU.sparse.major", "1"), ("GNU.sparse.minor", "0"), name, ("GNU.sparse.realsize", size)];
+    let oldest = [
+        ("GNU.sparse.size", size),
+        ("GNU.sparse.numblocks", "2"),
+        ("GNU.sparse.offset", "1000"),
+        ("GNU.sparse.numbytes", "3"),
+        ("GNU.sparse.offset", "6003"),
+        ("GNU.sparse.numbytes", "3"),
+    ];
+    let middle = |map| [("GNU.sparse.size", size), name, ("GNU.sparse.map", map)];
+    let zeros = "0\n".repeat(600);
+    let long = format!("302\n{zeros}1000\n3\n6003\n3\n");
+    for (path, bytes) in [
+        ("GNUSparseFile.1/s", sparse_tar(&oldest, b"onetwo")),
+        ("s.txt", sparse_tar(&middle("1000,3,6003,3"), b"onetwo")),
+        ("s.txt", sparse_tar(&newest, &map("3\n1000\n3\n6003\n3\n6100\n0\n"))),
+        ("s.txt", sparse_tar(&newest, &map(&long))),
+    ] {
+        folder.write("x.tar", &bytes);
+        ingest(&folder, &["x.tar"]);
+        assert_eq!(folder.ok(&["ls", "c.tadoc"]), format!("{path}\nbehind.txt\n"));
+        assert!(folder.cat("c.tadoc", path) == expected, "{path}");
+        assert_eq!(folder.cat("c.tadoc", "behind.txt"), b"end");
+    }
+    for text in ["1000,3,900,3", "1000,3", "1000,3,9000,3", "1000,x", "1,3,18446744073709551615,3"]
+    {
+        folder.write("x.tar", sparse_tar(&middle(text), b"onetwo"));
+        refused(&folder, &["x.tar"], "error: x.tar: the tar archive is cut or damaged");
+    }
+    for text in ["9999999999\n1\n1\n", "-1\n", "\n", "18446744073709551615\n1\n", "x"] {
+        folder.write("x.tar", sparse_tar(&newest, &map(text)));
+        refused(&folder, &["x.tar"], "error: x.tar: the tar archive is cut or damaged");
+    }
+    // Holes are within the limits of expansion.
+    let bomb = [("GNU.sparse.size", "9000000000000000000"), name, ("GNU.sparse.map", "0,6")];
+    folder.write("x.tar", sparse_tar(&bomb, b"onetwo"));
+    refused(&folder, &["x.tar"], "pass a larger --max-expansion");
+}
+
+#[test]
+fn misnamed_and_binary_files_are_said_once() {
+    let folder = new_folder();
+    folder.write("in/a.gz", "no gzip");
+    folder.write("in/b.zip", "no zip");
+    folder.write("in/c.tgz", gzip(b"no tar"));
+    folder.write("in/d.pdf", "%PDF-1.7\nwords");
+    folder.write("in/e.bin", [&[b'x'; 8000][..], b"\0"].concat());
+    folder.write("in/f.txt", [&[b'x'; 9000][..], b"\0"].concat());
+    folder.write("in/g.tar", tar(&[("h.png", b"\x89PNG\r\n\x1a\n"), ("i.txt", b"text")]));
+    folder.write("in/j.txt.gz", gzip(b"text"));
+    let notes = |options: &[&str]| {
+        let ran = folder.run(&[&["ingest", "in", "--force", "-o", "c.tadoc"], options].concat());
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        let of_bytes = |line: &&str| line.contains("stored as the bytes");
+        ran.stderr.lines().filter(of_bytes).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let said = notes(&[]);
+    assert_eq!(said.len(), 2, "{said:?}");
+    assert!(
+        said[0].starts_with("note: 3 files named as packed, but not packed in a known way, stored as the bytes (in/a.gz); "),
+        "{said:?}"
+    );
+    assert!(
+        said[1].starts_with(
+            "note: 3 binary files stored as the bytes, whose words are no text (in/d.pdf); "
+        ),
+        "{said:?}"
+    );
+    assert_eq!(folder.cat("c.tadoc", "d.pdf"), b"%PDF-1.7\nwords");
+    assert_eq!(folder.cat("c.tadoc", "c.tgz"), b"no tar");
+    let silent: [&[&str]; 3] = [&["--quiet"], &["--no-decompress"], &["--charset", "keep"]];
+    for options in silent {
+        assert_eq!(notes(options), Vec::<String>::new(), "{options:?}");
+    }
+}

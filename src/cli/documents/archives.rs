@@ -9,37 +9,30 @@
 //! An archive is treated as a folder: hidden members and links are left out and counted,
 //! and `--glob` chooses members. A tar archive is streamed, to the end of the stream around it, where its
 //! checksum stands. A zip file has its list of members at the
-//! end, so one that is no file on a disk is first copied to a temporary file. With `--keep-going`, one
+//! end, so one that is no file on a disk is first copied to a temporary file. A program that unpacks itself is a
+//! zip file behind a program. With `--keep-going`, one
 //! without a list, as it was cut, is streamed. All decoders of an input share one budget ([`Budget`]),
 //! so archives in archives expand no further than one file may.
 
+use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek, SeekFrom};
+use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use chrono::NaiveDate;
 use tadoc::format::path_text;
+use zip::ZipArchive;
 use zip::read::{ZipFile, read_zipfile_from_stream};
 use zip::result::ZipError;
-use zip::{ExtraField, ZipArchive};
 
 use super::faults::{Faults, RAW};
 use super::open::{Budget, Counters, Opened, limited, open_member};
-use super::pax_sparse::Sparse;
-use super::tar_headers::BoundedHeaders;
+use super::tar_headers::{BoundedHeaders, is_tar};
+use super::tar_sparse::SparseMember;
+use super::zip_file;
 use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{Input, Source};
 use crate::pattern::Pattern;
-
-/// Place and bytes by which a tar archive is known.
-const TAR_MAGIC: (usize, &[u8]) = (257, b"ustar");
-/// First bytes of a zip file, and of one without members.
-const ZIP_MAGICS: [&[u8]; 2] = [b"PK\x03\x04", b"PK\x05\x06"];
-/// First bytes of an entry of the list of members of a zip file, and bytes of an entry besides texts.
-const ZIP_ENTRY: (&[u8], usize) = (b"PK\x01\x02", 46);
-/// Places of the lengths of the texts of an entry: name, extra fields and comment.
-const ZIP_LENGTHS: [usize; 3] = [28, 30, 32];
 
 /// Options for archives.
 #[derive(Debug, Clone)]
@@ -90,11 +83,9 @@ enum Kind {
 
 impl Kind {
     fn of(head: &[u8]) -> Option<Self> {
-        let (at, tar) = TAR_MAGIC;
         match () {
-            () if head.get(at..).is_some_and(|bytes| bytes.starts_with(tar)) => Some(Self::Tar),
-            () if ZIP_MAGICS.iter().any(|magic| head.starts_with(magic)) => Some(Self::Zip),
-            () if is_old_tar(head) => Some(Self::Tar),
+            () if is_tar(head) => Some(Self::Tar),
+            () if zip_file::is_zip(head) => Some(Self::Zip),
             () => None,
         }
     }
@@ -105,24 +96,6 @@ impl Kind {
             Self::Zip => "zip file",
         }
     }
-}
-
-/// Returns what the attributes of `entry` say of a sparse file.
-fn sparse_file(entry: &mut tar::Entry<'_, impl Read>) -> io::Result<Option<Sparse>> {
-    let Some(attributes) = entry.pax_extensions()? else { return Ok(None) };
-    let attributes = attributes.collect::<io::Result<Vec<_>>>()?;
-    let pairs = attributes.iter().map(|pair| (pair.key_bytes(), pair.value_bytes()));
-    Sparse::from_attributes(pairs)
-}
-
-/// Returns true for a header of tar as Unix version 7 wrote it, without a magic, by its checksum.
-fn is_old_tar(head: &[u8]) -> bool {
-    let Ok(block) = <&[u8; 512]>::try_from(head) else { return false };
-    let header = tar::Header::from_byte_slice(block);
-    let is_sum = |place: usize| (148..156).contains(&place);
-    let places = block.iter().enumerate();
-    let sum = places.map(|(place, &byte)| if is_sum(place) { 32 } else { u32::from(byte) });
-    block[0] != 0 && header.cksum().is_ok_and(|written| written == sum.sum::<u32>())
 }
 
 impl<'a> Archives<'a> {
@@ -160,14 +133,20 @@ impl<'a> Archives<'a> {
         if head.is_empty() && opened.budget.faults.is_latest(input) {
             return Ok(());
         }
-        let mut opened = opened;
-        let mut kind = Kind::of(&head);
-        if kind.is_none() && self.options.is_opened && may_extract_itself(input, &head) {
-            (opened, kind) = self_extracting(opened, input)?;
-        }
-        let Some(kind) = kind.filter(|_| self.options.is_opened) else {
+        if !self.options.is_opened {
             return visit(opened, input, &head);
-        };
+        }
+        let mut kind = Kind::of(&head);
+        if kind.is_none() && zip_file::may_be_behind(&opened, input, &head) {
+            let mut file = seekable(&mut opened, input)?;
+            let failed = |error| damaged(&opened.budget.faults, input, Kind::Zip, &error);
+            kind = zip_file::is_behind(&mut file).map_err(failed)?.then_some(Kind::Zip);
+            // A copy was made of the bytes, which are read.
+            if opened.reader.fill_buf().is_ok_and(<[u8]>::is_empty) {
+                opened.reader = Box::new(BufReader::new(file));
+            }
+        }
+        let Some(kind) = kind else { return visit(opened, input, &head) };
         if depth == self.options.max_depth {
             return Err(Failure::new(format!(
                 "{}: archives lie more than {depth} deep in each other; where that is right, pass a larger \
@@ -199,7 +178,6 @@ impl<'a> Archives<'a> {
         });
         for entry in archive.entries().map_err(failed)? {
             let mut entry = entry.map_err(failed)?;
-            let sparse = sparse_file(&mut entry).map_err(failed)?;
             let entry_type = entry.header().entry_type();
             if entry_type.is_dir() || entry_type.is_pax_global_extensions() {
                 continue;
@@ -208,27 +186,41 @@ impl<'a> Archives<'a> {
                 self.num_skipped += 1;
                 continue;
             }
-            let own_name = sparse.as_ref().and_then(|sparse| sparse.name.as_deref());
-            let name = match own_name {
-                Some(name) => path_text(name).into_owned(),
-                None => path_text(&entry.path_bytes()).into_owned(),
+            let data_bytes = entry.size();
+            let sparse = match entry.pax_extensions().map_err(failed)? {
+                Some(extensions) => SparseMember::from_pax(extensions).map_err(failed)?,
+                None => None,
             };
-            // Folders of version 7 are known by their names.
-            if name.ends_with('/') {
+            let stated = sparse.as_ref().and_then(|sparse| sparse.name.as_deref());
+            let name = stated.map_or_else(|| entry.path_bytes(), Cow::Borrowed);
+            // Unix V7 has no type of folders.
+            if name.ends_with(b"/") {
                 continue;
             }
-            let len_bytes = sparse.as_ref().map_or(entry.size(), |sparse| sparse.len_bytes);
+            let name = path_text(&name).into_owned();
+            let len_bytes = sparse.as_ref().map_or(data_bytes, |sparse| sparse.len_bytes);
             let changed = entry.header().mtime().ok().and_then(since_1970);
             if let Some(member) = self.member(input, &name, len_bytes, changed, &budget)? {
-                let content: Box<dyn Read> = match sparse {
-                    Some(sparse) => {
-                        let counters = budget.counters(entry.size());
-                        let expanded = sparse.expanded(entry).map_err(failed)?;
-                        limited(Box::new(expanded), &counters, &budget)
-                    }
-                    None => Box::new(entry),
+                let packed_bytes = match entry_type.is_gnu_sparse() {
+                    true => entry.header().entry_size().map_err(failed)?,
+                    false => data_bytes,
                 };
-                let outcome = open_member(&member, content, true, &budget)
+                let bytes: io::Result<Box<dyn Read>> = match sparse {
+                    Some(sparse) => {
+                        sparse.open(entry, data_bytes).map(|bytes| Box::new(bytes) as _)
+                    }
+                    None => Ok(Box::new(entry)),
+                };
+                // Holes take no bytes in the archive.
+                let bytes = match len_bytes == packed_bytes {
+                    true => bytes,
+                    false => {
+                        bytes.map(|bytes| limited(bytes, &budget.counters(packed_bytes), &budget))
+                    }
+                };
+                let outcome = bytes
+                    .map_err(failed)
+                    .and_then(|bytes| open_member(&member, bytes, true, &budget))
                     .and_then(|opened| self.visit_below(opened, &member, depth + 1, visit));
                 budget.faults.pass(&member, outcome)?;
             }
@@ -254,13 +246,13 @@ impl<'a> Archives<'a> {
 
     fn zip(
         &mut self,
-        opened: Opened<'_>,
+        mut opened: Opened<'_>,
         input: &Input,
         depth: u32,
         visit: &mut Visit<'_>,
     ) -> Outcome {
         let budget = opened.budget.clone();
-        let file = seekable(opened, input)?;
+        let file = seekable(&mut opened, input)?;
         let file_bytes =
             file.metadata().map_err(|e| damaged(&budget.faults, input, Kind::Zip, &e))?.len();
         let failed = |error: ZipError| match error {
@@ -279,7 +271,7 @@ impl<'a> Archives<'a> {
                 return self.cut_zip(&file, input, &counters, &budget, depth, visit);
             }
         };
-        let num_listed = num_listed(&file, archive.central_directory_start())
+        let num_listed = zip_file::num_listed(&file, archive.central_directory_start())
             .map_err(|error| damaged(&budget.faults, input, Kind::Zip, &error))?;
         self.num_replaced += num_listed.saturating_sub(archive.len() as u64);
         for idx in 0..archive.len() {
@@ -332,11 +324,9 @@ impl<'a> Archives<'a> {
             self.num_skipped += 1;
             return Ok(());
         }
-        // Tools of Unix and macOS write UTF-8 without the flag that says so. Others are in code page 437.
-        let raw = std::str::from_utf8(packed.name_raw()).unwrap_or(packed.name());
-        let name = path_text(raw.as_bytes()).into_owned();
+        let name = zip_file::name(&packed);
         let len_bytes = packed.size();
-        let changed = zip_changed(&packed);
+        let changed = zip_file::changed(&packed);
         let Some(member) = self.member(input, &name, len_bytes, changed, budget)? else {
             return Ok(());
         };
@@ -382,26 +372,8 @@ impl<'a> Archives<'a> {
 }
 
 /// Returns the time `seconds` after 1970, or none for 0, which stands for no time.
-fn since_1970(seconds: u64) -> Option<SystemTime> {
+pub fn since_1970(seconds: u64) -> Option<SystemTime> {
     UNIX_EPOCH.checked_add(Duration::from_secs(seconds)).filter(|_| seconds > 0)
-}
-
-/// Returns the time at which a member of a zip file was last changed: that of Unix, or that of a clock whose
-/// zone is not stated.
-fn zip_changed(packed: &ZipFile<'_, impl Read>) -> Option<SystemTime> {
-    let unix = packed.extra_data_fields().find_map(|field| match field {
-        ExtraField::ExtendedTimestamp(times) => times.mod_time(),
-        _ => None,
-    });
-    if let Some(seconds) = unix {
-        return since_1970(seconds.into());
-    }
-    let shown = packed.last_modified().filter(|time| *time != zip::DateTime::default())?;
-    let day =
-        NaiveDate::from_ymd_opt(shown.year().into(), shown.month().into(), shown.day().into())?;
-    let (hour, minute, second) = (shown.hour(), shown.minute(), shown.second());
-    let time = day.and_hms_opt(hour.into(), minute.into(), second.into())?;
-    u64::try_from(time.and_utc().timestamp()).ok().and_then(since_1970)
 }
 
 /// A reader that notes if its end was read.
@@ -418,44 +390,11 @@ impl<R: Read> Read for Ending<R> {
     }
 }
 
-/// Returns the number of entries in the list of members of a zip file, which begins at `start`. The reader of
-/// zip keeps one of those with the same name.
-fn num_listed(file: &File, start: u64) -> io::Result<u64> {
-    let (magic, mut num) = (ZIP_ENTRY.0, 0);
-    let mut list = BufReader::new(file);
-    list.seek(SeekFrom::Start(start))?;
-    let mut entry = [0; ZIP_ENTRY.1];
-    while list.read_exact(&mut entry).is_ok() && entry.starts_with(magic) {
-        num += 1;
-        let len = |at: usize| i64::from(u16::from_le_bytes([entry[at], entry[at + 1]]));
-        list.seek_relative(ZIP_LENGTHS.map(len).iter().sum())?;
-    }
-    Ok(num)
-}
-
-/// Returns true for a program, or for a zip file by its name: a zip file may stand behind other bytes.
-fn may_extract_itself(input: &Input, head: &[u8]) -> bool {
-    let is_program = head.starts_with(b"MZ") || head.starts_with(b"\x7fELF");
-    let path = input.path.to_ascii_lowercase();
-    is_program || [".zip", ".sfx", ".run"].iter().any(|end| path.ends_with(end))
-}
-
-/// Returns `opened`, and that it is a zip file if it ends with a list of members.
-fn self_extracting<'a>(opened: Opened<'a>, input: &Input) -> Outcome<(Opened<'a>, Option<Kind>)> {
-    let budget = opened.budget.clone();
-    let file = seekable(opened, input)?;
-    let has_members = ZipArchive::new(BufReader::new(&file)).is_ok_and(|zip| !zip.is_empty());
-    let mut file = file;
-    file.rewind().map_err(|error| budget.failed(None, input, &error))?;
-    let opened = open_member(input, Box::new(file), false, &budget)?;
-    Ok((opened, has_members.then_some(Kind::Zip)))
-}
-
 /// Returns the bytes of `opened` as a file that can be read at any place.
 ///
 /// # Errors
 /// They cannot be read, or copied to a temporary file.
-pub fn seekable(mut opened: Opened<'_>, input: &Input) -> Outcome<File> {
+pub fn seekable(opened: &mut Opened<'_>, input: &Input) -> Outcome<File> {
     if let (Source::File(path), None) = (&input.source, opened.codec)
         && let Ok(file) = File::open(path)
         && file.metadata().is_ok_and(|metadata| metadata.is_file())
@@ -468,7 +407,7 @@ pub fn seekable(mut opened: Opened<'_>, input: &Input) -> Outcome<File> {
         file.rewind()?;
         Ok(file)
     };
-    copy(&mut opened).map_err(|error: io::Error| opened.failed(input, &error))
+    copy(opened).map_err(|error: io::Error| opened.failed(input, &error))
 }
 
 fn damaged(

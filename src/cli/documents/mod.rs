@@ -18,6 +18,7 @@ mod arrow_ipc;
 mod avro;
 mod charset;
 mod csv;
+mod decoders;
 mod faults;
 mod headers;
 mod html;
@@ -29,18 +30,20 @@ mod mbox;
 mod message_text;
 mod open;
 mod parquet;
-mod pax_sparse;
 mod quotes;
 mod record_columns;
 mod records;
 mod rows;
 mod tally;
 mod tar_headers;
+mod tar_sparse;
 mod text;
 mod timestamps;
 mod unsearchable;
 mod warc;
 mod zeek;
+mod zip_file;
+mod zstd_frames;
 
 use std::fmt;
 use std::io::{self, BufRead};
@@ -61,7 +64,7 @@ use self::rows::Rows;
 use self::tally::Tally;
 use self::timestamps::Clock;
 pub use self::timestamps::Timestamps;
-use self::unsearchable::Unsearchable;
+use self::unsearchable::{Judged, Unsearchable};
 use crate::columns::{Columns, StoredColumns};
 use crate::display;
 use crate::failure::{Failure, Outcome};
@@ -466,8 +469,9 @@ impl<'a> Gather<'a> {
         head: &[u8],
         is_unpacked: bool,
     ) {
-        if options.decompress && options.charset.is_none() {
-            self.unsearchable.count(input, head, is_unpacked);
+        if options.decompress && options.charset != Some(Charset::Keep) {
+            let has_charset = options.charset.is_some();
+            self.unsearchable.count(input, Judged { head, is_unpacked, has_charset });
         }
     }
 
@@ -480,7 +484,7 @@ impl<'a> Gather<'a> {
                 display::plural(count, "cell")
             )
         });
-        odd_cells.into_iter().collect()
+        odd_cells.into_iter().chain(self.unsearchable.notes()).collect()
     }
 
     fn flush(&mut self) -> Outcome {

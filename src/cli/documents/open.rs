@@ -16,19 +16,17 @@ use std::cell::Cell;
 use std::error::Error;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Chain, Cursor, Read};
+use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::ops::AddAssign;
 use std::rc::Rc;
 
-use bzip2::bufread::BzDecoder;
-use flate2::GzHeader;
-use flate2::bufread::GzDecoder;
 use liblzma::read::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
-use lz4_flex::frame::FrameDecoder;
 
 use super::charset::{Charset, Given, Utf8Page};
+use super::decoders::{Bzip2Streams, GzipMembers, Lz4Frames, read_up_to};
 use super::faults::{Faults, RAW};
+use super::zstd_frames::{self, SkippableFrames};
 use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{Input, Source};
@@ -44,8 +42,10 @@ const ZSTD_WINDOW: &str = "Frame requires too much memory for decoding";
 const ZSTD_NO_MEMORY: &str = "Allocation error : not enough memory";
 /// Error of the decoder of xz for a window above its limit.
 const XZ_WINDOW: liblzma::stream::Error = liblzma::stream::Error::MemLimit;
-/// Bytes at the start of an input that tell its format. An archive of tar is known by its byte 262.
-pub const HEAD_BYTES: usize = 512;
+/// Error text of zstd for a frame that needs a dictionary which is not there.
+const ZSTD_DICTIONARY: &str = "Dictionary mismatch";
+/// Bytes at the start of an input that tell its format, and if it is binary.
+pub const HEAD_BYTES: usize = 8 << 10;
 
 /// Limits on the expansion of a compressed input.
 #[derive(Debug, Clone, Copy)]
@@ -248,8 +248,18 @@ fn decode<'a>(
 ) -> Outcome<Opened<'a>> {
     let failed = |error| failed(input, &error);
     let mut magic = [0; 10];
-    let len = read_up_to(&mut raw, &mut magic).map_err(failed)?;
-    let bytes = Cursor::new(magic).take(len as u64).chain(raw);
+    let mut len = read_up_to(&mut raw, &mut magic).map_err(failed)?;
+    let mut skippable = SkippableFrames::default();
+    if decompress && zstd_frames::is_skippable(&magic[..len]) {
+        skippable = SkippableFrames::read(&magic[..len], &mut raw).map_err(failed)?;
+        len = skippable.next_magic(&mut magic);
+    }
+    let dictionary = zstd_frames::dictionary(&skippable.bytes, budget.limits.max_window_bytes);
+    let held = match skippable.bytes.is_empty() {
+        true => magic[..len].to_vec(),
+        false => std::mem::take(&mut skippable.bytes),
+    };
+    let bytes = Cursor::new(held).chain(raw);
     if !decompress {
         return Ok(Opened::plain(bytes, input, packed_bytes, budget));
     }
@@ -257,9 +267,11 @@ fn decode<'a>(
     let changed = Rc::default();
     let (decoder, codec): (Box<dyn Read + 'a>, _) = match &magic[..len] {
         [0x1f, 0x8b, 8, ..] => (Box::new(GzipMembers::new(bytes, Rc::clone(&changed))), "gzip"),
-        // A frame of zstd, or one that is skipped in front of it, as pzstd writes.
-        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
-            (zstd_decoder(bytes, &budget).map_err(failed)?, "zstd")
+        // Skippable frames alone are an empty text.
+        [] if skippable.are_whole => (zstd_decoder(bytes, &budget).map_err(failed)?, "zstd"),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => {
+            let dictionary = dictionary.map_err(failed)?;
+            (zstd_with_dictionary(bytes, &dictionary, &budget).map_err(failed)?, "zstd")
         }
         // The six bytes behind the level are the digits of pi, or of its square root in an empty file.
         [b'B', b'Z', b'h', b'1'..=b'9', b'1', b'A', b'Y', b'&', b'S', b'Y']
@@ -274,7 +286,7 @@ fn decode<'a>(
             let stream = stream.map_err(|error| failed(error.into()))?;
             (Box::new(XzDecoder::new_stream(bytes, stream)), "lzip")
         }
-        [0x04, 0x22, 0x4d, 0x18, ..] => (Box::new(Lz4Frames::new(bytes).map_err(failed)?), "lz4"),
+        [0x04, 0x22, 0x4d, 0x18, ..] => (Box::new(Lz4Frames::new(bytes)), "lz4"),
         _ => return Ok(Opened::plain(bytes.into_inner(), input, packed_bytes, budget)),
     };
     let counters = Counters { packed_bytes, text_bytes: Counter::default() };
@@ -291,7 +303,16 @@ pub fn zstd_decoder<'a>(
     packed: impl BufRead + 'a,
     budget: &Budget,
 ) -> io::Result<Box<dyn Read + 'a>> {
-    let mut decoder = zstd::Decoder::with_buffer(packed)?;
+    zstd_with_dictionary(packed, &[], budget)
+}
+
+/// Builds a decoder of zstd frames that may need `dictionary`, which is empty if there is none.
+fn zstd_with_dictionary<'a>(
+    packed: impl BufRead + 'a,
+    dictionary: &[u8],
+    budget: &Budget,
+) -> io::Result<Box<dyn Read + 'a>> {
+    let mut decoder = zstd::Decoder::with_dictionary(packed, dictionary)?;
     decoder.window_log_max(budget.limits.window_log())?;
     Ok(Box::new(decoder))
 }
@@ -402,6 +423,12 @@ impl Budget {
                  --max-window, or {raw}"
             ));
         }
+        if text == ZSTD_DICTIONARY {
+            return Failure::new(format!(
+                "{shown}: the zstd stream needs a dictionary that it does not begin with; decompress it first \
+                 (zstd -D DICTIONARY -dc FILE | tadoc ingest -), or pass {raw}"
+            ));
+        }
         if error.kind() == io::ErrorKind::OutOfMemory || text == ZSTD_NO_MEMORY {
             return Failure::new(format!(
                 "{shown}: there is no memory to decompress the {codec} stream; free some, or pass {raw}"
@@ -416,184 +443,6 @@ impl Budget {
 
 fn failed(input: &Input, error: &io::Error) -> Failure {
     Failure::with_cause(format!("{}: cannot read", input.shown()), error)
-}
-
-/// Fills `bytes` as far as the input goes, and returns the number of bytes read.
-fn read_up_to(reader: &mut impl Read, bytes: &mut [u8]) -> io::Result<usize> {
-    let mut len = 0;
-    while len < bytes.len() {
-        match reader.read(&mut bytes[len..]) {
-            Ok(0) => break,
-            Ok(more) => len += more,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(len)
-}
-
-/// A decoder of gzip members, one behind the other. Zeros behind them, as on tapes, are left out: GNU gzip
-/// does so, and `MultiGzDecoder` does not.
-struct GzipMembers<R: BufRead> {
-    /// The decoder of a member. It is none between two members only.
-    member: Option<GzDecoder<R>>,
-    /// Time of the last change in the header of the member.
-    changed: Rc<Cell<u32>>,
-}
-
-impl<R: BufRead> GzipMembers<R> {
-    fn new(reader: R, changed: Rc<Cell<u32>>) -> Self {
-        Self { member: Some(GzDecoder::new(reader)), changed }
-    }
-}
-
-impl<R: BufRead> Read for GzipMembers<R> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        while let Some(member) = &mut self.member {
-            let len = member.read(bytes)?;
-            self.changed.set(member.header().map_or(0, GzHeader::mtime));
-            if len > 0 || bytes.is_empty() {
-                return Ok(len);
-            }
-            let is_end = skip_zeros(member.get_mut())?;
-            let reader = self.member.take().map(GzDecoder::into_inner);
-            self.member = reader.filter(|_| !is_end).map(GzDecoder::new);
-        }
-        Ok(0)
-    }
-}
-
-/// Skips bytes that are zero. Returns true if nothing is behind them.
-fn skip_zeros(reader: &mut impl BufRead) -> io::Result<bool> {
-    loop {
-        let bytes = reader.fill_buf()?;
-        let (len, num_zeros) = (bytes.len(), bytes.iter().take_while(|&&byte| byte == 0).count());
-        reader.consume(num_zeros);
-        if len == 0 || num_zeros < len {
-            return Ok(len == 0);
-        }
-    }
-}
-
-/// A decoder of bzip2 streams, one behind the other. Empty streams are skipped, because a decoder takes
-/// megabytes of memory however short its stream is.
-struct Bzip2Streams<R: BufRead> {
-    /// The decoder of a stream, and its first bytes. It is none at the end only.
-    stream: Option<BzDecoder<Chain<Cursor<Vec<u8>>, R>>>,
-    /// The input before the first stream.
-    unread: Option<R>,
-}
-
-/// The magic behind the level of an empty stream of bzip2, and its checksum.
-const BZIP2_EMPTY: [u8; 10] = [0x17, 0x72, 0x45, 0x38, 0x50, 0x90, 0, 0, 0, 0];
-/// Bytes of an empty stream of bzip2.
-const BZIP2_EMPTY_BYTES: usize = 4 + BZIP2_EMPTY.len();
-
-impl<R: BufRead> Bzip2Streams<R> {
-    fn new(reader: R) -> Self {
-        Self { stream: None, unread: Some(reader) }
-    }
-
-    /// Returns the decoder of the next stream that is not empty, or `None` at the end of `reader`.
-    fn next_stream(mut reader: R) -> io::Result<Option<BzDecoder<Chain<Cursor<Vec<u8>>, R>>>> {
-        loop {
-            let mut head = vec![0; BZIP2_EMPTY_BYTES];
-            let len = read_up_to(&mut reader, &mut head)?;
-            head.truncate(len);
-            let is_empty = matches!(head.as_slice(),
-                [b'B', b'Z', b'h', b'1'..=b'9', rest @ ..] if rest == BZIP2_EMPTY);
-            if len == 0 {
-                return Ok(None);
-            }
-            if !is_empty {
-                return Ok(Some(BzDecoder::new(Cursor::new(head).chain(reader))));
-            }
-        }
-    }
-}
-
-impl<R: BufRead> Read for Bzip2Streams<R> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        if let Some(reader) = self.unread.take() {
-            self.stream = Self::next_stream(reader)?;
-        }
-        while let Some(stream) = &mut self.stream {
-            let len = stream.read(bytes)?;
-            if len > 0 || bytes.is_empty() {
-                return Ok(len);
-            }
-            let reader = self.stream.take().map(|stream| stream.into_inner().into_inner().1);
-            self.stream = match reader {
-                Some(reader) => Self::next_stream(reader)?,
-                None => None,
-            };
-        }
-        Ok(0)
-    }
-}
-
-/// A decoder of lz4 frames, one behind the other. The decoder of a frame takes an input that ends between
-/// two blocks for whole, so the end mark of each frame is looked at here.
-struct Lz4Frames<R: BufRead> {
-    decoder: FrameDecoder<LastBytes<R>>,
-    /// Bytes of the checksum behind the end mark of this frame.
-    checksum_bytes: usize,
-}
-
-/// Bytes of the end mark of a frame of lz4, which are zeros.
-const LZ4_END_BYTES: usize = 4;
-/// Bit of the fifth byte of a frame by which a checksum follows the end mark.
-const LZ4_HAS_CHECKSUM: u8 = 1 << 2;
-
-impl<R: BufRead> Lz4Frames<R> {
-    fn new(mut reader: R) -> io::Result<Self> {
-        let checksum_bytes = lz4_checksum_bytes(reader.fill_buf()?);
-        let reader = LastBytes { inner: reader, last: [u8::MAX; 8] };
-        Ok(Self { decoder: FrameDecoder::new(reader), checksum_bytes })
-    }
-}
-
-fn lz4_checksum_bytes(frame: &[u8]) -> usize {
-    let has_checksum = frame.get(4).is_some_and(|flags| flags & LZ4_HAS_CHECKSUM != 0);
-    if has_checksum { 4 } else { 0 }
-}
-
-impl<R: BufRead> Read for Lz4Frames<R> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        loop {
-            let len = self.decoder.read(bytes)?;
-            if len > 0 || bytes.is_empty() {
-                return Ok(len);
-            }
-            let reader = self.decoder.get_mut();
-            let end = reader.last.len() - self.checksum_bytes;
-            if reader.last[end - LZ4_END_BYTES..end] != [0; LZ4_END_BYTES] {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
-            let next = reader.inner.fill_buf()?;
-            if next.is_empty() {
-                return Ok(0);
-            }
-            self.checksum_bytes = lz4_checksum_bytes(next);
-        }
-    }
-}
-
-/// A reader that knows the last bytes that were taken.
-struct LastBytes<R> {
-    inner: R,
-    last: [u8; 8],
-}
-
-impl<R: Read> Read for LastBytes<R> {
-    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let len = self.inner.read(bytes)?;
-        let kept = len.min(self.last.len());
-        self.last.rotate_left(kept);
-        let start = self.last.len() - kept;
-        self.last[start..].copy_from_slice(&bytes[len - kept..len]);
-        Ok(len)
-    }
 }
 
 /// The bytes of a disk or store. An error of it ends the ingest.

@@ -30,12 +30,12 @@ use crate::failure::{Failure, Outcome};
 const BATCH_ROWS: usize = 1024;
 
 /// Reads the rows of one input. `column` is the name of the text column.
-pub fn read(column: &str, opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
+pub fn read(column: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
     let file = rows.input.shown();
     let bad = |error: &(dyn std::error::Error + 'static)| {
         Failure::with_cause(format!("{file}: no valid Parquet"), error)
     };
-    let file = seekable(opened, rows.input)?;
+    let file = seekable(&mut opened, rows.input)?;
     let file_bytes = file.metadata()?.len();
     let contained = |error: tadoc::Error| bad(&error);
     let metadata = contain_panics("footer", || metadata(column, &file)).map_err(contained)?;

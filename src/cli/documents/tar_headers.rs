@@ -1,4 +1,4 @@
-//! A limit for the headers of tar archives.
+//! The headers of tar archives: how an archive is told, and a limit.
 //!
 //! ```text
 //! ┌ header, 512 bytes ┬ content, padded to 512 ┬ header ┬ …
@@ -11,12 +11,45 @@
 //! Format"; GNU tar manual, "Basic Tar Format". Time is linear in the number of headers.
 
 use std::io::{self, Read};
+use std::ops::Range;
 
 /// Bytes of a block, which headers have and contents are padded to.
-const BLOCK_BYTES: usize = 512;
+pub const BLOCK_BYTES: usize = 512;
 
 /// Greatest number of bytes of a name or of the attributes of a member.
 pub const MAX_HEADER_BYTES: u64 = 1 << 20;
+
+/// Place and bytes by which a tar archive is known.
+const TAR_MAGIC: (usize, &[u8]) = (257, b"ustar");
+/// Fields of numbers in a header: mode, user, group, size and time. They are octal.
+const NUMBERS: [Range<usize>; 5] = [100..108, 108..116, 116..124, 124..136, 136..148];
+/// Field of the checksum.
+const CHECKSUM: Range<usize> = 148..156;
+/// Bytes that are zeros in a header of Unix V7.
+const V7_PADDING: Range<usize> = 257..BLOCK_BYTES;
+
+/// Returns true if `head` begins a tar archive. One of Unix V7 has no magic, and is known by its checksum.
+pub fn is_tar(head: &[u8]) -> bool {
+    let (at, magic) = TAR_MAGIC;
+    head.get(at..).is_some_and(|bytes| bytes.starts_with(magic)) || is_v7_header(head)
+}
+
+fn is_v7_header(head: &[u8]) -> bool {
+    let Some(header) = head.first_chunk::<BLOCK_BYTES>() else { return false };
+    let has_name = header[0] != 0;
+    let is_padded = header[V7_PADDING].iter().all(|&byte| byte == 0);
+    let has_numbers = NUMBERS.into_iter().all(|field| octal(&header[field]).is_some());
+    let bytes_but_sum = header[..CHECKSUM.start].iter().chain(&header[CHECKSUM.end..]);
+    let sum = bytes_but_sum.map(|&byte| u64::from(byte)).sum::<u64>() + 8 * u64::from(b' ');
+    has_name && is_padded && has_numbers && octal(&header[CHECKSUM]) == Some(sum)
+}
+
+/// Returns the number of an octal field: digits with blanks before them, and blanks and zeros behind them.
+fn octal(field: &[u8]) -> Option<u64> {
+    let text = str::from_utf8(field).ok()?;
+    let digits = text.trim_start_matches(' ').trim_end_matches([' ', '\0']);
+    u64::from_str_radix(digits, 8).ok()
+}
 
 /// A reader of an archive that fails at a header that is too large.
 pub struct BoundedHeaders<R> {
@@ -127,6 +160,28 @@ mod tests {
                 0 => return Ok(num_read),
                 len => num_read += len,
             }
+        }
+    }
+
+    #[test]
+    fn archives_of_v7_are_told_by_their_checksum() {
+        let mut header = tar::Header::new_old();
+        header.set_path("old.txt").unwrap();
+        header.set_mode(0o644);
+        header.set_uid(0);
+        header.set_gid(0);
+        header.set_mtime(1_700_000_000);
+        header.set_size(3);
+        header.set_cksum();
+        let block = header.as_bytes();
+        assert!(is_tar(block) && !is_tar(&block[..511]));
+        for at in [0, 3, 101, 130, 150, 156, 300] {
+            let mut flipped = *block;
+            flipped[at] ^= 1;
+            assert!(!is_tar(&flipped), "{at}");
+        }
+        for text in [[b'0'; 512], [b' '; 512], [b'\n'; 512], [0; 512]] {
+            assert!(!is_tar(&text), "{text:?}");
         }
     }
 

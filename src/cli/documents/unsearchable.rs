@@ -1,10 +1,15 @@
 //! Recognises inputs whose bytes are stored and cannot be searched: packed formats that are not unpacked,
-//! UTF-16, and other binary data; and files whose names say that they are packed. The user gets a warning.
+//! UTF-16 and UTF-32, of which the user gets a warning; and files whose name says that they are packed while
+//! their bytes do not, and binary ones, of which the user gets a note.
 //!
-//! Formats are recognised by their first bytes, in members of archives, too. A NUL there means binary data.
+//! Formats are recognised by their first bytes, in members of archives, too. A file counts once.
 
 use std::collections::BTreeMap;
 
+use memchr::memchr;
+
+use super::tally::Tally;
+use super::zstd_frames::is_skippable;
 use crate::display;
 use crate::inputs::Input;
 
@@ -15,7 +20,7 @@ struct Kind {
     remedy: &'static str,
 }
 
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 10] = [
     Kind {
         name: "packed as 7z",
         magics: &[b"7z\xbc\xaf\x27\x1c"],
@@ -50,54 +55,118 @@ const KINDS: [Kind; 7] = [
         remedy: "unpack first (xz -dc FILE | tadoc ingest -), or pass --no-decompress if the bytes are meant",
     },
     Kind {
+        name: "packed as lz4 of the old kind",
+        magics: &[b"\x02\x21\x4c\x18"],
+        remedy: "unpack first (lz4 -dc FILE | tadoc ingest -), or pass --no-decompress if the bytes are meant",
+    },
+    Kind {
+        name: "packed as ar",
+        magics: &[b"!<arch>\n"],
+        remedy: "unpack first (ar x FILE), or pass --no-decompress if the bytes are meant",
+    },
+    Kind {
+        name: "packed as cab",
+        magics: &[b"MSCF\0\0\0\0"],
+        remedy: "unpack first (cabextract FILE), or pass --no-decompress if the bytes are meant",
+    },
+    Kind {
+        name: "packed as cpio",
+        magics: &[b"\xc7\x71", b"0707010", b"0707020", b"0707070"],
+        remedy: "unpack first (cpio -id < FILE), or pass --no-decompress if the bytes are meant",
+    },
+    Kind {
+        name: "in UTF-32",
+        magics: &[b"\xff\xfe\0\0", b"\0\0\xfe\xff"],
+        remedy: "convert first (iconv -f utf-32 FILE | tadoc ingest -), or pass --charset keep if the bytes are \
+                 meant",
+    },
+    Kind {
         name: "in UTF-16",
         magics: &[b"\xff\xfe", b"\xfe\xff"],
         remedy: "pass --charset auto to store the text, or --charset keep if the bytes are meant",
     },
-    Kind {
-        name: "of binary data",
-        magics: &[b"%PDF-"],
-        remedy: "leave such files out (--glob '*.txt' takes others), or store their text (pdftotext FILE)",
-    },
-    Kind {
-        name: "with the name of a packed file, and other bytes,",
-        magics: &[],
-        remedy: "if the file is damaged, make it anew; if it is plain text, nothing is wrong",
-    },
-];
-/// Places of the last two kinds.
-const BINARY: usize = 5;
-const MISNAMED: usize = 6;
-
-/// Ends of the names of packed files.
-const PACKED_NAMES: [&str; 18] = [
-    ".gz", ".tgz", ".zst", ".xz", ".txz", ".bz2", ".tbz2", ".lz4", ".lz", ".lzma", ".z", ".zip",
-    ".tar", ".7z", ".rar", ".ar", ".cpio", ".cab",
 ];
 
-/// Returns the place of the kind of an input with the name `path` that begins with `head`. `is_unpacked` tells
-/// if the bytes were packed.
-fn kind_idx(path: &str, head: &[u8], is_unpacked: bool) -> Option<usize> {
-    let is_of = |kind: &Kind| kind.magics.iter().any(|magic| head.starts_with(magic));
-    let path = path.to_ascii_lowercase();
-    let is_named_so = || PACKED_NAMES.iter().any(|end| path.ends_with(end));
-    KINDS.iter().position(is_of).or_else(|| match head {
-        [] => None,
-        _ if !is_unpacked && is_named_so() => Some(MISNAMED),
-        _ if head.contains(&0) => Some(BINARY),
-        _ => None,
-    })
+/// Ends of the names of packed files, in small letters. `.ar` is also Arabic, so its bytes tell it.
+const PACKED_NAMES: [&str; 35] = [
+    "gz", "tgz", "zst", "tzst", "zstd", "xz", "txz", "bz2", "tbz", "tbz2", "lz4", "lz", "lzma",
+    "lzo", "tlz", "zip", "zipx", "tar", "7z", "rar", "cpio", "cab", "jar", "whl", "epub", "docx",
+    "xlsx", "pptx", "odt", "ods", "sfx", "taz", "tz2", "rpm", "deb",
+];
+/// Ends of the names of packed archives, which are no archives where their unpacked bytes come here.
+const PACKED_ARCHIVES: [&str; 7] = ["tgz", "tzst", "txz", "tbz", "tbz2", "tlz", "taz"];
+/// First bytes of binary files that may have no zero near their beginning.
+const BINARY_MAGICS: [&[u8]; 13] = [
+    b"%PDF-",
+    b"\x89PNG\r\n\x1a\n",
+    b"\xff\xd8\xff",
+    b"GIF87a",
+    b"GIF89a",
+    b"\x7fELF",
+    b"OggS",
+    b"wOFF",
+    b"\x1f\x8b\x08",
+    b"\x28\xb5\x2f\xfd",
+    b"\xfd7zXZ\0",
+    b"\x04\x22\x4d\x18",
+    b"PK\x03\x04",
+];
+
+fn kind_idx(head: &[u8]) -> Option<usize> {
+    KINDS.iter().position(|kind| kind.magics.iter().any(|magic| head.starts_with(magic)))
 }
 
-/// The unsearchable inputs so far: for each kind, their number and the name of the first.
+/// Returns true if `path` says that the bytes are packed. If they were unpacked, it may say that they are an archive.
+fn is_named_packed(path: &str, is_unpacked: bool) -> bool {
+    let Some((stem, end)) = path.rsplit_once('.') else { return false };
+    let name = end.to_ascii_lowercase();
+    match is_unpacked {
+        true => {
+            PACKED_ARCHIVES.contains(&name.as_str()) || stem.to_ascii_lowercase().ends_with(".tar")
+        }
+        false => end == "Z" || PACKED_NAMES.contains(&name.as_str()),
+    }
+}
+
+/// The facts about an input by which its bytes are judged.
+#[derive(Debug, Clone, Copy)]
+pub struct Judged<'a> {
+    /// Its first bytes, after decompression.
+    pub head: &'a [u8],
+    /// True if it was decompressed.
+    pub is_unpacked: bool,
+    /// True if the user says which character set it has.
+    pub has_charset: bool,
+}
+
+/// The unsearchable inputs so far.
 #[derive(Default)]
-pub struct Unsearchable(BTreeMap<usize, (u64, String)>);
+pub struct Unsearchable {
+    /// For each kind, their number and the name of the first.
+    kinds: BTreeMap<usize, (u64, String)>,
+    misnamed: Tally,
+    binary: Tally,
+}
 
 impl Unsearchable {
-    /// Counts `input`, which begins with `head`, if it is of such a kind. `is_unpacked` tells if it was packed.
-    pub fn count(&mut self, input: &Input, head: &[u8], is_unpacked: bool) {
-        if let Some(kind_idx) = kind_idx(&input.path, head, is_unpacked) {
-            self.0.entry(kind_idx).or_insert_with(|| (0, input.shown())).0 += 1;
+    /// Counts `input` if it is of such a kind.
+    pub fn count(&mut self, input: &Input, judged: Judged<'_>) {
+        let Judged { head, is_unpacked, has_charset } = judged;
+        if head.is_empty() {
+            return;
+        }
+        let kind_idx =
+            kind_idx(head).filter(|idx| !has_charset || !KINDS[*idx].name.starts_with("in "));
+        let is_magic = BINARY_MAGICS.iter().any(|magic| head.starts_with(magic));
+        // Texts in UTF-16 have zeros.
+        let is_binary =
+            is_magic || is_skippable(head) || (!has_charset && memchr(0, head).is_some());
+        if let Some(kind_idx) = kind_idx {
+            self.kinds.entry(kind_idx).or_insert_with(|| (0, input.shown())).0 += 1;
+        } else if is_named_packed(&input.path, is_unpacked) {
+            self.misnamed.add(1, || input.shown());
+        } else if is_binary {
+            self.binary.add(1, || input.shown());
         }
     }
 
@@ -110,29 +179,70 @@ impl Unsearchable {
                 "{files} {name} stored as the bytes, which nobody can search ({first}); {remedy}"
             )
         };
-        self.0.iter().map(warning).collect()
+        self.kinds.iter().map(warning).collect()
+    }
+
+    /// Returns a note on misnamed files, and one on binary files.
+    pub fn notes(&self) -> impl Iterator<Item = String> {
+        let misnamed = self.misnamed.first().map(|(count, first)| {
+            let files = display::plural(count, "file");
+            format!(
+                "{files} named as packed, but not packed in a known way, stored as the bytes ({first}); unpack or \
+                 rename first, or pass --no-decompress if the bytes are meant"
+            )
+        });
+        let binary = self.binary.first().map(|(count, first)| {
+            let files = display::plural(count, "binary file");
+            format!(
+                "{files} stored as the bytes, whose words are no text ({first}); take only texts (--glob '*.txt'), \
+                 convert first (pdftotext FILE.pdf), name the character set if it is text (--charset utf-16le), or \
+                 pass --no-decompress if the bytes are meant"
+            )
+        });
+        misnamed.into_iter().chain(binary)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inputs::Source;
 
     #[test]
     fn kinds_are_told_by_their_first_bytes() {
-        let kind = |head: &[u8]| kind_idx("a", head, false).map(|kind_idx| KINDS[kind_idx].name);
+        let kind = |head: &[u8]| kind_idx(head).map(|kind_idx| KINDS[kind_idx].name);
         assert_eq!(kind(b"7z\xbc\xaf\x27\x1c..."), Some("packed as 7z"));
         assert_eq!(kind(b"\x1f\x9d"), Some("packed as compress (.Z)"));
         assert_eq!(kind(b"]\0\0\x80\0\xff\xff"), Some("packed as lzma"));
         assert_eq!(kind(b"\xfe\xff\0a"), Some("in UTF-16"));
-        for plain in [b"".as_slice(), b"7z", b"]\0\0\0\0", b"Rar! is how rar begins"] {
+        for plain in [b"".as_slice(), b"7z", b"]\0\0\0\0", b"Rar! is how rar begins", &[0; 600]] {
             assert_eq!(kind(plain), None, "{plain:?}");
         }
-        for binary in [&[0; 600][..], b"\x89PNG\r\n\x1a\n\0", b"%PDF-1.7\n"] {
-            assert_eq!(kind(binary), Some("of binary data"), "{binary:?}");
-        }
-        assert_eq!(kind_idx("a.log.GZ", b"plain text", false), Some(MISNAMED));
-        assert_eq!(kind_idx("a.log.gz", b"plain text", true), None);
-        assert_eq!(kind_idx("a.gz", b"", false), None);
+    }
+
+    #[test]
+    fn files_count_once_by_bytes_and_name() {
+        let counts = |path: &str, head: &[u8], is_unpacked, has_charset| {
+            let input = Input::new(Source::Member(path.to_owned()), path.to_owned(), 0);
+            let mut unsearchable = Unsearchable::default();
+            unsearchable.count(&input, Judged { head, is_unpacked, has_charset });
+            let count = |tally: &Tally| tally.first().map_or(0, |(count, _)| count);
+            (unsearchable.kinds.len(), count(&unsearchable.misnamed), count(&unsearchable.binary))
+        };
+        assert_eq!(counts("a.txt", b"text", false, false), (0, 0, 0));
+        assert_eq!(counts("corpus.ar", b"text", false, false), (0, 0, 0));
+        assert_eq!(counts("a.gz", b"", false, false), (0, 0, 0));
+        assert_eq!(counts("a.GZ", b"text", false, false), (0, 1, 0));
+        assert_eq!(counts("a.Z", b"text", false, false), (0, 1, 0));
+        assert_eq!(counts("a.z", b"text", false, false), (0, 0, 0));
+        assert_eq!(counts("a.gz", b"text", true, false), (0, 0, 0));
+        assert_eq!(counts("a.tgz", b"text", true, false), (0, 1, 0));
+        assert_eq!(counts("a.tar.xz", b"te\0t", true, false), (0, 1, 0));
+        assert_eq!(counts("a.7z", b"7z\xbc\xaf\x27\x1c\0", false, false), (1, 0, 0));
+        assert_eq!(counts("a.txt", b"te\0t", false, false), (0, 0, 1));
+        assert_eq!(counts("a.txt", b"te\0t", false, true), (0, 0, 0));
+        assert_eq!(counts("a", b"%PDF-1.4\n", false, true), (0, 0, 1));
+        assert_eq!(counts("a", b"\xff\xfea\0", false, false), (1, 0, 0));
+        assert_eq!(counts("a", b"\xff\xfea\0", false, true), (0, 0, 0));
     }
 }

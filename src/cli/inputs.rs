@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use std::fs::{self, File, Metadata};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use tadoc::format::path_text;
@@ -253,6 +253,11 @@ fn add_argument(
         Err(_) if pattern::is_glob(&text_of(argument)) => add_glob(argument, filter, found),
         Err(error) => Err(Failure::with_cause(display::path(argument), &error)),
     }
+}
+
+/// Returns the time `seconds` after 1970, or none for 0, which stands for no time.
+pub fn since_1970(seconds: u64) -> Option<SystemTime> {
+    UNIX_EPOCH.checked_add(Duration::from_secs(seconds)).filter(|_| seconds > 0)
 }
 
 /// Returns `argument` itself as an input.

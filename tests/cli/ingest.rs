@@ -1,7 +1,7 @@
 //! Tests of files, folders, globs, lines, standard input and compressed inputs. All come back byte
 //! for byte.
 
-use crate::harness::{Ran, gzip, new_folder, zstd};
+use crate::harness::{gzip, new_folder, zstd};
 
 /// Texts that are hard to store: empty text, no line end, CRLF, NUL, invalid UTF-8, touching words.
 const HARD: [(&str, &[u8]); 6] = [

@@ -12,14 +12,11 @@ mod corpora;
 mod queries;
 mod scene;
 
-use std::fs;
-
 use datafusion::arrow::array::RecordBatch;
 use datafusion_tadoc::throughput::Calibration;
 use datafusion_tadoc::throughput::calibration::CoreTimes;
 use tadoc_cuda::num_devices;
 use testkit::alone::{is_alone, next_turn, run_apart};
-use testkit::device::Random;
 
 use corpora::{create_living, documents, living_statements};
 use queries::{QUERIES, WHOLE_DOCUMENTS};

@@ -17,7 +17,7 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use tadoc::format::path_text;
 use zip::ZipArchive;
@@ -31,7 +31,7 @@ use super::tar_sparse::SparseMember;
 use super::zip_file;
 use crate::display;
 use crate::failure::{Failure, Outcome};
-use crate::inputs::{Input, Source};
+use crate::inputs::{Input, Source, since_1970};
 use crate::pattern::Pattern;
 
 /// Options for archives.
@@ -369,11 +369,6 @@ impl<'a> Archives<'a> {
         let member = Input::new(Source::Member(shown), path, len_bytes);
         Ok(Some(Input { changed: changed.or(archive.changed), ..member }))
     }
-}
-
-/// Returns the time `seconds` after 1970, or none for 0, which stands for no time.
-pub fn since_1970(seconds: u64) -> Option<SystemTime> {
-    UNIX_EPOCH.checked_add(Duration::from_secs(seconds)).filter(|_| seconds > 0)
 }
 
 /// A reader that notes if its end was read.

@@ -16,9 +16,8 @@ use tadoc::format::path_text;
 use zip::ExtraField;
 use zip::read::ZipFile;
 
-use super::archives::since_1970;
 use super::open::Opened;
-use crate::inputs::{Input, Source};
+use crate::inputs::{Input, Source, since_1970};
 
 /// First bytes of a zip file, of one without members, and of the first of several parts.
 const MAGICS: [&[u8]; 4] =

@@ -478,7 +478,8 @@ mod tests {
         let mut bytes = sealed("c.tadoc");
         bytes[MAGIC.len()] = 9;
         let refusal = open(&bytes).unwrap_err().to_string();
-        assert!(refusal.contains("version 4") && refusal.contains("got 9"), "{refusal}");
+        let expected = format!("version {VERSION}");
+        assert!(refusal.contains(&expected) && refusal.contains("got 9"), "{refusal}");
         let refusal = open(b"something else").unwrap_err().to_string();
         assert!(refusal.contains("got other bytes"), "{refusal}");
     }

@@ -15,7 +15,8 @@ use datafusion::sql::parser::{CopyToSource, Statement};
 use datafusion::sql::sqlparser::ast::{
     self, ColumnOption, Delete, DuplicateTreatment, Expr, Function, FunctionArgumentClause,
     FunctionArguments, GroupByExpr, LimitClause, NamedWindowExpr, ObjectType, PipeOperator, Query,
-    Select, SelectItem, SetExpr, TableAlias, TableFactor, Visit, Visitor, WindowType,
+    Select, SelectItem, SetExpr, SetOperator, SetQuantifier, TableAlias, TableFactor, Visit,
+    Visitor, WindowType,
 };
 
 /// Window functions whose rows do not depend on values, so that NULLs are nothing to them.
@@ -86,6 +87,7 @@ impl Visitor for Clauses<'_> {
     fn pre_visit_query(&mut self, query: &Query) -> Outcome {
         self.open_queries += 1;
         check_query(query)?;
+        check_sets(&query.body)?;
         check_into(&query.body, self.open_queries == 1)
     }
 
@@ -222,7 +224,10 @@ fn check_query(query: &Query) -> Outcome {
         let instead = "filter by row_number() OVER (PARTITION BY …) in a subquery";
         refuse(!limit_by.is_empty(), "LIMIT … BY", instead)?;
     }
+    let is_recursive = query.with.as_ref().is_some_and(|with| with.recursive);
     for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
+        let has_limit = is_recursive && cte.query.limit_clause.is_some();
+        refuse(has_limit, "LIMIT in WITH RECURSIVE", "write LIMIT in the query that reads it")?;
         refuse(cte.from.is_some(), "FROM after a query of WITH", "leave it out")?;
         let is_kept = matches!(cte.materialized, Some(ast::CteAsMaterialized::Materialized));
         refuse(is_kept, "MATERIALIZED", "leave it out, or CREATE TABLE … AS first")?;
@@ -231,6 +236,20 @@ fn check_query(query: &Query) -> Outcome {
         PipeOperator::Select { exprs } | PipeOperator::Extend { exprs } => check_items(exprs),
         _ => ControlFlow::Continue(()),
     })
+}
+
+/// Refuses differences and intersections that count equal rows, which give wrong numbers of them.
+fn check_sets(body: &SetExpr) -> Outcome {
+    let mut open = vec![body];
+    while let Some(body) = open.pop() {
+        if let SetExpr::SetOperation { op, set_quantifier, left, right } = body {
+            let is_all = matches!(set_quantifier, SetQuantifier::All | SetQuantifier::AllByName);
+            let is_union = *op == SetOperator::Union;
+            refuse(is_all && !is_union, "EXCEPT ALL or INTERSECT ALL", "leave ALL out")?;
+            open.extend([&**left, &**right]);
+        }
+    }
+    ControlFlow::Continue(())
 }
 
 /// Refuses `INTO` except in the one `SELECT` of the outermost query.
@@ -383,6 +402,11 @@ mod tests {
             ("SELECT sum(a) OVER (w ORDER BY a) FROM t WINDOW w AS (PARTITION BY b)", "OVER (w"),
             ("SELECT a FROM t GLOBAL JOIN u USING (a)", "GLOBAL JOIN"),
             ("DROP TABLE t CASCADE", "CASCADE"),
+            ("SELECT 1 EXCEPT ALL SELECT 1", "EXCEPT ALL"),
+            (
+                "WITH RECURSIVE n AS (SELECT 1 AS a UNION ALL SELECT a + 1 FROM n LIMIT 3) SELECT * FROM n",
+                "LIMIT in WITH",
+            ),
             ("SELECT a FROM t FETCH FIRST 1 ROWS WITH TIES", "WITH TIES"),
             ("SELECT upper(a) FILTER (WHERE a > 1) FROM t", "FILTER"),
             ("SELECT upper(a) IGNORE NULLS FROM t", "IGNORE NULLS"),

@@ -94,14 +94,13 @@ struct Log {
     /// Files that were renamed, and are still open for their writers.
     renamed: Vec<File>,
     banner: String,
-    num_names: u64,
 }
 
 impl Log {
     fn new(banner: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let (lines, renamed) = Default::default();
-        Self { folder, lines, renamed, banner: banner.to_owned(), num_names: 0 }
+        Self { folder, lines, renamed, banner: banner.to_owned() }
     }
 
     fn named(&self, end: &str) -> PathBuf {

@@ -31,19 +31,8 @@ use datafusion::arrow::compute::kernels::length::length;
 use datafusion::arrow::datatypes::{
     DataType, Float64Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
 };
-use datafusion::common::config::ConfigOptions;
 use datafusion::error::Result;
-use datafusion::execution::FunctionRegistry;
-use datafusion::execution::memory_pool::MemoryPool;
-use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{ColumnarValue, LogicalPlan};
-use datafusion::optimizer::AnalyzerRule;
-
-use super::charged::{charged, charged_calls};
-use super::joined_texts::joined_texts;
-use super::text::TextFunction;
+use datafusion::logical_expr::ColumnarValue;
 
 /// Most bytes of a character.
 const MAX_CHAR_BYTES: u64 = 4;
@@ -77,63 +66,6 @@ pub(super) fn answer_bytes(name: &str, args: &[ColumnarValue], num_rows: usize) 
     match BOUNDS.iter().find(|(bounded, _)| *bounded == name) {
         Some((_, bound)) => bound(args, num_rows),
         None => Ok(0),
-    }
-}
-
-/// Puts the functions of `registry` under the limit of `pool`: a call fails where it has too few bytes for
-/// the arguments and the answer.
-///
-/// # Errors
-/// The errors of `registry`.
-pub fn bound_functions(
-    registry: &mut dyn FunctionRegistry,
-    pool: &Arc<dyn MemoryPool>,
-) -> Result<()> {
-    for function in TextFunction::all(Some(pool)) {
-        if registry.udf(function.name()).is_ok() {
-            registry.register_udf(function)?;
-        }
-    }
-    for name in registry.udfs() {
-        if let Some(function) = charged(&registry.udf(&name)?, pool) {
-            registry.register_udf(function)?;
-        }
-    }
-    Ok(())
-}
-
-/// Puts all calls of functions in statements of `state` under the limit of `pool`, as [`bound_functions`]
-/// does. Operators that join texts become calls, too.
-///
-/// # Errors
-/// The errors of the registry.
-pub fn charge_calls(state: &mut SessionState, pool: &Arc<dyn MemoryPool>) -> Result<()> {
-    bound_functions(state, pool)?;
-    state.add_analyzer_rule(Arc::new(ChargeCalls(Arc::clone(pool))));
-    Ok(())
-}
-
-/// Analyzer rule for functions that are in no registry: those of operators and of literals.
-#[derive(Debug)]
-struct ChargeCalls(Arc<dyn MemoryPool>);
-
-impl AnalyzerRule for ChargeCalls {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let charge = |plan: LogicalPlan| {
-            let names = NamePreserver::new(&plan);
-            let schema = merge_schema(&plan.inputs());
-            plan.map_expressions(|expr| {
-                let name = names.save(&expr);
-                let joined = joined_texts(expr, &schema)?;
-                let charged = joined.transform_data(|expr| charged_calls(expr, &self.0))?;
-                Ok(charged.update_data(|expr| name.restore(expr)))
-            })
-        };
-        plan.transform_up_with_subqueries(charge).map(|plan| plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "memory of calls"
     }
 }
 
@@ -313,7 +245,10 @@ mod tests {
     use datafusion::execution::memory_pool::GreedyMemoryPool;
     use datafusion::prelude::SessionContext;
 
+    use datafusion::execution::memory_pool::MemoryPool;
+
     use super::*;
+    use crate::bound_functions;
 
     async fn first_value(context: &SessionContext, expression: &str) -> Result<String> {
         let rows = context.sql(&format!("SELECT {expression}")).await?.collect().await?;

@@ -24,21 +24,28 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::resources_err;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
+use datafusion::execution::FunctionRegistry;
 use datafusion::execution::memory_pool::MemoryPool;
+use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::interval_arithmetic::Interval;
 use datafusion::logical_expr::preimage::PreimageResult;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
+use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
-    ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
-    ScalarUDFImpl, Signature,
+    ColumnarValue, Documentation, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature,
 };
+use datafusion::optimizer::AnalyzerRule;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::CorpusFunction;
 use super::answer_memory::{AnswerMemory, FREE_BYTES};
 use super::bounded::answer_bytes;
+use super::joined_texts::joined_texts;
+use super::text::TextFunction;
 
 /// Bytes that a call makes for each byte of a text, a number and the like, the argument itself included.
 const FACTOR_OF_FLAT: u64 = 5;
@@ -75,8 +82,65 @@ pub fn fold_little<T>(plan: impl FnOnce() -> T) -> T {
     plan()
 }
 
+/// Puts the functions of `registry` under the limit of `pool`: a call fails where it has too few bytes for
+/// the arguments and the answer.
+///
+/// # Errors
+/// The errors of `registry`.
+pub fn bound_functions(
+    registry: &mut dyn FunctionRegistry,
+    pool: &Arc<dyn MemoryPool>,
+) -> Result<()> {
+    for function in TextFunction::all(Some(pool)) {
+        if registry.udf(function.name()).is_ok() {
+            registry.register_udf(function)?;
+        }
+    }
+    for name in registry.udfs() {
+        if let Some(function) = charged(&registry.udf(&name)?, pool) {
+            registry.register_udf(function)?;
+        }
+    }
+    Ok(())
+}
+
+/// Puts all calls of functions in statements of `state` under the limit of `pool`, as [`bound_functions`]
+/// does. Operators that join texts become calls, too.
+///
+/// # Errors
+/// The errors of the registry.
+pub fn charge_calls(state: &mut SessionState, pool: &Arc<dyn MemoryPool>) -> Result<()> {
+    bound_functions(state, pool)?;
+    state.add_analyzer_rule(Arc::new(ChargeCalls(Arc::clone(pool))));
+    Ok(())
+}
+
+/// Analyzer rule for functions that are in no registry: those of operators and of literals.
+#[derive(Debug)]
+struct ChargeCalls(Arc<dyn MemoryPool>);
+
+impl AnalyzerRule for ChargeCalls {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let charge = |plan: LogicalPlan| {
+            let names = NamePreserver::new(&plan);
+            let schema = merge_schema(&plan.inputs());
+            plan.map_expressions(|expr| {
+                let name = names.save(&expr);
+                let joined = joined_texts(expr, &schema)?;
+                let charged = joined.transform_data(|expr| charged_calls(expr, &self.0))?;
+                Ok(charged.update_data(|expr| name.restore(expr)))
+            })
+        };
+        plan.transform_up_with_subqueries(charge).map(|plan| plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "memory of calls"
+    }
+}
+
 /// Returns `expr` with all its functions charged to `pool`.
-pub(super) fn charged_calls(expr: Expr, pool: &Arc<dyn MemoryPool>) -> Result<Transformed<Expr>> {
+fn charged_calls(expr: Expr, pool: &Arc<dyn MemoryPool>) -> Result<Transformed<Expr>> {
     expr.transform_up(|expr| match expr {
         Expr::ScalarFunction(call) => Ok(match charged(&call.func, pool) {
             Some(func) => {
@@ -89,10 +153,7 @@ pub(super) fn charged_calls(expr: Expr, pool: &Arc<dyn MemoryPool>) -> Result<Tr
 }
 
 /// Returns `function` charged to `pool`; `None` if it is, or counts its memory by itself.
-pub(super) fn charged(
-    function: &Arc<ScalarUDF>,
-    pool: &Arc<dyn MemoryPool>,
-) -> Option<Arc<ScalarUDF>> {
+fn charged(function: &Arc<ScalarUDF>, pool: &Arc<dyn MemoryPool>) -> Option<Arc<ScalarUDF>> {
     let inner = function.inner();
     let is_left = inner.is::<ChargedFunction>()
         || inner.is::<CorpusFunction>()
@@ -104,7 +165,7 @@ pub(super) fn charged(
 
 /// A function whose calls are charged; see the module's description.
 #[derive(Debug)]
-pub(super) struct ChargedFunction {
+struct ChargedFunction {
     inner: Arc<ScalarUDF>,
     pool: Arc<dyn MemoryPool>,
 }
@@ -317,7 +378,6 @@ mod tests {
     use datafusion::prelude::SessionContext;
 
     use super::*;
-    use crate::functions::scalar::bounded::charge_calls;
 
     fn session(bytes: usize) -> (SessionContext, Arc<dyn MemoryPool>) {
         let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(bytes));

@@ -50,8 +50,7 @@ use crate::scan::signature::ColumnKind;
 use crate::store::Reading;
 
 pub use answer_memory::is_memory_of_calls;
-pub use bounded::{bound_functions, charge_calls};
-pub use charged::fold_little;
+pub use charged::{bound_functions, charge_calls, fold_little};
 use home::BoundCorpus;
 pub(crate) use home::{AtWorker, Home};
 pub(crate) use joined_texts::JoinedTexts;

@@ -45,7 +45,7 @@ const XZ_WINDOW: liblzma::stream::Error = liblzma::stream::Error::MemLimit;
 /// Error text of zstd for a frame that needs a dictionary which is not there.
 const ZSTD_DICTIONARY: &str = "Dictionary mismatch";
 /// Bytes at the start of an input that tell its format, and if it is binary.
-pub const HEAD_BYTES: usize = 8 << 10;
+pub const HEAD_BYTES: usize = 512;
 
 /// Limits on the expansion of a compressed input.
 #[derive(Debug, Clone, Copy)]

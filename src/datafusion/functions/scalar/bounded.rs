@@ -249,6 +249,7 @@ mod tests {
 
     use super::*;
     use crate::bound_functions;
+    use crate::functions::scalar::TextFunction;
 
     async fn first_value(context: &SessionContext, expression: &str) -> Result<String> {
         let rows = context.sql(&format!("SELECT {expression}")).await?.collect().await?;

@@ -37,6 +37,12 @@ def test_rows_come_back(columns, folder):
     # Other readers see the other columns, and a smaller file.
     assert parquet.read_table("t.parquet", columns=["id"]).column("id").to_pylist() == source["id"].to_pylist()
     assert parquet.ParquetFile("t.parquet").num_row_groups == 3
+    # They do not find the text, and statements do.
+    names = parquet.ParquetFile("t.parquet").schema_arrow.names
+    assert not set(names) & set(columns or ["url", "raw", "empty"])
+    with tadoc.connect() as con:
+        rows = con.sql("SELECT count(*) AS n FROM 't.parquet' WHERE url LIKE '%/item/7/%'")
+        assert rows.rows() == [(1,)]
 
 
 def test_streams_are_written_as_they_come(folder):

@@ -36,8 +36,9 @@ pub(crate) fn did_you_mean(name: &str, candidates: BTreeSet<String>) -> Option<S
     let mut of_stems: BTreeMap<String, String> = of_stems.collect();
     let mut similar = Vec::new();
     while similar.len() < MAX_NAMES
-        && let Some(found) = closest(&stem(name), of_stems.keys().map(String::as_str))
-        && let Some(candidate) = of_stems.remove(&found.to_owned())
+        && let Some(found) =
+            closest(&stem(name), of_stems.keys().map(String::as_str)).map(str::to_owned)
+        && let Some(candidate) = of_stems.remove(&found)
     {
         similar.push(candidate);
     }

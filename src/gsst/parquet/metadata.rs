@@ -38,9 +38,48 @@ const STORED_NAME_MARK: &str = " (tadoc GSST codes";
 /// The footer alone decides. A file that was written with GSST columns and lacks its index is
 /// damaged, and [`GsstMetadata::new`] refuses it.
 pub fn is_gsst_file(footer: &ParquetMetaData) -> bool {
+    let has_key = value_of(footer, INDEX_KEY).is_some() || value_of(footer, SEAL_KEY).is_some();
+    (has_key && !are_keys_left_over(footer)) || codes_column(footer).is_some()
+}
+
+/// Returns the value of a key in the footer.
+pub(super) fn value_of<'a>(footer: &'a ParquetMetaData, key: &str) -> Option<&'a str> {
     let pairs = footer.file_metadata().key_value_metadata();
-    let is_ours = |key: &str| key == INDEX_KEY || key == SEAL_KEY;
-    pairs.into_iter().flatten().any(|pair| is_ours(&pair.key)) || codes_column(footer).is_some()
+    let pair = pairs.into_iter().flatten().find(|pair| pair.key == key)?;
+    pair.value.as_deref()
+}
+
+/// Returns true if the file has keys of another file whose other columns were copied. Programs keep
+/// all keys when they rewrite a file. No column of the index is there, neither by its name nor by its
+/// type and encoding, so no single damage can look like this.
+pub(super) fn are_keys_left_over(footer: &ParquetMetaData) -> bool {
+    let index = value_of(footer, INDEX_KEY).map(Index::from_text);
+    let Some(Ok(index)) = index else { return false };
+    let schema = footer.file_metadata().schema_descr();
+    let is_there = |column: &GsstColumn| {
+        let mut leaves = 0..schema.num_columns();
+        let leaf = leaves.find(|leaf| schema.get_column_root_idx(*leaf) == column.field_idx);
+        let is_codes = |leaf| has_stored_name(schema, leaf) || has_stored_type(footer, leaf);
+        leaf.is_some_and(is_codes)
+    };
+    index.has_checksums && !index.columns.is_empty() && !index.columns.iter().any(is_there)
+}
+
+fn has_stored_name(schema: &SchemaDescriptor, leaf: usize) -> bool {
+    schema.column(leaf).path().parts().first().is_some_and(|name| name.contains(STORED_NAME_MARK))
+}
+
+/// Returns true if a leaf has the type and the encoding of codes.
+fn has_stored_type(footer: &ParquetMetaData, leaf: usize) -> bool {
+    let column = footer.file_metadata().schema_descr().column(leaf);
+    let is_plain_bytes = column.physical_type() == PhysicalType::BYTE_ARRAY
+        && column.logical_type_ref().is_none()
+        && column.path().parts().len() == 1;
+    let mut chunks = footer.row_groups().iter().filter_map(|group| group.columns().get(leaf));
+    let has_encoding = |chunk: &ColumnChunkMetaData| {
+        chunk.encodings().any(|encoding| encoding == Encoding::DELTA_LENGTH_BYTE_ARRAY)
+    };
+    is_plain_bytes && chunks.all(has_encoding)
 }
 
 /// Sizes of a GSST column in a whole file.
@@ -74,9 +113,8 @@ impl GsstMetadata {
         for chunk in footer.row_groups().iter().flat_map(|row_group| row_group.columns()) {
             chunk_range(chunk)?;
         }
-        let pairs = footer.file_metadata().key_value_metadata();
-        let value = pairs.into_iter().flatten().find(|pair| pair.key == INDEX_KEY);
-        let index = match value.and_then(|pair| pair.value.as_ref()) {
+        let value = value_of(footer, INDEX_KEY).filter(|_| !are_keys_left_over(footer));
+        let index = match value {
             Some(text) => Index::from_text(text)?,
             None => match codes_column(footer) {
                 Some(name) => return Err(no_index(name)),
@@ -244,17 +282,7 @@ fn no_index(name: &str) -> Error {
 /// one. Only columns that are written as GSST columns have all three.
 fn codes_column(footer: &ParquetMetaData) -> Option<&str> {
     let schema = footer.file_metadata().schema_descr();
-    let are_codes = |leaf: &usize| {
-        let column = schema.column(*leaf);
-        let is_plain_bytes = column.physical_type() == PhysicalType::BYTE_ARRAY
-            && column.logical_type_ref().is_none()
-            && column.path().parts().len() == 1;
-        let mut chunks = footer.row_groups().iter().filter_map(|group| group.columns().get(*leaf));
-        let has_encoding = |chunk: &ColumnChunkMetaData| {
-            chunk.encodings().any(|encoding| encoding == Encoding::DELTA_LENGTH_BYTE_ARRAY)
-        };
-        is_plain_bytes && column.name().contains(STORED_NAME_MARK) && chunks.all(has_encoding)
-    };
+    let are_codes = |leaf: &usize| has_stored_name(schema, *leaf) && has_stored_type(footer, *leaf);
     let leaf = (0..schema.num_columns()).find(are_codes)?;
     Some(schema.root_schema().get_fields().get(schema.get_column_root_idx(leaf))?.name())
 }

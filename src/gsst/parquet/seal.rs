@@ -20,6 +20,7 @@ use parquet::file::metadata::ParquetMetaData;
 use crate::error::{Error, Result};
 
 use super::index::{SOURCE, fault};
+use super::metadata::{are_keys_left_over, value_of};
 
 /// Key of the seal in the footer.
 pub const SEAL_KEY: &str = "tadoc.gsst.seal";
@@ -46,10 +47,8 @@ impl FooterSeal {
     ///
     /// [`Error::Format`] if the value of the key is no seal.
     pub fn find(footer: &ParquetMetaData) -> Result<Option<Self>> {
-        let pairs = footer.file_metadata().key_value_metadata();
-        let pair = pairs.into_iter().flatten().find(|pair| pair.key == SEAL_KEY);
-        let Some(pair) = pair else { return Ok(None) };
-        let digits = pair.value.as_deref().unwrap_or_default();
+        let digits = value_of(footer, SEAL_KEY).filter(|_| !are_keys_left_over(footer));
+        let Some(digits) = digits else { return Ok(None) };
         let is_seal =
             digits.len() == DIGITS && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
         let parsed = digits.split_at_checked(START_DIGITS).filter(|_| is_seal);

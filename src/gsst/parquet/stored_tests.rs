@@ -169,6 +169,25 @@ fn columns_named_like_codes_in_plain_files_are_plain() {
     }
 }
 
+/// Pyarrow keeps all keys when it writes some of the columns that it has read.
+#[test]
+fn keys_of_another_file_are_no_matter() {
+    let rows = golden_rows();
+    let file = write(&rows, GsstParquetOptions::default());
+    let footer = GsstFooter::read(&file).unwrap();
+    let pairs = footer.parquet().file_metadata().key_value_metadata().unwrap();
+    let kept = pairs.iter().filter(|pair| pair.key != "ARROW:schema").cloned().collect();
+    let properties = WriterProperties::builder().set_key_value_metadata(Some(kept)).build();
+    let text: ArrayRef = Arc::new(StringArray::from(vec!["a"; 40]));
+    let columns = [("text", text), ("number", rows.column(1).clone())];
+    let others = RecordBatch::try_from_iter(columns).unwrap();
+    let mut writer = ArrowWriter::try_new(Vec::new(), others.schema(), Some(properties)).unwrap();
+    writer.write(&others).unwrap();
+    let copied = Bytes::from(writer.into_inner().unwrap());
+    assert!(!is_gsst_file(GsstFooter::read(&copied).unwrap().parquet()));
+    assert_eq!(read(&copied, &ReadOptions::default()).unwrap().columns(), others.columns());
+}
+
 /// Damage that hides the keys of the footer does not make codes an ordinary column.
 #[test]
 fn a_footer_without_its_keys_is_refused() {

@@ -629,8 +629,9 @@ def write_gsst(
 
     `columns` names the columns that become GSST; all columns of text do without it. The batches of a
     stream are written as they come. Other readers of Parquet see the other columns as they are, and
-    the text as binary. The name of the file ends with ``.parquet``. A file of that name is an error, unless
-    `overwrite` is true, and so is an object without rows, unless `allow_empty` is.
+    binary codes under other names, so they find no text. The name of the file ends with ``.parquet``. A file
+    of that name is an error, unless `overwrite` is true, and so is an object without rows, unless
+    `allow_empty` is.
 
     >>> names = connect().sql("SELECT 1 AS id, 'https://shop.example/item/1' AS url")
     >>> write_gsst(names, "names.parquet")

@@ -69,11 +69,14 @@ fn skip_zeros(reader: &mut impl BufRead) -> io::Result<bool> {
     }
 }
 
+/// A decoder of a stream of bzip2, and its first bytes before the input.
+type Bzip2Stream<R> = BzDecoder<Chain<Cursor<Vec<u8>>, R>>;
+
 /// A decoder of bzip2 streams, one behind the other. Empty streams are skipped, because a decoder takes
 /// megabytes of memory however short its stream is.
 pub struct Bzip2Streams<R: BufRead> {
     /// The decoder of a stream, and its first bytes. It is none at the end only.
-    stream: Option<BzDecoder<Chain<Cursor<Vec<u8>>, R>>>,
+    stream: Option<Bzip2Stream<R>>,
     /// The input before the first stream.
     unread: Option<R>,
 }
@@ -90,7 +93,7 @@ impl<R: BufRead> Bzip2Streams<R> {
     }
 
     /// Returns the decoder of the next stream that is not empty, or `None` at the end of `reader`.
-    fn next_stream(mut reader: R) -> io::Result<Option<BzDecoder<Chain<Cursor<Vec<u8>>, R>>>> {
+    fn next_stream(mut reader: R) -> io::Result<Option<Bzip2Stream<R>>> {
         loop {
             let mut head = vec![0; BZIP2_EMPTY_BYTES];
             let len = read_up_to(&mut reader, &mut head)?;

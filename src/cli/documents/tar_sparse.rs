@@ -84,7 +84,7 @@ impl SparseMember {
             return Err(damaged());
         }
         let len_bytes = self.len_bytes;
-        Ok(Sparse { data, pieces: pairs.to_vec().into_iter(), piece: [0, 0], at: 0, len_bytes })
+        Ok(Sparse { data, pieces: Vec::from(pairs).into_iter(), piece: [0, 0], at: 0, len_bytes })
     }
 }
 

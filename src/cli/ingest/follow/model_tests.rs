@@ -4,6 +4,8 @@
 //! files, writes late lines to renamed ones, and stops and kills the follower, in a random order. Files may
 //! begin with the same bytes.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;

@@ -93,6 +93,7 @@ pub mod device;
 mod footer;
 mod given;
 mod index;
+mod keys;
 mod metadata;
 mod predicate;
 mod read;

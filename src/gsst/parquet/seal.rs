@@ -20,7 +20,7 @@ use parquet::file::metadata::ParquetMetaData;
 use crate::error::{Error, Result};
 
 use super::index::{SOURCE, fault};
-use super::metadata::{are_keys_left_over, value_of};
+use super::keys::{are_keys_left_over, value_of};
 
 /// Key of the seal in the footer.
 pub const SEAL_KEY: &str = "tadoc.gsst.seal";

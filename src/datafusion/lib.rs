@@ -89,7 +89,9 @@ pub use self::scan::{
     Argument, ArgumentKind, Column, ColumnKind, Signature, TadocExec, TadocTable,
 };
 pub use self::session::{FILE_TYPE, GSST_FILE_TYPE, TadocSessionStateBuilderExt, register_all};
-pub use self::source::{FileAt, Found, Resolver, enough_memory, is_memory_of_corpora, made_store};
+pub use self::source::{
+    FileAt, Found, Resolver, enough_memory, is_memory_of_corpora, made_store, with_stores,
+};
 pub use self::stop::{Stop, cooperative, stoppable};
 pub use self::write::{TadocFormatFactory, TadocTableFactory, check_writable};
 pub use ::gsst::parquet as gsst_parquet;

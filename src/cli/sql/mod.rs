@@ -11,7 +11,6 @@ mod remote;
 mod resident;
 mod safe;
 mod script;
-mod stores;
 #[cfg(feature = "distributed")]
 mod workers;
 
@@ -26,7 +25,7 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::ExplainFormat;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_tadoc::safety::Sandbox;
-use datafusion_tadoc::{DeviceSession, charge_calls};
+use datafusion_tadoc::{DeviceSession, charge_calls, with_stores};
 
 use crate::failure::{Failure, Outcome};
 use crate::output::note;
@@ -45,7 +44,6 @@ use self::format::{Format, MaxRows, PrintOptions};
 use self::prepared::Prepared;
 use self::resident::ResidentPool;
 use self::safe::SafeArguments;
-use self::stores::StoresOnDemand;
 
 /// Ask questions in SQL
 ///
@@ -296,8 +294,7 @@ impl Session {
         if std::env::var_os("DATAFUSION_FORMAT_NULL").is_none() {
             config.format.null = "NULL".to_owned();
         }
-        let stores = Arc::new(StoresOnDemand::default());
-        let runtime = RuntimeEnvBuilder::new().with_object_store_registry(stores);
+        let runtime = with_stores(RuntimeEnvBuilder::new());
         let (runtime, memory) = limited(runtime, memory_limit, sandbox.as_ref());
         if let Some(limit) = memory_limit {
             limit_row_groups(&mut config, limit)?;

@@ -59,11 +59,12 @@ mod tables;
 mod tasks;
 mod travelled;
 
+pub use crate::source::with_stores;
 pub use codec::TadocCodec;
 pub use credentials::Credentials;
 pub use datafusion_distributed as engine;
 pub(crate) use files::PlannedFiles;
-pub use home::{EngineHome, with_stores};
+pub use home::EngineHome;
 pub use message::is_message;
 pub use session::{
     WORKER_VERSION, WorkerAccess, WorkerUrls, as_worker, register_workers, serve_worker,

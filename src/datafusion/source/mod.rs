@@ -28,6 +28,7 @@ pub(crate) mod open_file;
 mod resolver;
 mod sections;
 mod skipping;
+mod stores;
 
 pub(crate) use cache::CorpusCache;
 pub use enough::enough_memory;
@@ -38,6 +39,7 @@ pub use memory::is_memory_of_corpora;
 pub(crate) use open_file::OpenFile;
 pub use resolver::{FileAt, Found, Resolver};
 pub(crate) use skipping::Sought;
+pub use stores::with_stores;
 
 use std::ops::Range;
 use std::sync::Arc;

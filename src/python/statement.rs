@@ -76,7 +76,7 @@ impl Statement {
         matches!(self.state, State::Query { .. })
     }
 
-    /// What the author of the statement may not have meant.
+    /// Notices of parts that the author of the statement may not have meant.
     #[getter]
     fn notices(&self) -> Vec<String> {
         self.notices.clone()

@@ -66,7 +66,7 @@ pub fn append_text(
 const HOLDERS: [&[u8; 6]; 3] = [b"rfc822", b"global", b"digest"];
 /// Index of the letter of a subtype that is hidden.
 const HIDDEN: usize = 2;
-/// What stands for a hidden letter, large or small.
+/// Marks in the place of a hidden letter, large or small.
 const MARKS: [u8; 2] = [0x02, 0x03];
 
 /// Returns `message` with a mark in the place of a letter of each subtype that holds messages. mail-parser

@@ -32,7 +32,7 @@ pub struct Moved {
     pub after: Bookmark,
 }
 
-/// How documents are added.
+/// Options of added documents.
 pub struct Appending<'a> {
     /// The corpus, as the user names it.
     pub location: &'a Path,

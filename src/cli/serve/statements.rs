@@ -94,7 +94,7 @@ pub struct Text {
 pub struct Planned {
     /// The schema of all batches.
     pub schema: SchemaRef,
-    /// What its author may not have meant.
+    /// Notices of parts that its author may not have meant.
     pub notices: Vec<String>,
 }
 
@@ -108,7 +108,7 @@ impl Planned {
 pub struct Rows {
     /// The schema of all batches.
     pub schema: SchemaRef,
-    /// What the author of the statement may not have meant.
+    /// Notices of parts that the author of the statement may not have meant.
     pub notices: Vec<String>,
     batches: Receiver<Result<RecordBatch, Refusal>>,
     /// Set when all rows were sent. Without it an end of the channel is no end of the rows.

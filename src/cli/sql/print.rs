@@ -80,7 +80,7 @@ pub fn footer(printed: &Printed, elapsed: Duration) -> String {
     }
 }
 
-/// How a table is shown.
+/// Options of a table that is shown.
 pub struct TableOptions<'a> {
     /// Maximum width of a cell.
     pub max_width: MaxWidth,

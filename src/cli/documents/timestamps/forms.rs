@@ -28,7 +28,7 @@ use super::zones::{self, Unclear, Zone};
 pub enum Moment {
     /// Microseconds since 1970 in UTC.
     Instant(i64),
-    /// What clocks and calendars show.
+    /// A time of clocks and calendars.
     Shown(Shown),
 }
 

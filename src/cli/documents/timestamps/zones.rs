@@ -34,7 +34,7 @@ pub enum Unclear {
     Part,
 }
 
-/// What stands between a time and its zone.
+/// Bytes between a time and its zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gap {
     Nothing,

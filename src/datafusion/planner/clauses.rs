@@ -36,7 +36,7 @@ const SAMPLES: &str = "write WHERE random() < 0.01 for a share, ORDER BY random(
 /// use datafusion_tadoc::check_clauses;
 ///
 /// let state = SessionContext::new().state();
-/// let statement = state.sql_to_statement("SELECT 1 FOR UPDATE", &Dialect::Generic)?;
+/// let statement = state.sql_to_statement("SELECT * FROM t FOR UPDATE", &Dialect::Generic)?;
 /// let error = check_clauses(&state, &statement).unwrap_err().to_string();
 /// assert!(error.contains("FOR UPDATE"), "{error}");
 /// # Ok::<(), datafusion::error::DataFusionError>(())

@@ -6,8 +6,9 @@
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchIterator};
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
 use arrow::util::display::FormatOptions;
+use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryPool, UnboundedMemoryPool};
 use datafusion::logical_expr::LogicalPlan;
 use futures::TryStreamExt;
@@ -70,17 +71,18 @@ impl Gathered {
         Ok(Self { schema, batches, ..*self })
     }
 
-    /// Returns the rows as a table in text. A cell has at most `max_width` characters, any number if it is
-    /// `None`, and a note of what was cut.
-    #[pyo3(signature = (max_width))]
-    fn table(&self, max_width: Option<usize>) -> PyResult<String> {
-        Ok(self.bounded(max_width)?.to_text().map_err(error_of)?.to_string())
-    }
-
-    /// Returns the names of the columns and the cells of each row, as [`table`](Self::table) shows them.
-    #[pyo3(signature = (max_width))]
-    fn cells(&self, max_width: Option<usize>) -> PyResult<(Vec<String>, Vec<Vec<String>>)> {
-        Ok(self.bounded(max_width)?.into_rows())
+    /// Returns the first rows as cells for people. A cell has at most `max_width` characters, any number if
+    /// it is `None`, and a note of what was cut.
+    #[pyo3(signature = (limit, max_width))]
+    pub fn preview(&self, limit: usize, max_width: Option<usize>) -> PyResult<Preview> {
+        // The rows are in memory, and their cells are shorter.
+        let pool: Arc<dyn MemoryPool> = Arc::<UnboundedMemoryPool>::default();
+        let width = width_for(max_width, self.is_shown_whole);
+        let mut preview = Preview::new(&self.schema, limit, width, &pool);
+        for batch in &self.batches {
+            preview.push(batch).map_err(error_of)?;
+        }
+        Ok(preview)
     }
 
     #[pyo3(signature = (requested_schema=None))]
@@ -92,22 +94,6 @@ impl Gathered {
         // Best effort, as the interface allows: the reader casts.
         let _ = requested_schema;
         stream_capsule(py, self.reader())
-    }
-}
-
-impl Gathered {
-    fn bounded(&self, max_width: Option<usize>) -> PyResult<BoundedTable<'static>> {
-        let options = FormatOptions::default().with_null("NULL");
-        // The rows are in memory, and their cells are shorter.
-        let pool: Arc<dyn MemoryPool> = Arc::<UnboundedMemoryPool>::default();
-        let width = match max_width {
-            _ if self.is_shown_whole => MaxWidth::Lines,
-            Some(num_chars) => MaxWidth::Chars(num_chars),
-            None => MaxWidth::Unlimited,
-        };
-        let mut table = BoundedTable::new(&self.schema, options, width, &pool);
-        self.batches.iter().try_for_each(|batch| table.push(batch)).map_err(error_of)?;
-        Ok(table)
     }
 }
 
@@ -133,4 +119,80 @@ pub async fn gather(
         Ok(Gathered { is_shown_whole, ..Gathered::new(schema, batches) })
     });
     Ok(gathered.await?)
+}
+
+/// The first rows of a statement as cells for people.
+#[pyclass(module = "datafusion_tadoc._native")]
+pub struct Preview {
+    table: BoundedTable<'static>,
+    room: usize,
+    has_more: bool,
+}
+
+impl Preview {
+    fn new(schema: &Schema, limit: usize, width: MaxWidth, pool: &Arc<dyn MemoryPool>) -> Self {
+        let options = FormatOptions::default().with_null("NULL");
+        Self {
+            table: BoundedTable::new(schema, options, width, pool),
+            room: limit,
+            has_more: false,
+        }
+    }
+
+    fn push(&mut self, batch: &RecordBatch) -> Result<()> {
+        let num_rows = self.room.min(batch.num_rows());
+        self.room -= num_rows;
+        self.has_more |= num_rows < batch.num_rows();
+        self.table.push(&batch.slice(0, num_rows))
+    }
+}
+
+#[pymethods]
+impl Preview {
+    /// True if the statement has more rows.
+    #[getter]
+    fn has_more(&self) -> bool {
+        self.has_more
+    }
+
+    /// Returns the rows as a table in text.
+    fn text(&self) -> String {
+        self.table.to_string()
+    }
+
+    /// Returns the names of the columns and the cells of each row.
+    fn cells(&self) -> (Vec<String>, Vec<Vec<String>>) {
+        self.table.rows()
+    }
+}
+
+/// Runs a plan until it has more than `limit` rows, and returns the first ones as cells for people. It keeps
+/// the cells of a batch, not the batch.
+pub async fn preview(
+    session: &tadoc_cli::Session,
+    plan: LogicalPlan,
+    limit: usize,
+    max_width: Option<usize>,
+) -> Outcome<Preview> {
+    let width = width_for(max_width, is_shown_whole(&plan));
+    let pool = Arc::clone(&session.context().runtime_env().memory_pool);
+    let rows = session.start(plan).await?;
+    let shown = rows.take(async |mut stream| {
+        let mut preview = Preview::new(&stream.schema(), limit, width, &pool);
+        while !preview.has_more
+            && let Some(batch) = stream.try_next().await?
+        {
+            preview.push(&batch)?;
+        }
+        Ok(preview)
+    });
+    Ok(shown.await?)
+}
+
+fn width_for(max_width: Option<usize>, is_shown_whole: bool) -> MaxWidth {
+    match max_width {
+        _ if is_shown_whole => MaxWidth::Lines,
+        Some(num_chars) => MaxWidth::Chars(num_chars),
+        None => MaxWidth::Unlimited,
+    }
 }

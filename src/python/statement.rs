@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! Statement ─ __arrow_c_stream__ ─▶ rows as they come, two batches ahead of the reader
-//!           └ gather ─▶ Gathered  ─▶ rows(), table(), __arrow_c_stream__
+//!           ├ gather ─▶ Gathered  ─▶ rows(), preview(), __arrow_c_stream__
+//!           └ preview ─▶ Preview  ─▶ cells of the first rows
 //! ```
 //!
 //! A query runs each time that its rows are asked for. A task of the runtime sends batches through a
@@ -23,7 +24,7 @@ use tadoc_cli::Outcome;
 use tokio::sync::Semaphore;
 
 use crate::capsules::{schema_capsule, stream_capsule};
-use crate::gathered::{Gathered, gather};
+use crate::gathered::{Gathered, Preview, gather, preview};
 use crate::host::{table_capsule, table_of};
 use crate::plan::Plan;
 use crate::waiting::{LOOK_EVERY, Task, wait};
@@ -101,6 +102,19 @@ impl Statement {
                 wait(py, async move { gather(&session, plan, limit).await })
             }
             State::Done(rows) => Ok(rows.clone()),
+        }
+    }
+
+    /// Runs the statement until it has more than `limit` rows, and returns the first ones as cells for people.
+    /// A cell has at most `max_width` characters, any number if it is `None`, and a note of what was cut.
+    #[pyo3(signature = (limit, max_width))]
+    fn preview(&self, py: Python<'_>, limit: usize, max_width: Option<usize>) -> PyResult<Preview> {
+        match &self.state {
+            State::Query { session, plan } => {
+                let (session, plan) = (Arc::clone(session), plan.get().clone());
+                wait(py, async move { preview(&session, plan, limit, max_width).await })
+            }
+            State::Done(rows) => rows.preview(limit, max_width),
         }
     }
 

@@ -92,6 +92,21 @@ fn long_answers_of_functions_are_refused_before_they_are_made() {
     assert_eq!(short.lines().nth(1), Some("20000000"));
 }
 
+#[test]
+fn tables_of_long_cells_are_printed_in_little_memory() {
+    let folder = new_folder();
+    let sql = "SELECT value, repeat('all the world''s a stage\n', 16000) AS text, \
+               encode(repeat('x', 16000), 'hex') AS hex FROM generate_series(1, 200)";
+    let limit = format!("{LIMIT_MIB}MiB");
+    let batches = "SET datafusion.execution.batch_size = 8";
+    let arguments = ["sql", "-q", "--memory-limit", &limit, "-c", batches, "-c", sql];
+    let (ran, peak_kib) = folder.run_measured(&arguments);
+    assert!(peak_kib <= (LIMIT_MIB * 5 / 4 + 64) << 10, "{peak_kib} KiB");
+    let table = ran.ok();
+    assert_eq!(table.lines().count(), 44);
+    assert!(table.len() < 44 * 400, "{} bytes", table.len());
+}
+
 /// Returns the limit in MiB that an error names.
 fn named_limit(error: &str) -> u64 {
     let named = error.split_once("--memory-limit ").and_then(|(_, rest)| rest.split_once("MiB"));

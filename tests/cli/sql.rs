@@ -128,6 +128,32 @@ fn tables_are_cut_and_other_formats_are_complete() {
 }
 
 #[test]
+fn cells_of_tables_have_one_line_of_bounded_width() {
+    let folder = new_folder();
+    let sql = "SELECT repeat('to be\n', 100000) AS text, X'0A0B' AS bytes, repeat('é', 121) AS longer, \
+               repeat('é', 120) AS whole";
+    let run = |arguments: &[&str]| folder.ok(&[&["sql", "-q"], arguments, &["-c", sql]].concat());
+    let table = run(&[]);
+    assert_eq!(table.lines().count(), 5);
+    let cells: Vec<&str> = table.lines().nth(3).unwrap().split('|').map(str::trim).collect();
+    let first: String = "to be\\n".repeat(18).chars().take(120).collect();
+    assert_eq!(cells[1], format!("{first} … 599.9 kB"));
+    assert_eq!(cells[2], "0a0b");
+    assert_eq!(cells[3], format!("{} … 2 bytes", "é".repeat(120)));
+    assert_eq!(cells[4], "é".repeat(120));
+    let narrow = run(&["--maxwidth", "2"]);
+    assert!(narrow.lines().all(|line| line.len() < 100), "{narrow}");
+    assert!(run(&["--maxwidth", "inf"]).contains(&"é".repeat(121)));
+    let exact = format!("text\n\"{}\"\n", "to be\n".repeat(100_000));
+    let texts = "SELECT repeat('to be\n', 100000) AS text";
+    assert_eq!(folder.ok(&["sql", "--format", "csv", "-q", "-c", texts]), exact);
+    for width in ["0", "-1", "many"] {
+        let ran = folder.run(&["sql", "--maxwidth", width, "-c", sql]);
+        assert_eq!(ran.status, 2, "{}", ran.stderr);
+    }
+}
+
+#[test]
 fn scripts_come_from_files_and_standard_input() {
     let folder = new_folder();
     let script = "#!/usr/bin/env -S tadoc sql -f\n-- a comment; with a semicolon\n\

@@ -259,8 +259,29 @@ def test_other_statements_run_once_and_at_once(con, folder):
 def test_shown_rows(con, capsys):
     con.sql("SELECT * FROM generate_series(1, 100)").show(limit=3)
     assert "the first 3 rows" in capsys.readouterr().out
+    con.sql("SELECT * FROM generate_series(1, 3)").show(limit=3)
+    assert "first" not in capsys.readouterr().out
     shown = con.sql("SELECT '<script>' AS \"<b>\", 1 AS n")._repr_html_()
     assert "<script>" not in shown and "<b>" not in shown and "&lt;script&gt;" in shown
+
+
+def test_shown_cells_are_bounded(con, capsys):
+    texts = con.sql("SELECT value AS n, repeat('to be\n', 100000) AS text FROM generate_series(1, 100)")
+    texts.show(limit=5)
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 + 5 + 1 + 1
+    assert max(map(len, lines)) < 160 and " kB |" in lines[3]
+    shown = texts._repr_html_()
+    assert len(shown) < 40 * 250 and shown.count("<tr>") == 41 and "the first 40 rows" in shown
+    one = con.sql("SELECT repeat('x', 500) AS text")
+    one.show(max_width=None)
+    assert "x" * 500 in capsys.readouterr().out
+    one.show(max_width=7)
+    assert "x" * 7 + " … 493 bytes" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="max_width"):
+        one.show(max_width=0)
+    gathered = con.sql("CREATE TABLE made AS SELECT 1 AS n")
+    assert gathered._repr_html_().count("<td>") <= 1
 
 
 def test_connections_have_settings_and_limits():

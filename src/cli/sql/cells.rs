@@ -20,9 +20,9 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
 use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
-use datafusion::arrow::util::pretty::pretty_format_batches_with_options;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use unicode_width::UnicodeWidthStr;
 
 use crate::display;
 
@@ -32,10 +32,10 @@ const DEFAULT_WIDTH: usize = 120;
 const FIRST_BYTES: usize = 16;
 /// Bytes of a nested value that are counted after its cell is full.
 const MAX_COUNTED_BYTES: u64 = 1 << 20;
-/// Copies of a cell while the table is laid out.
-const COPIES_OF_CELL: usize = 6;
-/// Bytes of a cell besides its text while the table is laid out.
-const BESIDE_CELL_BYTES: usize = 192;
+/// Copies of a cell while the cells of a batch are made.
+const COPIES_OF_CELL: usize = 2;
+/// Bytes of a cell besides its text while the cells of a batch are made.
+const BESIDE_CELL_BYTES: usize = 32;
 
 /// Maximum number of characters of a cell, without the note of what was cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,17 +136,8 @@ impl<'a> BoundedTable<'a> {
         Ok(())
     }
 
-    /// Returns the table, as it is printed.
-    ///
-    /// # Errors
-    /// Never fails for texts.
-    pub fn to_text(&self) -> Result<impl fmt::Display + use<>> {
-        let options = FormatOptions::default();
-        Ok(pretty_format_batches_with_options(&self.batches, &options)?)
-    }
-
     /// Returns the names of the columns and the cells of each row.
-    pub fn into_rows(self) -> (Vec<String>, Vec<Vec<String>>) {
+    pub fn rows(&self) -> (Vec<String>, Vec<Vec<String>>) {
         let names = self.schema.fields().iter().map(|field| field.name().clone()).collect();
         let rows = self.batches.iter().flat_map(|batch| {
             (0..batch.num_rows()).map(|row| {
@@ -156,6 +147,68 @@ impl<'a> BoundedTable<'a> {
         });
         (names, rows.collect())
     }
+}
+
+/// Writes the table as Arrow's `pretty_format_batches` does. That lays cells out in at most 65,535 columns of a
+/// terminal, and takes minutes for a cell of 600 kB.
+impl fmt::Display for BoundedTable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let fields = self.schema.fields();
+        let heads: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
+        let mut widths: Vec<usize> = heads.iter().map(|head| width_of_lines(head)).collect();
+        for batch in &self.batches {
+            for (width, column) in widths.iter_mut().zip(batch.columns()) {
+                let cells = column.as_string::<i32>();
+                let widest = cells.iter().flatten().map(width_of_lines).max();
+                *width = widest.unwrap_or(0).max(*width);
+            }
+        }
+        let border = border_for(&widths);
+        writeln!(f, "{border}")?;
+        write_row(f, &heads, &widths)?;
+        writeln!(f, "{border}")?;
+        for batch in &self.batches {
+            let columns = batch.columns().iter();
+            let columns: Vec<&StringArray> = columns.map(|column| column.as_string()).collect();
+            for row in 0..batch.num_rows() {
+                let cells: Vec<&str> = columns.iter().map(|cells| cells.value(row)).collect();
+                write_row(f, &cells, &widths)?;
+            }
+        }
+        f.write_str(&border)
+    }
+}
+
+fn border_for(widths: &[usize]) -> String {
+    let mut border = String::from("+");
+    for width in widths {
+        border.push_str(&"-".repeat(width + 2));
+        border.push('+');
+    }
+    if widths.is_empty() {
+        border.push('+');
+    }
+    border
+}
+
+/// Writes a row, which has as many lines as its cell with most lines.
+fn write_row(f: &mut fmt::Formatter<'_>, cells: &[&str], widths: &[usize]) -> fmt::Result {
+    let mut lines: Vec<_> = cells.iter().map(|cell| cell.split('\n')).collect();
+    let num_lines = cells.iter().map(|cell| cell.split('\n').count()).max();
+    for _ in 0..num_lines.unwrap_or(0) {
+        f.write_str("|")?;
+        for (lines, width) in lines.iter_mut().zip(widths) {
+            let line = lines.next().unwrap_or("");
+            let padding = " ".repeat(width - line.width());
+            write!(f, " {line}{padding} |")?;
+        }
+        f.write_str("\n")?;
+    }
+    Ok(())
+}
+
+fn width_of_lines(cell: &str) -> usize {
+    cell.split('\n').map(UnicodeWidthStr::width).max().map_or(1, |width| width.max(1))
 }
 
 /// Returns the cells of a column.
@@ -277,7 +330,9 @@ impl fmt::Write for Cell {
 mod tests {
     use datafusion::arrow::array::{
         BinaryArray, FixedSizeBinaryArray, Int64Array, Int64Builder, ListBuilder,
+        RecordBatchOptions,
     };
+    use datafusion::arrow::util::pretty::pretty_format_batches;
     use datafusion::execution::memory_pool::{GreedyMemoryPool, UnboundedMemoryPool};
 
     use super::*;
@@ -339,6 +394,32 @@ mod tests {
     }
 
     #[test]
+    fn tables_are_laid_out_as_those_of_arrow() {
+        let texts = ["", "a", "日本語", "e\u{301}", "👩‍👩‍👧", "Scan\n  Filter\n", "two\nlines"];
+        for names in [vec![], vec!["n"], vec!["n", "名前"], vec!["a\nb", "", "c"]] {
+            for num_rows in [0, 1, texts.len()] {
+                let fields = names.iter().map(|name| Field::new(*name, DataType::Utf8, true));
+                let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+                let column = |at: usize| {
+                    let cells = (0..num_rows).map(|row| texts[(row * (at + 1)) % texts.len()]);
+                    Arc::new(StringArray::from_iter_values(cells)) as ArrayRef
+                };
+                let columns = (0..names.len()).map(column).collect();
+                let options = RecordBatchOptions::new().with_row_count(Some(num_rows));
+                let batch =
+                    RecordBatch::try_new_with_options(Arc::clone(&schema), columns, &options);
+                let batch = batch.unwrap();
+                let pool: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
+                let options = FormatOptions::default();
+                let mut table = BoundedTable::new(&schema, options, MaxWidth::Lines, &pool);
+                table.push(&batch).unwrap();
+                let expected = pretty_format_batches(&[batch]).unwrap().to_string();
+                assert_eq!(table.to_string(), expected, "{names:?}, {num_rows} rows");
+            }
+        }
+    }
+
+    #[test]
     fn tables_take_their_memory_from_the_pool() {
         let schema = Schema::new(vec![Field::new("n".repeat(200), DataType::Int64, true)]);
         let rows = Int64Array::from_iter_values(0..8192);
@@ -347,16 +428,16 @@ mod tests {
         let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(4 << 20));
         let mut table = BoundedTable::new(&schema, FormatOptions::default(), width, &pool);
         table.push(&batch).unwrap();
-        assert!((0..4).any(|_| table.push(&batch).is_err()));
+        assert!((0..64).any(|_| table.push(&batch).is_err()));
         drop(table);
         assert_eq!(pool.reserved(), 0);
         let pool: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
         let mut table = BoundedTable::new(&schema, FormatOptions::default(), width, &pool);
         table.push(&batch.slice(0, 2)).unwrap();
-        let text = table.to_text().unwrap().to_string();
+        let text = table.to_string();
         assert_eq!(text.lines().count(), 6);
         assert!(text.contains(&format!("| {} … 80 bytes |", "n".repeat(120))), "{text}");
-        let (names, rows) = table.into_rows();
+        let (names, rows) = table.rows();
         assert_eq!((names.len(), rows), (1, vec![vec!["0".to_owned()], vec!["1".to_owned()]]));
     }
 }

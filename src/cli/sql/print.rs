@@ -162,7 +162,7 @@ async fn print_table(
         table.push(&batch.slice(0, room))?;
     }
     if printed.is_relation && max_rows > 0 {
-        writeln!(writer, "{}", table.to_text()?)?;
+        writeln!(writer, "{table}")?;
     }
     Ok(printed)
 }

@@ -201,7 +201,21 @@ impl Helper for Lines {}
 
 #[cfg(test)]
 mod tests {
+    use super::super::cells::MaxWidth;
     use super::*;
+
+    #[tokio::test]
+    async fn widths_are_set_at_the_prompt() {
+        let mut session = Session::for_tables().unwrap();
+        for (line, width) in [("\\maxwidth 7", "7"), ("\\maxwidth inf", "inf")] {
+            assert!(session.answer(line).await.is_ok());
+            assert_eq!(session.max_width.to_string(), width);
+        }
+        for line in ["\\maxwidth 0", "\\maxwidth -1", "\\maxwidth 1 2"] {
+            assert!(session.answer(line).await.is_err(), "{line}");
+            assert_eq!(session.max_width, MaxWidth::Unlimited);
+        }
+    }
 
     #[test]
     fn lines_end_with_a_semicolon_outside_of_quotes() {

@@ -144,11 +144,9 @@ class Result:
         """
         if max_width is not None and max_width < 1:
             raise ValueError(f"max_width: got {max_width}, expected a number above 0, or None for all")
-        gathered = self._statement.gather(limit + 1)
-        if len(gathered) <= limit:
-            print(gathered.table(max_width))
-        else:
-            print(self._statement.gather(limit).table(max_width))
+        preview = self._statement.preview(limit, max_width)
+        print(preview.text())
+        if preview.has_more:
             print(f"the first {limit} rows; show(limit=N) shows more")
 
     def __iter__(self) -> Any:
@@ -158,13 +156,14 @@ class Result:
         return f"<Result: {', '.join(f'{name} {kind}' for name, kind in self.schema)}>"
 
     def _repr_html_(self) -> str:
-        names, rows = self._statement.gather(SHOWN_ROWS + 1).cells(SHOWN_WIDTH)
+        preview = self._statement.preview(SHOWN_ROWS, SHOWN_WIDTH)
+        names, rows = preview.cells()
         head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
         body = "".join(
             "<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row) + "</tr>"
-            for row in rows[:SHOWN_ROWS]
+            for row in rows
         )
-        more = f"<p>the first {SHOWN_ROWS} rows</p>" if len(rows) > SHOWN_ROWS else ""
+        more = f"<p>the first {SHOWN_ROWS} rows</p>" if preview.has_more else ""
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{more}"
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:

@@ -48,38 +48,9 @@ impl TakenPaths {
         documents: &Documents,
         leaving: &HashSet<u64>,
     ) -> Outcome<Self> {
-        let edits = match version.edit_versions() {
-            none if none.is_empty() => Vec::new(),
-            versions => living.wait(living.store.edits(versions))?,
-        };
-        let all_edits = edits.iter().flat_map(|edits| &edits.batch.edits);
-        let dropped = all_edits.filter_map(|edit| match edit {
-            Edit::DropDocument { doc_id } => Some(*doc_id),
-            _ => None,
-        });
-        let dropped: HashSet<u64> = dropped.collect();
-        let is_dropped = |doc_id: u64| {
-            dropped.contains(&doc_id)
-                || leaving.contains(&doc_id)
-                || version.dropped.iter().any(|ids| ids.contains(&doc_id))
-        };
-        let parts: Vec<_> = version.part_ids().collect();
-        let of_part = |(part, ids): &(&Part, std::ops::Range<u64>)| {
-            let is_dropped = |doc: u64| is_dropped(ids.start + doc);
-            match part {
-                Part::File { .. } => paths_of_file(living, location, part, &is_dropped),
-                Part::Edits { version, .. } => Ok(added_paths(&edits, *version, &is_dropped)),
-            }
-        };
-        let of_parts =
-            parts.par_iter().map(of_part).collect::<Outcome<Vec<HashSet<Box<str>>>>>()?;
-        let paths = of_parts.into_iter().reduce(|mut all, more| {
-            all.extend(more);
-            all
-        });
         Ok(Self {
             location: living.store.location(),
-            paths: paths.unwrap_or_default(),
+            paths: all_paths(living, location, version, leaving)?,
             of_pipes: HashSet::new(),
             of_files: *documents == Documents::Files,
         })
@@ -119,6 +90,27 @@ impl TakenPaths {
         }
     }
 
+    /// Refuses a new part, of which documents came into `version` meanwhile.
+    ///
+    /// # Errors
+    /// A failure that names one of them, or a file cannot be read.
+    pub fn check_part(
+        &self,
+        living: &Living,
+        location: &Path,
+        version: &Version,
+        part: &Part,
+    ) -> Outcome {
+        let now = Self {
+            location: self.location.clone(),
+            paths: all_paths(living, location, version, &HashSet::new())?,
+            of_pipes: self.of_pipes.clone(),
+            of_files: self.of_files,
+        };
+        let new = paths_of_file(living, location, part, &|_| false)?;
+        new.iter().try_for_each(|path| now.check_document(path))
+    }
+
     /// Returns true if a document has this path.
     pub fn has(&self, path: &str) -> bool {
         self.paths.contains(path) && !self.of_pipes.contains(path)
@@ -139,6 +131,44 @@ impl TakenPaths {
         };
         Failure::new(format!("{what}; nothing was added: {way_out}"))
     }
+}
+
+/// Returns the paths of the documents of a version without those that are `leaving`.
+fn all_paths(
+    living: &Living,
+    location: &Path,
+    version: &Version,
+    leaving: &HashSet<u64>,
+) -> Outcome<HashSet<Box<str>>> {
+    let edits = match version.edit_versions() {
+        none if none.is_empty() => Vec::new(),
+        versions => living.wait(living.store.edits(versions))?,
+    };
+    let all_edits = edits.iter().flat_map(|edits| &edits.batch.edits);
+    let dropped = all_edits.filter_map(|edit| match edit {
+        Edit::DropDocument { doc_id } => Some(*doc_id),
+        _ => None,
+    });
+    let dropped: HashSet<u64> = dropped.collect();
+    let is_dropped = |doc_id: u64| {
+        dropped.contains(&doc_id)
+            || leaving.contains(&doc_id)
+            || version.dropped.iter().any(|ids| ids.contains(&doc_id))
+    };
+    let parts: Vec<_> = version.part_ids().collect();
+    let of_part = |(part, ids): &(&Part, std::ops::Range<u64>)| {
+        let is_dropped = |doc: u64| is_dropped(ids.start + doc);
+        match part {
+            Part::File { .. } => paths_of_file(living, location, part, &is_dropped),
+            Part::Edits { version, .. } => Ok(added_paths(&edits, *version, &is_dropped)),
+        }
+    };
+    let of_parts = parts.par_iter().map(of_part).collect::<Outcome<Vec<HashSet<Box<str>>>>>()?;
+    let paths = of_parts.into_iter().reduce(|mut all, more| {
+        all.extend(more);
+        all
+    });
+    Ok(paths.unwrap_or_default())
 }
 
 /// Returns the paths of the documents of a file that are not dropped.

@@ -25,8 +25,8 @@ pub struct Change {
     files: Vec<Part>,
     edits: Option<Vec<u8>>,
     docs_added_by_edits: u64,
-    /// True if some edits name documents by id.
-    edits_name_documents: bool,
+    /// True if the change may be made only on the version that its author has seen.
+    is_pinned: bool,
     sets_columns: bool,
     replacement: Option<Replacement>,
     moved: Option<MovedBookmark>,
@@ -74,7 +74,7 @@ impl Change {
             counts,
             edits: Some(encode_batch(batch)),
             docs_added_by_edits: counts.docs_added,
-            edits_name_documents: batch.edits.iter().any(|edit| edit.doc_id().is_some()),
+            is_pinned: batch.edits.iter().any(|edit| edit.doc_id().is_some()),
             sets_columns: batch.edits.iter().any(Edit::sets_columns),
             ..Self::empty(kind)
         }
@@ -135,6 +135,13 @@ impl Change {
         self
     }
 
+    /// Lets the change be made only on a version that its author has seen. A commit on an older version is a
+    /// conflict, and the author looks at the newer one.
+    #[must_use]
+    pub fn pinned(self) -> Self {
+        Self { is_pinned: true, ..self }
+    }
+
     fn empty(kind: CommitKind) -> Self {
         Self {
             kind,
@@ -142,7 +149,7 @@ impl Change {
             files: Vec::new(),
             edits: None,
             docs_added_by_edits: 0,
-            edits_name_documents: false,
+            is_pinned: false,
             sets_columns: false,
             replacement: None,
             moved: None,
@@ -151,7 +158,7 @@ impl Change {
 
     /// Returns true if the change may be made on a version that its author has not seen.
     pub(super) fn is_movable(&self) -> bool {
-        !self.edits_name_documents
+        !self.is_pinned
     }
 
     /// Returns the bytes of the edits.

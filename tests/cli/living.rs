@@ -40,6 +40,21 @@ fn columns_of_another_shape_are_not_added() {
     folder.ok(&["optimize", "d"]);
 }
 
+/// Two appends of the same folder at the same time: one of them is refused.
+#[test]
+fn appends_of_the_same_files_at_once_store_them_once() {
+    let folder = new_folder();
+    for at in 0..200 {
+        folder.write(&format!("in/{at}.txt"), format!("text {at}"));
+    }
+    let start = || folder.command(&["ingest", "in", "-o", "notes", "--append", "-q"]).spawn();
+    let mut running = [start().unwrap(), start().unwrap(), start().unwrap()];
+    let done = running.each_mut().map(|child| child.wait().unwrap().success());
+    assert_eq!(done.iter().filter(|done| **done).count(), 1, "{done:?}");
+    let counts = "SELECT count(*), count(DISTINCT path) FROM documents('notes')";
+    assert_eq!(folder.rows(counts), ["200,200"]);
+}
+
 /// What was appended first does not decide which types later rows may have.
 #[test]
 fn appended_columns_may_have_other_types() {

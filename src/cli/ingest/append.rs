@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tadoc::Error;
-use tadoc_store::{Bookmark, Change, CommitKind, PartWriter, Version};
+use tadoc_store::{Bookmark, Change, CommitKind, PartWriter, Version, WrittenPart};
 
 use super::job::{Done, Job};
 use super::shapes::Shapes;
@@ -15,14 +15,6 @@ use crate::interrupt;
 use crate::living::Living;
 use crate::output::note;
 use crate::taken::TakenPaths;
-
-/// The result of adding documents.
-pub enum Added {
-    /// The inputs have no documents.
-    Nothing(Done),
-    /// The version with the documents.
-    Version(Version, Done),
-}
 
 /// A bookmark that a commit moves.
 pub struct Moved {
@@ -53,31 +45,54 @@ pub fn append(mut job: Job, living: &Living, inputs: Vec<Input>, how: &Appending
     let name = living.store.location();
     job.options.profile = living.store.profile();
     let (base, ingest) = (living.version(None)?, job.options);
-    if !how.may_duplicate && base.num_doc_ids() > 0 {
-        let mut taken = TakenPaths::read(
-            living,
-            how.location,
-            &base,
-            &job.division.documents,
-            &HashSet::new(),
-        )?;
+    if !how.may_duplicate {
+        let (documents, leaving) = (&job.division.documents, HashSet::new());
+        let mut taken = TakenPaths::read(living, how.location, &base, documents, &leaving)?;
         taken.check(&inputs)?;
         job.taken = Some(Arc::new(taken));
     }
-    match add(living, job, inputs, &base, &mut Shapes::default(), None)? {
-        Added::Nothing(done) => say(format!("{name}: nothing to add\n{}", done.times())),
-        Added::Version(version, done) => {
-            say(done.summary(&format!("{name}: version {}", version.number)));
-            if let Some(done) = living.recompress(&version, how.recompress_ratio, ingest) {
-                say(done);
-            }
+    let taken = job.taken.clone();
+    let (part, done) = match write(living, job, inputs, &base, &mut Shapes::default())? {
+        Written::Nothing(done) => {
+            say(format!("{name}: nothing to add\n{}", done.times()));
+            return Ok(());
         }
+        Written::Part(part, done) => (part, done),
+    };
+    let change = Change::append(CommitKind::Append, std::slice::from_ref(&part));
+    let version = match taken {
+        Some(taken) => commit_new_paths(living, &change.pinned(), &part, base, how, &taken)?,
+        None => living.wait(living.store.commit(&base, &change))?,
+    };
+    say(done.summary(&format!("{name}: version {}", version.number)));
+    if let Some(done) = living.recompress(&version, how.recompress_ratio, ingest) {
+        say(done);
     }
     Ok(())
 }
 
-/// Adds the documents of `inputs` in one commit, which moves a bookmark, too. `shapes` is kept between
-/// commits.
+/// Commits `change`, which adds `part`. If others commit first, the paths are looked for again.
+fn commit_new_paths(
+    living: &Living,
+    change: &Change,
+    part: &WrittenPart,
+    mut base: Version,
+    how: &Appending<'_>,
+    taken: &TakenPaths,
+) -> Outcome<Version> {
+    loop {
+        let committed = living.wait(async { Ok(living.store.commit(&base, change).await) })?;
+        match committed {
+            Err(Error::Conflict { .. }) => {}
+            committed => return Ok(committed?),
+        }
+        base = living.version(None)?;
+        taken.check_part(living, how.location, &base, &part.part)?;
+    }
+}
+
+/// Adds the documents of `inputs` in one commit, which moves a bookmark, too. Returns `None` if there are no
+/// documents. `shapes` is kept between commits.
 ///
 /// # Errors
 /// An input cannot be read, the part cannot be written, its columns do not fit those of `base`, or another
@@ -89,7 +104,35 @@ pub fn add(
     base: &Version,
     shapes: &mut Shapes,
     moved: Option<Moved>,
-) -> Outcome<Added> {
+) -> Outcome<Option<(Version, Done)>> {
+    let (part, done) = match write(living, job, inputs, base, shapes)? {
+        Written::Nothing(_) => return Ok(None),
+        Written::Part(part, done) => (part, done),
+    };
+    let change = Change::append(CommitKind::Append, &[part]);
+    let change = match moved {
+        Some(Moved { before, after }) => change.with_bookmark(before, after),
+        None => change,
+    };
+    let version = living.wait(living.store.commit(base, &change))?;
+    Ok(Some((version, done)))
+}
+
+/// A part that no version has yet.
+enum Written {
+    /// The inputs have no documents.
+    Nothing(Done),
+    Part(WrittenPart, Done),
+}
+
+/// Writes the documents of `inputs` as a part.
+fn write(
+    living: &Living,
+    job: Job,
+    inputs: Vec<Input>,
+    base: &Version,
+    shapes: &mut Shapes,
+) -> Outcome<Written> {
     let outcome = Arc::new(Mutex::new(None));
     let kept = Arc::clone(&outcome);
     let file = living.store.location();
@@ -109,7 +152,7 @@ pub fn add(
     let outcome = outcome.lock().unwrap_or_else(PoisonError::into_inner).take();
     let (part, done) = match (written, outcome) {
         (Ok(part), Some(Ok(done))) => (part, done),
-        (Err(Error::Cancelled), Some(Ok(done))) => return Ok(Added::Nothing(done)),
+        (Err(Error::Cancelled), Some(Ok(done))) => return Ok(Written::Nothing(done)),
         (Err(Error::Cancelled), Some(Err(failure))) => return Err(failure),
         (Err(error), _) => return Err(error.into()),
         (Ok(_), _) => return Err(Failure::new("the builder broke down")),
@@ -120,11 +163,5 @@ pub fn add(
     if heeds_interrupts && interrupt::is_asked() {
         return Err(Failure::interrupted());
     }
-    let change = Change::append(CommitKind::Append, &[part]);
-    let change = match moved {
-        Some(Moved { before, after }) => change.with_bookmark(before, after),
-        None => change,
-    };
-    let version = living.wait(living.store.commit(base, &change))?;
-    Ok(Added::Version(version, done))
+    Ok(Written::Part(part, done))
 }

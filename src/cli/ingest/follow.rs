@@ -37,7 +37,7 @@ use self::growing::GrowingFile;
 use self::pipe::Pipe;
 use self::place::Place;
 use self::waiting::{Limits, Waiting};
-use super::append::{Added, Appending, Moved, add};
+use super::append::{Appending, Moved, add};
 use super::job::Job;
 use super::shapes::Shapes;
 use crate::documents::Documents;
@@ -229,10 +229,7 @@ impl Appender<'_> {
         let place = bookmark.as_ref().map(|bookmark| bookmark.place.clone());
         let moved = bookmark.map(|after| Moved { before: self.place.clone(), after });
         let added = add(living, job, vec![input], &self.latest, &mut self.shapes, moved)?;
-        let (version, done) = match added {
-            Added::Nothing(_) => return Ok(()),
-            Added::Version(version, done) => (version, done),
-        };
+        let Some((version, done)) = added else { return Ok(()) };
         self.place = place;
         let name = living.store.location();
         self.say(done.sizes(&format!("{name}: version {}", version.number)));

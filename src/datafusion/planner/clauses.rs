@@ -6,6 +6,7 @@
 //! Clauses that the planner refuses itself are left to it, but for a few whose error names no way out. The list
 //! is that of sqlparser 0.62 against DataFusion 55. Cost: one walk over the statement.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::common::plan_err;
@@ -13,11 +14,16 @@ use datafusion::error::Result;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::{CopyToSource, Statement};
 use datafusion::sql::sqlparser::ast::{
-    self, ColumnOption, Delete, DuplicateTreatment, Expr, Function, FunctionArgumentClause,
-    FunctionArguments, GroupByExpr, LimitClause, NamedWindowExpr, ObjectType, PipeOperator, Query,
-    Select, SelectItem, SetExpr, SetOperator, SetQuantifier, TableAlias, TableFactor, Visit,
-    Visitor, WindowType,
+    self, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments, GroupByExpr, JoinConstraint, JoinOperator, LimitClause, NamedWindowExpr,
+    ObjectNamePart, OrderByKind, PipeOperator, Query, Select, SelectFlavor, SelectItem, SetExpr,
+    SetOperator, SetQuantifier, TableAlias, TableFactor, UnaryOperator, Value, Visit, Visitor,
+    WindowType,
 };
+
+use crate::functions::find_signature;
+
+mod statements;
 
 /// Window functions whose rows do not depend on values, so that NULLs are nothing to them.
 const RANKS: [&str; 6] = ["row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"];
@@ -49,16 +55,8 @@ pub fn check_clauses(state: &SessionState, statement: &Statement) -> Result<()> 
     while let Statement::Explain(explained) = statement {
         statement = &explained.statement;
     }
-    let mut clauses = Clauses { state, open_queries: 0 };
-    let found = match statement {
-        Statement::Statement(plain) => plain.visit(&mut clauses),
-        Statement::CopyTo(copy) => match &copy.source {
-            CopyToSource::Query(query) => query.visit(&mut clauses),
-            CopyToSource::Relation(_) => ControlFlow::Continue(()),
-        },
-        _ => ControlFlow::Continue(()),
-    };
-    match found {
+    let mut clauses = Clauses { state, open_queries: 1 };
+    match clauses.visit_statement(statement) {
         ControlFlow::Break((clause, instead)) => {
             plan_err!("{clause} is not executed here, so it is refused; {instead}")
         }
@@ -74,6 +72,7 @@ type Outcome = ControlFlow<Refused>;
 /// Walk over a statement that stops at the first clause that is not executed.
 struct Clauses<'a> {
     state: &'a SessionState,
+    /// Queries around the place, and 1 if the statement is not a query itself.
     open_queries: usize,
 }
 
@@ -81,7 +80,7 @@ impl Visitor for Clauses<'_> {
     type Break = Refused;
 
     fn pre_visit_statement(&mut self, statement: &ast::Statement) -> Outcome {
-        check_statement(statement)
+        statements::check_statement(statement)
     }
 
     fn pre_visit_query(&mut self, query: &Query) -> Outcome {
@@ -101,12 +100,23 @@ impl Visitor for Clauses<'_> {
     }
 
     fn pre_visit_table_factor(&mut self, table: &TableFactor) -> Outcome {
+        self.check_table_function(table)?;
         check_table(table)
     }
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> Outcome {
         match expr {
             Expr::Function(function) => self.check_function(function),
+            Expr::Cast { data_type, .. } => statements::check_cast(data_type),
+            Expr::TypedString(text) => statements::check_cast(&text.data_type),
+            Expr::SimilarTo { .. } => {
+                let instead = "write text ~ '^(…)$' with a regular expression, or LIKE";
+                refuse(true, "SIMILAR TO", instead)
+            }
+            Expr::Trim { trim_characters: Some(characters), .. } => {
+                let instead = "name all characters in one text: trim(text, 'ab')";
+                refuse(characters.len() > 1, "a further argument of TRIM", instead)
+            }
             Expr::Collate { .. } => {
                 refuse(true, "COLLATE", "texts compare by their bytes; use lower(…) for letters")
             }
@@ -116,6 +126,26 @@ impl Visitor for Clauses<'_> {
 }
 
 impl Clauses<'_> {
+    fn visit_statement(&mut self, statement: &Statement) -> Outcome {
+        match statement {
+            Statement::Statement(plain) => {
+                if matches!(**plain, ast::Statement::Query(_)) {
+                    self.open_queries = 0;
+                }
+                plain.visit(self)
+            }
+            Statement::CopyTo(copy) => {
+                statements::check_copy(copy, self.state)?;
+                match &copy.source {
+                    CopyToSource::Query(query) => query.visit(self),
+                    CopyToSource::Relation(_) => ControlFlow::Continue(()),
+                }
+            }
+            Statement::CreateExternalTable(table) => statements::check_external_table(table),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
     fn check_function(&self, function: &Function) -> Outcome {
         let name = match function.name.0.last().and_then(|part| part.as_ident()) {
             Some(name) if name.quote_style.is_none() => name.value.to_ascii_lowercase(),
@@ -130,7 +160,11 @@ impl Clauses<'_> {
         let mut is_distinct = false;
         let mut is_ordered = false;
         let mut has_nulls = function.null_treatment.is_some();
+        let is_query = matches!(function.args, FunctionArguments::Subquery(_));
+        refuse(is_query, "a query as all arguments", "write it in parentheses: f((SELECT …))")?;
+        let mut has_star = false;
         if let FunctionArguments::List(list) = &function.args {
+            has_star = list.args.iter().any(is_star);
             is_distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
             for clause in &list.clauses {
                 is_ordered |= matches!(clause, FunctionArgumentClause::OrderBy(_));
@@ -138,8 +172,13 @@ impl Clauses<'_> {
             }
         }
         let ranks = RANKS.contains(&name.as_str());
-        if self.state.aggregate_functions().contains_key(&name) {
-            return ControlFlow::Continue(());
+        if let Some(aggregate) = self.state.aggregate_functions().get(&name) {
+            let columns = "name the columns, or SELECT count(*) FROM (SELECT DISTINCT * …)";
+            refuse(is_distinct && has_star, "DISTINCT * in a call", columns)?;
+            let is_ordered_set = aggregate.supports_within_group_clause();
+            let within = "write f(0.5) WITHIN GROUP (ORDER BY a)";
+            let clause = "ORDER BY in a call of a percentile";
+            return refuse(is_ordered && is_ordered_set, clause, within);
         }
         let of_values = "it is for aggregates; leave it out, or ask it in a subquery";
         refuse(function.filter.is_some(), "FILTER (WHERE …)", of_values)?;
@@ -151,9 +190,40 @@ impl Clauses<'_> {
                 of_values,
             );
         }
+        let over = "it is for aggregates and window functions; leave it out";
+        refuse(function.over.is_some(), "OVER", over)?;
         refuse(is_ordered, "ORDER BY in a call", of_values)?;
         refuse(!function.within_group.is_empty(), "WITHIN GROUP", of_values)?;
         refuse(has_nulls, "IGNORE NULLS or RESPECT NULLS", of_values)
+    }
+}
+
+impl Clauses<'_> {
+    /// Refuses parts of the name of a table function that are not looked at, and names of arguments of a function
+    /// that takes them by position.
+    fn check_table_function(&self, table: &TableFactor) -> Outcome {
+        let (name, arguments, is_lateral) = match table {
+            TableFactor::Table { name, args: Some(arguments), .. } => {
+                (name, &arguments.args, false)
+            }
+            TableFactor::Function { name, args, .. } => (name, args, true),
+            _ => return ControlFlow::Continue(()),
+        };
+        let Some((last, qualifiers)) = name.0.split_last() else {
+            return ControlFlow::Continue(());
+        };
+        let catalog = &self.state.config_options().catalog;
+        let defaults = [&catalog.default_schema, &catalog.default_catalog];
+        let is_default = |(part, default): (&ObjectNamePart, &String)| {
+            part.as_ident().is_some_and(|ident| ident.value.eq_ignore_ascii_case(default))
+        };
+        let is_plain = qualifiers.len() <= defaults.len()
+            && qualifiers.iter().rev().zip(defaults).all(is_default);
+        refuse(!is_plain, "a dot in the name of a table function", "write its name alone")?;
+        let is_ours = last.as_ident().is_some_and(|ident| find_signature(&ident.value).is_some());
+        let has_names = arguments.iter().any(|arg| !matches!(arg, FunctionArg::Unnamed(_)));
+        let instead = "give the arguments by position";
+        refuse(is_lateral && has_names && !is_ours, "the name of an argument", instead)
     }
 }
 
@@ -161,50 +231,11 @@ fn refuse(found: bool, clause: &'static str, instead: &'static str) -> Outcome {
     if found { ControlFlow::Break((clause, instead)) } else { ControlFlow::Continue(()) }
 }
 
-fn check_statement(statement: &ast::Statement) -> Outcome {
-    match statement {
-        ast::Statement::Delete(delete) => check_delete(delete),
-        ast::Statement::Drop { object_type, cascade, restrict, purge, temporary, .. } => {
-            let is_table = matches!(object_type, ObjectType::Table | ObjectType::View);
-            let views = "drop the views that read it by their names";
-            refuse(is_table && *cascade, "CASCADE", views)?;
-            refuse(*restrict, "RESTRICT", "leave it out; views that read it are not looked for")?;
-            refuse(*purge, "PURGE", "leave it out; files are removed outside SQL")?;
-            refuse(*temporary, "DROP TEMPORARY", "leave TEMPORARY out")
-        }
-        ast::Statement::CreateView(view) => {
-            refuse(view.secure, "SECURE", "leave it out; safe mode limits what is read")?;
-            refuse(view.or_alter, "OR ALTER", "write CREATE OR REPLACE VIEW")?;
-            let params = "leave ALGORITHM, DEFINER and SQL SECURITY out";
-            refuse(view.params.is_some(), "parameters of a view", params)
-        }
-        ast::Statement::CreateTable(table) => {
-            table.columns.iter().flat_map(|column| &column.options).try_for_each(|option| {
-                let is_executed = matches!(
-                    option.option,
-                    ColumnOption::Null
-                        | ColumnOption::NotNull
-                        | ColumnOption::Default(_)
-                        | ColumnOption::PrimaryKey(_)
-                        | ColumnOption::Unique(_)
-                        | ColumnOption::ForeignKey(_)
-                        | ColumnOption::Check(_)
-                );
-                let clause = match option.option {
-                    ColumnOption::Collation(_) => "COLLATE of a column",
-                    ColumnOption::Generated { .. } => "GENERATED of a column",
-                    _ => "an option of a column (such as AUTO_INCREMENT or COMMENT)",
-                };
-                refuse(!is_executed, clause, "leave it out; columns take NOT NULL and DEFAULT")
-            })
-        }
-        _ => ControlFlow::Continue(()),
-    }
-}
-
-fn check_delete(delete: &Delete) -> Outcome {
-    let instead = "select the rows: DELETE … WHERE id IN (SELECT id … LIMIT n)";
-    refuse(delete.limit.is_some(), "LIMIT of DELETE", instead)
+fn is_star(arg: &FunctionArg) -> bool {
+    let (FunctionArg::Unnamed(arg)
+    | FunctionArg::Named { arg, .. }
+    | FunctionArg::ExprNamed { arg, .. }) = arg;
+    matches!(arg, FunctionArgExpr::Wildcard | FunctionArgExpr::QualifiedWildcard(_))
 }
 
 fn check_query(query: &Query) -> Outcome {
@@ -224,6 +255,9 @@ fn check_query(query: &Query) -> Outcome {
         let instead = "filter by row_number() OVER (PARTITION BY …) in a subquery";
         refuse(!limit_by.is_empty(), "LIMIT … BY", instead)?;
     }
+    if let Some(order_by) = &query.order_by {
+        check_order(&order_by.kind, matches!(*query.body, SetExpr::Select(_)))?;
+    }
     let is_recursive = query.with.as_ref().is_some_and(|with| with.recursive);
     for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
         let has_limit = is_recursive && cte.query.limit_clause.is_some();
@@ -234,8 +268,35 @@ fn check_query(query: &Query) -> Outcome {
     }
     query.pipe_operators.iter().try_for_each(|operator| match operator {
         PipeOperator::Select { exprs } | PipeOperator::Extend { exprs } => check_items(exprs),
+        PipeOperator::Aggregate { full_table_exprs, group_by_expr } => {
+            let mut all = full_table_exprs.iter().chain(group_by_expr);
+            let is_ordered =
+                all.any(|expr| expr.order_by.asc.is_some() || expr.order_by.nulls_first.is_some());
+            refuse(is_ordered, "ASC or DESC in AGGREGATE", "write |> ORDER BY after it")
+        }
         _ => ControlFlow::Continue(()),
     })
+}
+
+/// Refuses orders that sort nothing.
+fn check_order(kind: &OrderByKind, is_select: bool) -> Outcome {
+    let columns = match kind {
+        OrderByKind::All(_) => {
+            let instead = "name the columns";
+            return refuse(!is_select, "ORDER BY ALL of anything but one SELECT", instead);
+        }
+        OrderByKind::Expressions(columns) => columns,
+    };
+    let is_constant = |expr: &Expr| match expr {
+        Expr::Value(value) => !matches!(value.value, Value::Number(..) | Value::Placeholder(_)),
+        Expr::UnaryOp { op: UnaryOperator::Minus | UnaryOperator::Plus, expr } => {
+            matches!(**expr, Expr::Value(_))
+        }
+        _ => false,
+    };
+    let instead = "write the name of a column as it is or in \"…\", or its number from 1";
+    let any_constant = columns.iter().any(|column| is_constant(&column.expr));
+    refuse(any_constant, "ORDER BY a constant", instead)
 }
 
 /// Refuses differences and intersections that count equal rows, which give wrong numbers of them.
@@ -255,14 +316,16 @@ fn check_sets(body: &SetExpr) -> Outcome {
 /// Refuses `INTO` except in the one `SELECT` of the outermost query.
 fn check_into(body: &SetExpr, is_outermost: bool) -> Outcome {
     let instead = "write CREATE TABLE … AS SELECT …";
-    if is_outermost && matches!(body, SetExpr::Select(_)) {
-        return ControlFlow::Continue(());
+    if is_outermost && let SetExpr::Select(select) = body {
+        let into = select.into.as_ref();
+        let has_kind = into.is_some_and(|into| into.temporary || into.unlogged);
+        return refuse(has_kind, "INTO TEMPORARY or UNLOGGED", instead);
     }
     let mut open = vec![body];
     while let Some(body) = open.pop() {
         match body {
             SetExpr::Select(select) => {
-                refuse(select.into.is_some(), "INTO of a part of a query", instead)?;
+                refuse(select.into.is_some(), "INTO inside of a statement", instead)?;
             }
             SetExpr::SetOperation { left, right, .. } => open.extend([&**left, &**right]),
             _ => {}
@@ -277,6 +340,8 @@ fn check_select(select: &Select) -> Outcome {
     let modifiers = select.select_modifiers.as_ref();
     let is_modified = modifiers.is_some_and(|m| !m.to_string().trim().is_empty());
     refuse(is_modified, "a modifier of SELECT (such as SQL_CALC_FOUND_ROWS)", "leave it out")?;
+    let is_bare = select.flavor == SelectFlavor::FromFirstNoSelect;
+    refuse(is_bare, "FROM without SELECT", "write SELECT * FROM …")?;
     refuse(select.top.is_some(), "TOP", "write LIMIT n")?;
     refuse(select.exclude.is_some(), "EXCLUDE after columns", "write SELECT * EXCLUDE (…)")?;
     refuse(!select.lateral_views.is_empty(), "LATERAL VIEW", "write unnest(…)")?;
@@ -290,14 +355,29 @@ fn check_select(select: &Select) -> Outcome {
     let (GroupByExpr::All(modifiers) | GroupByExpr::Expressions(_, modifiers)) = &select.group_by;
     let group = "write GROUP BY ROLLUP (…), CUBE (…) or GROUPING SETS (…)";
     refuse(!modifiers.is_empty(), "GROUP BY … WITH ROLLUP, CUBE or TOTALS", group)?;
-    let mut joins = select.from.iter().flat_map(|table| &table.joins);
-    refuse(joins.any(|join| join.global), "GLOBAL JOIN", "leave GLOBAL out")?;
+    for join in select.from.iter().flat_map(|table| &table.joins) {
+        refuse(join.global, "GLOBAL JOIN", "leave GLOBAL out")?;
+        check_join(&join.join_operator)?;
+    }
     for window in &select.named_window {
         if let NamedWindowExpr::WindowSpec(window) = &window.1 {
             check_window(window)?;
         }
     }
     check_items(&select.projection)
+}
+
+/// Refuses outer joins that become cross joins if the tables have no column of the same name.
+fn check_join(operator: &JoinOperator) -> Outcome {
+    let is_natural = matches!(
+        operator,
+        JoinOperator::Left(JoinConstraint::Natural)
+            | JoinOperator::LeftOuter(JoinConstraint::Natural)
+            | JoinOperator::Right(JoinConstraint::Natural)
+            | JoinOperator::RightOuter(JoinConstraint::Natural)
+            | JoinOperator::FullOuter(JoinConstraint::Natural)
+    );
+    refuse(is_natural, "NATURAL of an outer join", "name the columns: LEFT JOIN … USING (a, b)")
 }
 
 /// Refuses a window that adds to a named one.
@@ -309,7 +389,12 @@ fn check_window(window: &ast::WindowSpec) -> Outcome {
 fn check_items(items: &[SelectItem]) -> Outcome {
     items.iter().try_for_each(|item| match item {
         SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) => {
-            refuse(options.opt_ilike.is_some(), "* ILIKE", "name the columns, or * EXCLUDE (…)")
+            let instead = "name the columns, or * EXCLUDE (…)";
+            refuse(options.opt_ilike.is_some(), "* ILIKE", instead)?;
+            let replaced = options.opt_replace.iter().flat_map(|replace| &replace.items);
+            let mut names = HashSet::new();
+            let is_twice = replaced.into_iter().any(|item| !names.insert(&item.column_name));
+            refuse(is_twice, "REPLACE of the same column twice", "name it once")
         }
         _ => ControlFlow::Continue(()),
     })
@@ -366,13 +451,21 @@ fn check_alias(alias: Option<&TableAlias>) -> Outcome {
 mod tests {
     use datafusion::prelude::SessionContext;
     use datafusion::sql::parser::DFParser;
+    use datafusion::sql::sqlparser::dialect::DuckDbDialect;
 
     use super::*;
 
-    fn check(sql: &str) -> Result<()> {
+    pub(super) fn check(sql: &str) -> Result<()> {
         let statements = DFParser::parse_sql(sql).unwrap();
         let state = SessionContext::new().state();
         statements.iter().try_for_each(|statement| check_clauses(&state, statement))
+    }
+
+    /// Returns the error that refuses a clause.
+    pub(super) fn refusal(sql: &str) -> String {
+        let error = check(sql).map(|()| sql.to_owned()).unwrap_err().to_string();
+        assert!(error.contains("is not executed here"), "{sql}: {error}");
+        error
     }
 
     #[test]
@@ -401,7 +494,6 @@ mod tests {
             ("SELECT a, count(*) FROM t GROUP BY a WITH TOTALS", "TOTALS"),
             ("SELECT sum(a) OVER (w ORDER BY a) FROM t WINDOW w AS (PARTITION BY b)", "OVER (w"),
             ("SELECT a FROM t GLOBAL JOIN u USING (a)", "GLOBAL JOIN"),
-            ("DROP TABLE t CASCADE", "CASCADE"),
             ("SELECT 1 EXCEPT ALL SELECT 1", "EXCEPT ALL"),
             (
                 "WITH RECURSIVE n AS (SELECT 1 AS a UNION ALL SELECT a + 1 FROM n LIMIT 3) SELECT * FROM n",
@@ -413,13 +505,42 @@ mod tests {
             ("SELECT UPPER(DISTINCT a) FROM t", "DISTINCT in a call"),
             ("SELECT upper(a ORDER BY b) FROM t", "ORDER BY in a call"),
             ("SELECT sum(1)(a) FROM t", "f(…)(…)"),
-            ("DELETE FROM t WHERE a = 1 LIMIT 1", "LIMIT of DELETE"),
+            ("SELECT upper(a) OVER (ORDER BY a) FROM t", "OVER"),
+            ("SELECT unnest([1, 2]) OVER () FROM t", "OVER"),
+            ("SELECT count(DISTINCT *) FROM t", "DISTINCT *"),
+            ("SELECT count(DISTINCT t.*) FROM t", "DISTINCT *"),
+            ("SELECT percentile_cont(a, 0.25 ORDER BY b) FROM t", "a percentile"),
+            ("SELECT 'abc' SIMILAR TO 'b'", "SIMILAR TO"),
+            ("SELECT trim('xyaxy', 'x', 'y')", "argument of TRIM"),
+            ("FROM t", "FROM without SELECT"),
+            ("COPY (FROM t) TO 'x.csv'", "FROM without SELECT"),
+            ("SELECT a FROM t NATURAL LEFT JOIN u", "NATURAL of an outer join"),
+            ("SELECT a FROM t ORDER BY 'a'", "ORDER BY a constant"),
+            ("SELECT a FROM t ORDER BY a, -1", "ORDER BY a constant"),
+            ("SELECT * REPLACE (1 AS a, 2 AS a) FROM t", "REPLACE of the same column twice"),
+            ("SELECT a FROM t |> AGGREGATE sum(a) AS c GROUP BY b DESC", "ASC or DESC"),
+            ("SELECT * FROM word_count.foo('c')", "a dot in the name"),
+            (
+                "SELECT * FROM t, LATERAL generate_series(stop => 1, start => 3)",
+                "the name of an argument",
+            ),
+            ("CREATE VIEW w AS SELECT a INTO u FROM t", "INTO inside"),
+            ("SELECT a INTO TEMP u FROM t", "INTO TEMPORARY"),
         ] {
-            let error = check(sql).unwrap_err().to_string();
-            assert!(
-                error.contains(clause) && error.contains("is not executed here"),
-                "{sql}: {error}"
-            );
+            let error = refusal(sql);
+            assert!(error.contains(clause), "{sql}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_order_by_all_columns_of_one_select_passes() {
+        let check = |sql: &str| {
+            let statements = DFParser::parse_sql_with_dialect(sql, &DuckDbDialect {}).unwrap();
+            check_clauses(&SessionContext::new().state(), &statements[0])
+        };
+        assert!(check("SELECT a FROM t ORDER BY ALL DESC").is_ok());
+        for sql in ["(SELECT a FROM t) ORDER BY ALL", "VALUES (1), (2) ORDER BY ALL"] {
+            assert!(check(sql).unwrap_err().to_string().contains("ORDER BY ALL"), "{sql}");
         }
     }
 
@@ -431,8 +552,10 @@ mod tests {
             "SELECT a FROM t QUALIFY row_number() OVER (ORDER BY a) = 1",
             "SELECT * EXCLUDE (a) REPLACE (1 AS b) FROM t GROUP BY ROLLUP (a) LIMIT 3 OFFSET 1",
             "SELECT a INTO u FROM t",
-            "DELETE FROM t WHERE a IN (SELECT a FROM t LIMIT 1)",
-            "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'x.csv'",
+            "SELECT sum(a) OVER w, percentile_cont(0.5) WITHIN GROUP (ORDER BY a) FROM t WINDOW w AS ()",
+            "SELECT a FROM t NATURAL JOIN u ORDER BY 1, a + 1, \"a\", $1",
+            "SELECT trim(a), trim(a, 'ab'), trim(BOTH 'a' FROM a) FROM t ORDER BY ALL",
+            "SELECT * FROM public.word_count('c'), LATERAL search('c', words => a)",
         ] {
             check(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
         }

@@ -40,6 +40,31 @@ fn columns_of_another_shape_are_not_added() {
     folder.ok(&["optimize", "d"]);
 }
 
+/// Numbers with other numbers of decimals, or more digits than a type has, stay as they came.
+#[test]
+fn appended_numbers_come_back_as_they_were() {
+    for (first, second) in [
+        ("1.9", "1.10"),
+        ("1", "1.10"),
+        ("1.10", "1.100"),
+        ("12345678901234567890123456789012345.10", "1.5"),
+    ] {
+        let folder = new_folder();
+        for value in [first, second] {
+            let name = format!("{value}.csv");
+            folder.write(&name, format!("text,v\nt,{value}\n"));
+            folder.ok(&["ingest", "-q", &name, "-o", "n", "--append", "--documents", "csv:text"]);
+        }
+        let table = "CREATE EXTERNAL TABLE d STORED AS TADOC LOCATION 'n'";
+        let sql = "SELECT v FROM d ORDER BY doc_id";
+        let csv = folder.ok(&["sql", "-q", "--format", "csv", "-c", table, "-c", sql]);
+        assert_eq!(csv, format!("v\n{first}\n{second}\n"));
+        folder.ok(&["optimize", "n", "-q"]);
+        let csv = folder.ok(&["sql", "-q", "--format", "csv", "-c", table, "-c", sql]);
+        assert_eq!(csv, format!("v\n{first}\n{second}\n"));
+    }
+}
+
 /// Two appends of the same folder at the same time: one of them is refused.
 #[test]
 fn appends_of_the_same_files_at_once_store_them_once() {

@@ -154,6 +154,18 @@ fn cells_of_tables_have_one_line_of_bounded_width() {
 }
 
 #[test]
+fn json_has_one_value_for_each_name() {
+    let folder = new_folder();
+    let sql = "SELECT x.a, y.a FROM (SELECT 1 AS a) x, (SELECT 2 AS a) y";
+    for format in ["json", "ndjson"] {
+        let named = "JSON has one value for each name, and two columns are named a; name them with AS, or \
+                     write csv";
+        folder.fails(&["sql", "--format", format, "-c", sql], named);
+    }
+    assert_eq!(folder.ok(&["sql", "-q", "--format", "csv", "-c", sql]), "a,a\n1,2\n");
+}
+
+#[test]
 fn scripts_come_from_files_and_standard_input() {
     let folder = new_folder();
     let script = "#!/usr/bin/env -S tadoc sql -f\n-- a comment; with a semicolon\n\

@@ -310,20 +310,29 @@ impl fmt::Write for Cell {
             return Ok(());
         }
         for (at, c) in text.char_indices() {
-            let num_chars = if c.is_control() { c.escape_default().len() } else { 1 };
+            let is_escaped = is_obeyed(c);
+            let num_chars = if is_escaped { c.escape_default().len() } else { 1 };
             if num_chars > self.room {
                 self.room = 0;
                 self.cut_bytes = self.cut_bytes.saturating_add((text.len() - at) as u64);
                 return Ok(());
             }
             self.room -= num_chars;
-            match c.is_control() {
-                true => self.text.extend(c.escape_default()),
-                false => self.text.push(c),
+            if is_escaped {
+                self.text.extend(c.escape_default());
+            } else {
+                self.text.push(c);
             }
         }
         Ok(())
     }
+}
+
+/// Returns true for characters that a terminal obeys: controls, line ends, and directions of writing.
+fn is_obeyed(c: char) -> bool {
+    let is_direction =
+        matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}') || is_direction
 }
 
 #[cfg(test)]
@@ -391,6 +400,13 @@ mod tests {
         for text in ["0", "-1", "all", ""] {
             assert!(text.parse::<MaxWidth>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn characters_that_a_terminal_obeys_are_escaped() {
+        let text = "a\u{202e}b\u{2028}c\u{1b}[1m\u{2066}\u{feff}👩‍👧 é";
+        let cells = shown(StringArray::from(vec![text]), MaxWidth::default());
+        assert_eq!(cells, [r"a\u{202e}b\u{2028}c\u{1b}[1m\u{2066}\u{feff}👩‍👧 é"]);
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! JSON has every column in every row: NULL is `null`, as with `duckdb -json`. So are NaN and infinite
 //! numbers, which JSON cannot write. (datafusion-cli leaves columns that are NULL out of a row.)
 
+use std::collections::HashSet;
 use std::io::{self, BufWriter, ErrorKind, Write, stdout};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +21,7 @@ use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef}
 use datafusion::arrow::json::writer::{
     EncoderOptions, JsonArray, LineDelimited, WriterBuilder as JsonBuilder, make_encoder,
 };
+use datafusion::common::plan_err;
 use datafusion::config::FormatOptions;
 use datafusion::error::Result;
 use datafusion::execution::SendableRecordBatchStream;
@@ -219,6 +221,7 @@ async fn print_json(
     mut stream: SendableRecordBatchStream,
     writer: &mut dyn Write,
 ) -> Result<Printed> {
+    check_names(&stream.schema())?;
     let mut printed = Printed::from_schema(&stream.schema());
     let builder = JsonBuilder::new().with_explicit_nulls(true);
     let mut json = builder.build::<_, JsonArray>(&mut *writer);
@@ -238,6 +241,7 @@ async fn print_json_lines(
     mut stream: SendableRecordBatchStream,
     writer: &mut dyn Write,
 ) -> Result<Printed> {
+    check_names(&stream.schema())?;
     let mut printed = Printed::from_schema(&stream.schema());
     let builder = JsonBuilder::new().with_explicit_nulls(true);
     let mut json = builder.build::<_, LineDelimited>(writer);
@@ -248,6 +252,20 @@ async fn print_json_lines(
     }
     json.finish()?;
     Ok(printed)
+}
+
+/// Refuses columns of one name: of a JSON object with equal names readers take one.
+fn check_names(schema: &SchemaRef) -> Result<()> {
+    let mut names = HashSet::new();
+    for field in schema.fields() {
+        let name = field.name();
+        if !names.insert(name) {
+            return plan_err!(
+                "JSON has one value for each name, and two columns are named {name}; name them with AS, or write csv"
+            );
+        }
+    }
+    Ok(())
 }
 
 impl Printed {

@@ -1,7 +1,8 @@
 //! Common type of a column with several types, and casts to it.
 //!
-//! Null combines with every type. Numbers widen. Other scalars become text. Lists and structs
-//! combine recursively. A scalar and a list (or struct) have no common type.
+//! Null combines with every type. Integers and floats widen, decimals too if they have the same number of decimals.
+//! Other scalars become text, so that `1.10` beside `1.9` stays what it is. Lists and structs combine recursively.
+//! A scalar and a list (or struct) have no common type. Limit: an integer above 2^53 is rounded beside floats.
 
 use std::sync::Arc;
 
@@ -55,6 +56,12 @@ pub(crate) fn join_types(left: &DataType, right: &DataType) -> Option<DataType> 
         }
         _ if is_nested(left) || is_nested(right) => None,
         _ if is_bytes(left) && is_bytes(right) => Some(DataType::BinaryView),
+        (DataType::Decimal128(left, scale), DataType::Decimal128(right, other))
+            if scale == other =>
+        {
+            Some(DataType::Decimal128(*left.max(right), *scale))
+        }
+        _ if left.is_decimal() || right.is_decimal() => Some(DataType::Utf8),
         _ if left.is_numeric() && right.is_numeric() => {
             type_union_resolution(&[left.clone(), right.clone()]).or(Some(DataType::Utf8))
         }
@@ -133,6 +140,12 @@ mod tests {
         assert_eq!(join_types(&Null, &Int64), Some(Int64));
         assert_eq!(join_types(&Int64, &Float64), Some(Float64));
         assert_eq!(join_types(&Int32, &Int64), Some(Int64));
+        let decimal = DataType::Decimal128;
+        assert_eq!(join_types(&decimal(3, 2), &decimal(5, 2)), Some(decimal(5, 2)));
+        for other in [decimal(4, 3), Float64, Int64] {
+            assert_eq!(join_types(&decimal(3, 2), &other), Some(Utf8));
+            assert_eq!(join_types(&other, &decimal(3, 2)), Some(Utf8));
+        }
         assert_eq!(join_types(&Boolean, &Int64), Some(Utf8));
         // Types of files, and types of statements.
         assert_eq!(join_types(&Binary, &BinaryView), Some(BinaryView));

@@ -249,6 +249,29 @@ fn a_late_line_of_a_renamed_file_is_read() {
     assert_eq!(ran.status, 1, "{}", ran.stderr);
 }
 
+#[cfg(unix)]
+#[test]
+fn an_incomplete_line_of_a_renamed_file_waits() {
+    let folder = new_folder();
+    folder.write("app.log", "one\nha");
+    let follower = start(&folder, &FOLLOW);
+    wait_for(&folder, &texts(&["one"]));
+    let mut old = File::options().append(true).open(folder.join("app.log")).unwrap();
+    fs::rename(folder.join("app.log"), folder.join("app.log.1")).unwrap();
+    folder.write("app.log", "new\n");
+    wait_for(&folder, &texts(&["one", "new"]));
+    old.write_all(b"lf-do").unwrap();
+    folder.write("app.log", "new\nnewer\n");
+    wait_for(&folder, &texts(&["one", "new", "newer"]));
+    let (status, errors) = interrupt(follower);
+    assert_eq!(status.code(), Some(0), "{errors}");
+    let follower = start(&folder, &FOLLOW);
+    old.write_all(b"ne\n").unwrap();
+    wait_for(&folder, &texts(&["one", "new", "newer", "half-done"]));
+    let (status, errors) = interrupt(follower);
+    assert_eq!(status.code(), Some(0), "{errors}");
+}
+
 #[test]
 fn an_incomplete_line_waits() {
     let folder = new_folder();

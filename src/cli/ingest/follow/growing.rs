@@ -16,7 +16,8 @@
 //!
 //! - *renamed*: it is read on. It stays open until nothing came for [`WATCH`], so a late line is seen at once, and
 //!   later at every look around: after each rotation, every [`LOOK_AROUND`], and at the start. If another file
-//!   has the name of the log, the first one has ended when it did not grow for [`GRACE`].
+//!   has the name of the log, the first one has ended when it did not grow for [`GRACE`]. Its last line, if that
+//!   has no end yet, waits for the rest for [`PATIENCE`] times as long, while the log is read.
 //! - *truncated*: a copy of it that begins with what was read is read on from the same place. Then comes the
 //!   file from its start. A copy that was made before the last lines were read is not read again.
 //! - *copied*: a copy of a log that is still whole is left out, until the log is truncated.
@@ -41,6 +42,9 @@ use crate::failure::{Failure, Outcome};
 const GRACE: Duration = Duration::from_secs(1);
 /// Longest time for which a file that was renamed and still grows comes before the log.
 const MAX_GRACE: Duration = Duration::from_secs(5);
+/// Time for which a last line without an end waits for the rest in a file that was renamed, in times of
+/// [`GRACE`].
+const PATIENCE: u32 = 60;
 /// Time without new bytes for which a file that was renamed stays open.
 const WATCH: Duration = Duration::from_secs(600);
 /// Time between two looks for files that were rotated, in times of [`GRACE`].
@@ -70,6 +74,8 @@ struct Known {
     unchecked: Option<FilePlace>,
     /// Time of the last read.
     grown: Instant,
+    /// Length with a last line that waits for its end, and time since which the file has it.
+    waits: Option<(u64, Instant)>,
     /// Time since which no file with this inode was seen.
     missing: Option<Instant>,
 }
@@ -77,7 +83,8 @@ struct Known {
 impl Known {
     fn new(id: FileId, file: Option<File>, mark: Mark) -> Self {
         let grown = Instant::now();
-        Self { id, file, taken: mark.clone(), read: mark, unchecked: None, grown, missing: None }
+        let (unchecked, waits, missing) = (None, None, None);
+        Self { id, file, taken: mark.clone(), read: mark, unchecked, grown, waits, missing }
     }
 
     fn from_place(place: FilePlace) -> Self {
@@ -107,9 +114,25 @@ impl Known {
         metadata.map_or(0, |metadata| metadata.len())
     }
 
-    /// Returns true if an open file has bytes that were not taken.
-    fn has_more(&self) -> bool {
-        self.file.is_some() && self.len() > self.taken.offset
+    /// Returns true if an open file has bytes that were not taken, and that do not wait for the end of a line.
+    fn has_more(&self, patience: Duration) -> bool {
+        self.file.is_some() && self.len() > self.seen(patience)
+    }
+
+    /// Returns the length up to which the bytes were taken or wait.
+    fn seen(&self, patience: Duration) -> u64 {
+        match self.waits {
+            Some((len, since)) if since.elapsed() < patience => len.max(self.taken.offset),
+            _ => self.taken.offset,
+        }
+    }
+
+    /// Lets the last line, which was read and has no end, wait for it. Returns false if it has waited for long.
+    fn waits_on(&mut self, patience: Duration) -> bool {
+        let known = self.waits.filter(|(len, _)| *len == self.read.offset);
+        let (len, since) = known.unwrap_or_else(|| (self.read.offset, Instant::now()));
+        self.waits = Some((len, since));
+        since.elapsed() < patience
     }
 }
 
@@ -257,7 +280,7 @@ impl GrowingFile {
         if self.is_aside {
             let ended = *self.ended.get_or_insert_with(Instant::now);
             let has_ended = is_whole || ended.elapsed() >= self.grace;
-            return Ok(if has_ended { Step::Ended } else { Step::Quiet });
+            return Ok(if has_ended { self.step_at_end(is_whole) } else { Step::Quiet });
         }
         if self.late().is_some() {
             return Ok(Step::Aside);
@@ -280,26 +303,42 @@ impl GrowingFile {
         let renamed = *self.renamed.get_or_insert_with(Instant::now);
         let is_late = is_whole && renamed.elapsed() >= self.grace.max(MAX_GRACE);
         let has_ended = ended.elapsed() >= self.grace || is_late;
-        Ok(if has_ended { Step::Ended } else { Step::Quiet })
+        Ok(if has_ended { self.step_at_end(is_whole) } else { Step::Quiet })
+    }
+
+    /// Returns the step at the end of a renamed file. A last line that has no end is left for later.
+    fn step_at_end(&mut self, is_whole: bool) -> Step {
+        let patience = self.patience();
+        let mut current = self.current.as_mut();
+        let waits = !is_whole && current.as_mut().is_some_and(|file| file.waits_on(patience));
+        if waits { Step::Aside } else { Step::Ended }
+    }
+
+    fn patience(&self) -> Duration {
+        self.grace * PATIENCE
     }
 
     /// Returns the place of another file that has more bytes, if there is one.
     fn late(&self) -> Option<usize> {
-        if !self.others.iter().any(Known::has_more) {
+        let patience = self.patience();
+        if !self.others.iter().any(|known| known.has_more(patience)) {
             return None;
         }
         let log = fs::metadata(&self.path).ok().map(|metadata| FileId::new(&metadata));
-        let is_late = |known: &Known| known.has_more() && log != Some(known.id);
+        let is_late = |known: &Known| known.has_more(patience) && log != Some(known.id);
         self.others.iter().position(is_late)
     }
 
-    /// Goes to another file that has more bytes. What was read and not taken is read again later.
-    pub fn go_aside(&mut self) {
-        if let Some(idx) = self.late() {
-            let next = self.others.remove(idx);
-            self.put_back();
-            self.enter(next, true);
-        }
+    /// Goes to another file that has more bytes, or to the log. What was read and not taken is read again later.
+    ///
+    /// # Errors
+    /// A file cannot be read.
+    pub fn go_aside(&mut self) -> Outcome {
+        let Some(idx) = self.late() else { return self.next() };
+        let next = self.others.remove(idx);
+        self.put_back();
+        self.enter(next, true);
+        Ok(())
     }
 
     /// Puts the current file to the others.
@@ -364,7 +403,9 @@ impl GrowingFile {
         self.put_back();
         let log = self.look_around()?;
         let is_log = |known: &Known| log == Some(known.id);
-        let unread = self.others.iter().position(|known| !is_log(known) && known.has_more());
+        let patience = self.patience();
+        let mut others = self.others.iter();
+        let unread = others.position(|known| !is_log(known) && known.has_more(patience));
         let is_last = |known: &Known| Some(known.id) == last && known.file.is_some();
         let next = unread
             .or_else(|| self.others.iter().position(is_log))
@@ -383,6 +424,7 @@ impl GrowingFile {
         let log = listed.iter().find(|listed| listed.is_log).map(|log| log.id);
         let is_listed = |id: FileId| listed.iter().any(|listed| listed.id == id);
         let current = self.current.as_ref().map(|current| current.id);
+        let patience = self.patience();
         for known in &mut self.others {
             let is_there = known.file.is_some() || is_listed(known.id);
             known.missing =
@@ -411,7 +453,7 @@ impl GrowingFile {
             if !known.is_in(&listed.file)? {
                 truncated.push(self.others.remove(idx));
                 unknown.push(listed);
-            } else if listed.len > known.taken.offset {
+            } else if listed.len > known.seen(patience) {
                 known.file.get_or_insert(listed.file);
                 known.grown = Instant::now();
             } else if listed.is_log || known.grown.elapsed() < WATCH {
@@ -512,8 +554,10 @@ impl GrowingFile {
 
     /// Closes files that are quiet, and leaves out those that are gone for long.
     fn forget(&mut self, log: Option<FileId>) {
+        let patience = self.patience();
         for known in &mut self.others {
-            if log != Some(known.id) && known.grown.elapsed() >= WATCH && !known.has_more() {
+            if log != Some(known.id) && known.grown.elapsed() >= WATCH && !known.has_more(patience)
+            {
                 known.file = None;
             }
         }

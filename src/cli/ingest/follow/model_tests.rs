@@ -64,7 +64,7 @@ impl Follower {
             Step::Aside => {
                 self.commit(self.complete_len(), corpus);
                 self.text.clear();
-                self.file.go_aside();
+                self.file.go_aside().unwrap();
             }
             Step::Ended => {
                 self.commit(self.text.len(), corpus);

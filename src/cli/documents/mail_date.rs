@@ -115,6 +115,8 @@ struct Parts {
     time: Option<(NaiveTime, bool)>,
     is_afternoon: Option<bool>,
     zone_minutes: Option<i32>,
+    /// True if the last zone is a name of UTC.
+    is_utc: bool,
 }
 
 impl Parts {
@@ -127,9 +129,18 @@ impl Parts {
         }
         if let Some(zone) = zone_minutes(lower) {
             // A zone is sometimes written twice, as an offset and as a name.
-            return (self.zone_minutes.replace(zone).unwrap_or(zone) == zone).then_some(());
+            // An offset behind a name of UTC counts from it: `GMT +0200`.
+            let known = self.zone_minutes.replace(zone).unwrap_or(zone);
+            let is_from_utc = self.is_utc && lower.starts_with(['+', '-']);
+            self.is_utc = matches!(lower, "utc" | "gmt" | "ut");
+            return (known == zone || is_from_utc).then_some(());
         }
         if lower.contains(':') {
+            if let Some(at) = lower.find(['+', '-']) {
+                let (time, offset) = lower.split_at_checked(at)?;
+                self.take(time)?;
+                return self.take(offset);
+            }
             return set(&mut self.time, time_of_day(lower)?);
         }
         if let [day, month, year] = lower.split('-').collect::<Vec<_>>()[..] {
@@ -210,7 +221,7 @@ fn time_of_day(word: &str) -> Option<(NaiveTime, bool)> {
         Some(second) => second.split_once('.').unwrap_or((second, "0")),
         None => ("00", "0"),
     };
-    let two_digits = |digits: &str| if digits.len() == 2 { number(digits) } else { None };
+    let two_digits = |digits: &str| if digits.len() <= 2 { number(digits) } else { None };
     let is_fraction =
         (1..=9).contains(&fraction.len()) && fraction.bytes().all(|b| b.is_ascii_digit());
     if parts.next().is_some() || hour.len() > 2 || !is_fraction {
@@ -284,6 +295,9 @@ mod tests {
             "6 May 2024 7:08:09 AM",
             "Mon, 06 May 2024 07:08:09.000 +0000",
             "2024-05-06T07:08:09Z",
+            "Mon, 6 May 2024 09:08:09+0200",
+            "Mon, 6 May 2024 7:8:9 GMT",
+            "Mon, 6 May 2024 09:08:09 GMT +0200",
         ] {
             assert_eq!(micros(date), Some(TIME), "{date}");
         }
@@ -304,7 +318,8 @@ mod tests {
             "31 Feb 2024 07:08:09 GMT",
             "6 May 2024 24:08:09 GMT",
             "6 May 2024 07:61:09 GMT",
-            "6 May 2024 07:08:9 GMT",
+            "6 May 2024 07:08:009 GMT",
+            "6 May 2024 07:08:09 Eastern Daylight Time",
             "6 May 2024 07:08:09 XYZT",
             "6 May 2024 07:08:09 +2500",
             "6 May 2024 07:08:09 +0200 GMT",

@@ -10,9 +10,12 @@ use std::str;
 use chrono::format::{Fixed, Item, Numeric, Parsed, StrftimeItems, parse_and_remainder};
 use chrono::{Datelike, NaiveTime, TimeDelta, Timelike};
 
-use super::forms::{Moment, Shown, check_end, day_alone, fraction, year_behind};
+use super::forms::{Moment, Shown, check_end, day_alone, fraction, has_word_and_year, year_behind};
 use super::scan::{DayTime, Scan};
 use super::zones::{self, Unclear, Zone};
+
+/// First number of `%s` that is not read, in the year 5138: it is one of milliseconds.
+const MAX_SECONDS: u64 = 100_000_000_000;
 
 /// A form of strftime.
 #[derive(Debug, Clone, PartialEq)]
@@ -119,7 +122,16 @@ impl Format {
             behind.zone =
                 behind.zone.map_or_else(|| known_zone(&mut scan), |zone| Ok(Some(zone)))?;
         }
-        check_end(scan)?;
+        if has_time
+            && !is_instant
+            && behind.year.is_none()
+            && !states_year(parsed)
+            && has_word_and_year(scan)
+        {
+            return Err(Unclear::Part);
+        }
+        let has_fraction = behind.nanos > 0 || parsed.nanosecond().is_some();
+        check_end(scan, is_instant || behind.zone.is_some(), has_fraction || !has_time)?;
         Ok(behind)
     }
 }
@@ -155,6 +167,14 @@ struct Behind {
 /// contradict each other.
 fn moment(parsed: &Parsed, behind: Behind) -> Option<Moment> {
     let mut parsed = parsed.clone();
+    if let (None, None, Some(short)) = (parsed.year(), parsed.year_div_100(), parsed.year_mod_100())
+    {
+        // Two digits from 69 are of the last century, as POSIX has it.
+        parsed.set_year(i64::from(short) + if short < 69 { 2000 } else { 1900 }).ok()?;
+    }
+    if parsed.timestamp().is_some_and(|seconds| seconds.unsigned_abs() >= MAX_SECONDS) {
+        return None;
+    }
     if behind.nanos > 0 {
         parsed.set_nanosecond(behind.nanos.into()).ok()?;
     }

@@ -18,7 +18,7 @@
 //! are looked at.
 
 use chrono::{NaiveDate, NaiveTime};
-use memchr::memchr_iter;
+use memchr::{memchr_iter, memmem};
 
 use super::scan::{DayTime, Scan};
 use super::zones::{self, Unclear, Zone};
@@ -48,10 +48,17 @@ pub struct Shown {
 }
 
 /// A stamp that was read, or that is not understood as a whole.
-pub type Stamp = Result<Moment, Unclear>;
+pub type Stamp<'a> = Result<Found<'a>, Unclear>;
+
+/// A moment, and the bytes behind its stamp.
+#[derive(Debug, Clone, Copy)]
+pub struct Found<'a> {
+    moment: Moment,
+    rest: Scan<'a>,
+}
 
 /// Reads a stamp of one form. Returns none for another text.
-type Form = fn(Scan<'_>) -> Option<Stamp>;
+type Form = for<'a> fn(Scan<'a>) -> Option<Stamp<'a>>;
 
 /// Forms that begin with a digit.
 const DIGIT_FORMS: [Form; 6] = [
@@ -114,6 +121,25 @@ const TIME_KEYS: [&[u8]; 10] = [
     b"asctime",
     b"eventtime",
 ];
+/// Words behind a date alone, which is then not midnight.
+const TIME_WORDS: [&[u8]; 16] = [
+    b"noon",
+    b"midday",
+    b"midnight",
+    b"morning",
+    b"afternoon",
+    b"evening",
+    b"night",
+    b"at",
+    b"um",
+    b"kl",
+    b"to",
+    b"until",
+    b"till",
+    b"bis",
+    b"mittags",
+    b"mitternacht",
+];
 /// Largest number of pairs of `name=value` before the time.
 const MAX_PAIRS: usize = 8;
 /// Years that four digits can mean where another number may stand.
@@ -126,7 +152,30 @@ const MAX_STAMP_BYTES: usize = 128;
 pub fn find(line: &[u8]) -> Option<Moment> {
     let start = behind_front(line);
     let stamp = stamp(start).or_else(|| prefixed(start)).or_else(|| common_log(line));
-    stamp?.ok()
+    Some(stamp?.ok()?.moment)
+}
+
+/// Returns the time that is the whole `text`.
+pub fn find_whole(text: &[u8]) -> Option<Moment> {
+    let Found { moment, mut rest } = stamp(behind_front(text))?.ok()?;
+    if let Moment::Shown(Shown { zone: Some(stated), .. }) = moment {
+        // A zone is sometimes written twice, as an offset and as a name: `+0200 CEST`, `GMT+0200 (…)`.
+        if let Ok(Some(again)) = zones::zone(&mut rest)
+            && matches!((stated, again), (Zone::Offset(one), Zone::Offset(other)) if one != other)
+        {
+            return None;
+        }
+        if let Some(comment) = rest.0.strip_prefix(b" (")
+            && comment.ends_with(b")")
+            && !comment.iter().any(u8::is_ascii_digit)
+        {
+            rest.0 = b"";
+        }
+    }
+    // The clock of a process in Go.
+    let is_go = rest.0.starts_with(b" m=+") || rest.0.starts_with(b" m=-");
+    let is_end = |byte: &u8| b"])>}\"'. \t".contains(byte);
+    (is_go || rest.0.iter().all(is_end)).then_some(moment)
 }
 
 /// Returns the time behind `[`, which the kernel's log counts in seconds from the start of the machine.
@@ -138,7 +187,7 @@ pub fn dmesg(line: &[u8]) -> Option<Moment> {
     instant(seconds, nanos)
 }
 
-fn stamp(text: &[u8]) -> Option<Stamp> {
+fn stamp(text: &[u8]) -> Option<Stamp<'_>> {
     let forms: &[Form] = match text.first()? {
         byte if byte.is_ascii_digit() => &DIGIT_FORMS,
         byte if byte.is_ascii_alphabetic() => &LETTER_FORMS,
@@ -188,18 +237,36 @@ fn priority(mut scan: Scan<'_>) -> Option<Scan<'_>> {
 }
 
 /// Reads the stamp behind what some programs write before it.
-fn prefixed(text: &[u8]) -> Option<Stamp> {
+fn prefixed(text: &[u8]) -> Option<Stamp<'_>> {
     let rest = match text.first()? {
         b'*' => text.get(1..),
         byte if byte.is_ascii_digit() => Some(behind_role(text)?),
         _ => behind_level(text).or_else(|| behind_scheme(text)),
     };
-    let Some(rest) = rest else { return behind_key(text).and_then(stamp) };
+    let Some(rest) = rest else { return behind_key(text).and_then(stamp).map(with_field_zone) };
     // Numbers and dates alone are text here.
     match stamp(rest)? {
-        Ok(Moment::Instant(_) | Moment::Shown(Shown { time: None, .. })) => None,
+        Ok(Found {
+            moment: Moment::Instant(_) | Moment::Shown(Shown { time: None, .. }), ..
+        }) => None,
         stamp => Some(stamp),
     }
+}
+
+/// Adds the zone that a later field of a record states, such as ` tz="+0200"`.
+fn with_field_zone(stamp: Stamp<'_>) -> Stamp<'_> {
+    let mut found = stamp?;
+    if let Moment::Shown(shown) = &mut found.moment
+        && shown.zone.is_none()
+    {
+        let keys: [&[u8]; 3] = [b" tz=", b" timezone=", b" zone="];
+        let place = |key: &&[u8]| memmem::find(found.rest.0, key).map(|at| at + key.len());
+        if let Some(at) = keys.iter().find_map(place) {
+            let value = found.rest.0.get(at..).unwrap_or_default();
+            shown.zone = Some(zones::labelled(&mut Scan(value))?);
+        }
+    }
+    Ok(found)
 }
 
 /// Returns the bytes behind the level of a record, such as `INFO: `, `WARN] [` or `ERROR:root:`.
@@ -289,7 +356,7 @@ impl Date {
 }
 
 /// Reads `2024-05-06`, also with `/` or `.`, `2024-May-06` or `2024 May  6`, and the time, if there is one.
-fn year_first(mut scan: Scan<'_>) -> Option<Stamp> {
+fn year_first(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     let year = scan.digits(4)?;
     let separator = scan.one_of(b"-/. ")?;
     if scan.peek()?.is_ascii_alphabetic() {
@@ -307,11 +374,12 @@ fn year_first(mut scan: Scan<'_>) -> Option<Stamp> {
     let day = scan.digits(2)?;
     let date = Date::new(year, month, day);
     let midnight = date.at(None, None)?;
-    Some(with_time(scan, date).unwrap_or_else(|| day_alone(scan).map(|()| midnight)))
+    let alone = || day_alone(scan).map(|()| Found { moment: midnight, rest: scan });
+    Some(with_time(scan, date).unwrap_or_else(alone))
 }
 
 /// Reads `20240506T070809`, `20240506 07:08:09` or `20240506070809`.
-fn without_separators(mut scan: Scan<'_>) -> Option<Stamp> {
+fn without_separators(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     let num_digits = scan.num_digits();
     if !matches!(num_digits, 8 | 14) {
         return None;
@@ -330,7 +398,7 @@ fn without_separators(mut scan: Scan<'_>) -> Option<Stamp> {
 }
 
 /// Reads `06/May/2024`, also with `-` or blanks, and the time. With blanks the year may be missing.
-fn day_first(mut scan: Scan<'_>) -> Option<Stamp> {
+fn day_first(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     let day = scan.one_or_two_digits()?;
     let separator = scan.one_of(b"/- ")?;
     let month = scan.month()?;
@@ -345,7 +413,7 @@ fn day_first(mut scan: Scan<'_>) -> Option<Stamp> {
 }
 
 /// Reads `May  6 07:08:09`, `May  6 2024 07:08:09` or `May 6, 2024 07:08:09`.
-fn month_first(mut scan: Scan<'_>) -> Option<Stamp> {
+fn month_first(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     let month = scan.month()?;
     scan.one_of(b".");
     if scan.blanks() == 0 {
@@ -364,7 +432,7 @@ fn month_first(mut scan: Scan<'_>) -> Option<Stamp> {
 }
 
 /// Reads a day of the week, and a date in another form.
-fn weekday_first(mut scan: Scan<'_>) -> Option<Stamp> {
+fn weekday_first(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     scan.weekday()?;
     scan.one_of(b".");
     scan.one_of(b",");
@@ -375,7 +443,7 @@ fn weekday_first(mut scan: Scan<'_>) -> Option<Stamp> {
 }
 
 /// Reads a time in seconds with 10 digits, or in milliseconds with 13: from 2001 to 2286.
-fn epoch(mut scan: Scan<'_>) -> Option<Stamp> {
+fn epoch(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     let len = scan.num_digits();
     if scan.0.starts_with(b"0") || !matches!(len, 10 | 13) {
         return None;
@@ -387,12 +455,20 @@ fn epoch(mut scan: Scan<'_>) -> Option<Stamp> {
         nanos = scan.fraction_digits()?;
     }
     let moment = if len == 10 { instant(number, nanos)? } else { milliseconds(number)? };
-    let is_whole = scan.is_at_word_end() && scan.peek() != Some(b'.');
-    is_whole.then_some(Ok(moment))
+    // A comma before the last digits may be the point of the seconds.
+    let is_odd = match scan.peek() {
+        Some(b'.') => true,
+        Some(b'/' | b':' | b'+' | b'-' | b'\'') => scan.has_digit_at(1),
+        _ => is_decimal_comma(scan),
+    };
+    if is_odd || !scan.is_at_word_end() {
+        return None;
+    }
+    Some(Ok(Found { moment, rest: scan }))
 }
 
 /// Reads the stamp of Chromium, month and day before `/`.
-fn chromium(mut scan: Scan<'_>) -> Option<Stamp> {
+fn chromium(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     let (month, day) = (scan.digits(2)?, scan.digits(2)?);
     scan.one_of(b"/")?;
     let time = scan.compact_time()?;
@@ -402,7 +478,7 @@ fn chromium(mut scan: Scan<'_>) -> Option<Stamp> {
 }
 
 /// Reads the stamp of Hadoop, which is known by the number of a thread and a level behind it.
-fn hadoop(mut scan: Scan<'_>) -> Option<Stamp> {
+fn hadoop(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     let (year, month, day) = (scan.digits(2)?, scan.digits(2)?, scan.digits(2)?);
     scan.one_of(b" ")?;
     let time = scan.compact_time()?;
@@ -415,7 +491,7 @@ fn hadoop(mut scan: Scan<'_>) -> Option<Stamp> {
 }
 
 /// Reads the stamp of glog and klog: a letter for the level, month and day, also with the year before them.
-fn klog(mut scan: Scan<'_>) -> Option<Stamp> {
+fn klog(mut scan: Scan<'_>) -> Option<Stamp<'_>> {
     scan.one_of(b"IWEFD")?;
     let year = match scan.num_digits() {
         4 => None,
@@ -431,7 +507,7 @@ fn klog(mut scan: Scan<'_>) -> Option<Stamp> {
 }
 
 /// Reads `[06/May/2024:07:08:09 +0200]` anywhere in a line.
-fn common_log(line: &[u8]) -> Option<Stamp> {
+fn common_log(line: &[u8]) -> Option<Stamp<'_>> {
     // A stamp that is cut cannot be told from a whole one.
     let is_cut = line.len() >= CUT_BYTES;
     let end = if is_cut { line.len() - MAX_STAMP_BYTES } else { line.len() };
@@ -445,7 +521,7 @@ fn common_log(line: &[u8]) -> Option<Stamp> {
 }
 
 /// Reads a time behind a date, and what stands behind it. Returns none if there is no time.
-fn with_time(mut scan: Scan<'_>, date: Date) -> Option<Stamp> {
+fn with_time(mut scan: Scan<'_>, date: Date) -> Option<Stamp<'_>> {
     let separator = separator(&mut scan)?;
     // The digits before a colon may be hours.
     if date.year.is_none() && !matches!(separator, b' ' | b',') {
@@ -479,10 +555,12 @@ fn separator(scan: &mut Scan<'_>) -> Option<u8> {
 
 /// Reads what stands behind the hours, minutes and seconds of `time`, and returns the moment. `is_cell` is
 /// true if a comma separates cells.
-fn rest_of(mut scan: Scan<'_>, date: Date, time: DayTime, is_cell: bool) -> Stamp {
+fn rest_of(mut scan: Scan<'_>, date: Date, time: DayTime, is_cell: bool) -> Stamp<'_> {
     let (mut date, mut time) = (date, time);
     if time.has_seconds {
         time.nanos = fraction(&mut scan, is_cell)?;
+    } else if !is_cell && is_decimal_comma(scan) {
+        return Err(Unclear::Part);
     }
     if let Some(is_second) = scan.half() {
         time = time.in_half(is_second).ok_or(Unclear::Part)?;
@@ -493,10 +571,36 @@ fn rest_of(mut scan: Scan<'_>, date: Date, time: DayTime, is_cell: bool) -> Stam
         if zone.is_none() && date.year.is_some() {
             zone = zones::zone(&mut scan)?;
         }
+        if date.year.is_none() && has_word_and_year(scan) {
+            return Err(Unclear::Part);
+        }
     }
-    check_end(scan)?;
+    check_end(scan, zone.is_some(), time.nanos > 0)?;
     let time = time.time().ok_or(Unclear::Part)?;
-    date.at(Some(time), zone).ok_or(Unclear::Part)
+    let moment = date.at(Some(time), zone).ok_or(Unclear::Part)?;
+    Ok(Found { moment, rest: scan })
+}
+
+/// Returns true if a comma and digits follow, and no further comma that makes them a cell.
+fn is_decimal_comma(mut scan: Scan<'_>) -> bool {
+    scan.one_of(b",").is_some() && scan.number().is_some() && scan.peek() != Some(b',')
+}
+
+/// Returns true if a word in capitals, which may be a zone, and a year follow, or any word and a year at the end.
+pub fn has_word_and_year(mut scan: Scan<'_>) -> bool {
+    if scan.blanks() == 0 {
+        return false;
+    }
+    let len = scan.0.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+    let (word, rest) = scan.0.split_at(len);
+    scan.0 = rest;
+    if !(1..=5).contains(&len) || scan.blanks() == 0 || scan.num_digits() != 4 {
+        return false;
+    }
+    let is_year = scan.digits(4).is_some_and(|year| YEARS.contains(&year));
+    let is_name =
+        word.iter().all(u8::is_ascii_uppercase) && matches!(scan.peek(), None | Some(b' ' | b']'));
+    is_year && (is_name || scan.0.trim_ascii().is_empty())
 }
 
 /// Reads the parts of a second, and returns nanoseconds. `is_cell` is true if a comma separates cells.
@@ -558,21 +662,47 @@ pub fn year_behind(scan: &mut Scan<'_>) -> Result<Option<u32>, Unclear> {
     Ok(year)
 }
 
-/// Checks that no part of a stamp follows.
+/// Checks that no part of a stamp follows. Behind a blank, words and most numbers are text.
 ///
 /// # Errors
-/// A letter, a digit, or a sign and a digit follow.
-pub fn check_end(scan: Scan<'_>) -> Result<(), Unclear> {
+/// A letter, a digit, or a sign and a digit follow. Behind other signs, an offset follows if `has_zone` is false, or
+/// digits that may be parts of the second if `has_fraction` is false: with a point or an apostrophe, or 3, 6 or
+/// 9 of them as the last word. A word for a part of the day follows.
+pub fn check_end(scan: Scan<'_>, has_zone: bool, has_fraction: bool) -> Result<(), Unclear> {
     let goes_on = matches!(scan.peek(), Some(b':' | b'.' | b'+')) && scan.has_digit_at(1);
-    if goes_on || !scan.is_at_word_end() { Err(Unclear::Part) } else { Ok(()) }
+    let is_in_word = !scan.is_at_word_end() || scan.wide_char().is_some_and(char::is_alphanumeric);
+    if goes_on || is_in_word || scan.is_at_day_part() {
+        return Err(Unclear::Part);
+    }
+    let is_sign = |byte: &&u8| byte.is_ascii() && !byte.is_ascii_alphanumeric();
+    let mut behind = scan;
+    behind.blanks();
+    let gap = behind.0.iter().take_while(is_sign).count();
+    let num_blanks = scan.0.len() - behind.0.len();
+    if !behind.has_digit_at(gap) {
+        return Ok(());
+    }
+    let last = gap.checked_sub(1).and_then(|at| behind.0.get(at));
+    behind.0 = behind.0.get(gap..).unwrap_or_default();
+    let len = behind.num_digits();
+    let end = behind.0.get(len).copied();
+    let may_be_fraction = !has_fraction && !has_zone;
+    let is_part = match last {
+        None => may_be_fraction && num_blanks == 1 && matches!(len, 3 | 6 | 9) && end.is_none(),
+        Some(b'\'') => may_be_fraction && end != Some(b'\''),
+        Some(b'.') => may_be_fraction && num_blanks > 0 && gap == 1,
+        Some(b'+' | b'-') => !has_zone && zones::is_whole_offset(behind),
+        _ => false,
+    };
+    if is_part { Err(Unclear::Part) } else { Ok(()) }
 }
 
 /// Checks that no time follows a date that stands alone.
 ///
 /// # Errors
-/// A number comes next, or the rest of the line has a time of a day.
+/// A number or a word for a time of the day comes next, or the rest of the line has a time of a day.
 pub fn day_alone(scan: Scan<'_>) -> Result<(), Unclear> {
-    if !scan.is_at_word_end() {
+    if !scan.is_at_word_end() || is_at_time_word(scan) {
         return Err(Unclear::Part);
     }
     let is_between = |byte: &&u8| !byte.is_ascii_alphanumeric();
@@ -582,6 +712,20 @@ pub fn day_alone(scan: Scan<'_>) -> Result<(), Unclear> {
         return Err(Unclear::Part);
     }
     Ok(())
+}
+
+/// Returns true if the next word tells a time, or that one follows.
+fn is_at_time_word(mut scan: Scan<'_>) -> bool {
+    scan.blanks();
+    if scan.is_at_day_part() || scan.wide_char().is_some_and(char::is_numeric) {
+        return true;
+    }
+    if matches!(scan.peek(), Some(b'T' | b't')) && scan.has_digit_at(1) {
+        return true;
+    }
+    let len = scan.0.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+    let word = scan.0.get(..len).unwrap_or_default();
+    TIME_WORDS.iter().any(|known| known.eq_ignore_ascii_case(word))
 }
 
 /// Returns true if a time of a day stands anywhere in the text.

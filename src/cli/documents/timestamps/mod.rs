@@ -246,13 +246,13 @@ impl Clock {
         }
     }
 
-    /// Returns the time of a value that is a number, or begins with a timestamp.
+    /// Returns the time of a value that is a number or a timestamp.
     fn of_text(&self, text: &str) -> Option<i64> {
         let text = text.trim();
         match (text.parse(), text.parse()) {
             (Ok(integer), _) => self.of_number(integer),
             (_, Ok(float)) => of_seconds(float),
-            _ => self.micros(forms::find(text.as_bytes())?),
+            _ => self.micros(forms::find_whole(text.as_bytes())?),
         }
     }
 
@@ -332,7 +332,7 @@ fn first_instant(zone: &impl TimeZone, time: NaiveDateTime) -> Option<i64> {
 
 /// Returns the microseconds since 1970 of a text that states its zone.
 pub fn instant(text: &str) -> Option<i64> {
-    match forms::find(text.as_bytes())? {
+    match forms::find_whole(text.as_bytes())? {
         Moment::Instant(micros) => Some(micros),
         Moment::Shown(shown) => instant_in(shown.zone?, local(&shown, shown.year?)?),
     }
@@ -374,10 +374,12 @@ fn written_day(number: i64) -> Option<NaiveDate> {
     NaiveDate::from_ymd_opt(year, part(number / 100)?, part(number)?)
 }
 
-/// Returns the time whose digits `number` has, as in 20240506070809, also with milliseconds behind them.
+/// Returns the time whose digits `number` has, as in 20240506070809, also
+/// with milliseconds behind them or without seconds.
 fn written_time(number: i64) -> Option<NaiveDateTime> {
     let part = |number: i64| u32::try_from(number % 100).ok();
     let (seconds, millis) = match number {
+        100_000_000_000..1_000_000_000_000 => (number.checked_mul(100)?, 0),
         10_000_000_000_000..100_000_000_000_000 => (number, 0),
         10_000_000_000_000_000..100_000_000_000_000_000 => (number / 1000, number % 1000),
         _ => return None,
@@ -401,13 +403,13 @@ fn of_integer(number: i64) -> Option<i64> {
 /// Returns the microseconds of a number of seconds with a fraction, or of a larger number in a smaller
 /// unit.
 pub fn of_seconds(number: f64) -> Option<i64> {
-    let is_in_range = number.is_finite() && number.abs() < 1e17;
-    let seconds = is_in_range && number.abs() < 1e11;
-    match () {
-        () if seconds => Some((number * 1e6).round() as i64),
-        () if is_in_range => of_integer(number.round() as i64),
-        () => None,
-    }
+    let micros = match number.abs() {
+        0.0..1e11 => number * 1e6,
+        1e11..1e14 => number * 1e3,
+        1e14..1e17 => number,
+        _ => return None,
+    };
+    Some(micros.round() as i64)
 }
 
 #[cfg(test)]
@@ -497,6 +499,12 @@ mod tests {
         ] {
             assert_eq!(of_line(&mut clock(format, "UTC", None), line), None, "{format} {line}");
         }
+        let short = |line: &str| of_line(&mut clock("%d.%m.%y %H:%M", "UTC", None), line);
+        assert_eq!(short("06.05.69 07:08 x").unwrap(), "1969-05-06T07:08:00");
+        assert_eq!(short("06.05.24 07:08\u{202f}PM x").unwrap(), "2024-05-06T19:08:00");
+        assert_eq!(short("06.05.24 07:08 GMT +0200").unwrap(), "2024-05-06T05:08:00");
+        assert_eq!(short("06.05.24 07:08 est"), None);
+        assert_eq!(clock("%s", "UTC", None).of_line(b"1714979289123"), None);
         // Such a name of a zone means several.
         let line = b"2024-05-06 07:08 IST";
         assert_eq!(clock("%Y-%m-%d %H:%M %Z", "UTC", None).of_line(line), None);
@@ -519,6 +527,12 @@ mod tests {
         ] {
             let line = format!("{{\"x\": 1, \"at\": {value}}}");
             assert_eq!(of_line(&mut clock, &line).as_deref(), Some(expected), "{value}");
+        }
+        for (value, micros) in
+            [("1714979289123.75", 1_714_979_289_123_750), ("202405060708", 1_714_979_280_000_000)]
+        {
+            let line = format!("{{\"at\": {value}}}");
+            assert_eq!(clock.of_line(line.as_bytes()), Some(micros), "{value}");
         }
         for line in ["{\"at\": null}", "{\"at\": []}", "{}", "[]", "no JSON", "{\"at\": \"soon\"}"]
         {

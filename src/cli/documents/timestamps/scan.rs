@@ -5,11 +5,7 @@
 use chrono::NaiveTime;
 
 /// Marks of the halves of a day, in lower case, and true for the second half.
-const HALVES: [(&str, bool); 10] = [
-    ("am", false),
-    ("pm", true),
-    ("a.m.", false),
-    ("p.m.", true),
+const HALVES: [(&str, bool); 6] = [
     ("上午", false),
     ("下午", true),
     ("午前", false),
@@ -17,8 +13,36 @@ const HALVES: [(&str, bool); 10] = [
     ("오전", false),
     ("오후", true),
 ];
-/// The minus of typography, which ISO 8601 prefers.
-const MINUS: &str = "\u{2212}";
+/// Words for parts of a day in other languages. A time with one of them is not understood.
+const DAY_PARTS: [&str; 16] = [
+    "nachm",
+    "vorm",
+    "nachmittags",
+    "vormittags",
+    "morgens",
+    "abends",
+    "nachts",
+    "μμ",
+    "πμ",
+    "μ.μ",
+    "π.μ",
+    "凌晨",
+    "早上",
+    "中午",
+    "晚上",
+    "正午",
+];
+/// Signs that are a minus or a plus besides those of ASCII, and true for a minus.
+const SIGNS: [(&str, bool); 8] = [
+    ("\u{2212}", true),
+    ("\u{2010}", true),
+    ("\u{2011}", true),
+    ("\u{2012}", true),
+    ("\u{2013}", true),
+    ("\u{fe63}", true),
+    ("\u{ff0d}", true),
+    ("\u{ff0b}", false),
+];
 /// Largest number of digits behind the point of a second that count.
 const MAX_FRACTION: usize = 9;
 
@@ -84,11 +108,28 @@ impl<'a> Scan<'a> {
         Some(())
     }
 
-    /// Reads blanks and tabs, and returns their number.
+    /// Reads blanks of any width and tabs, and returns the number of their bytes.
     pub fn blanks(&mut self) -> usize {
-        let len = self.0.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
-        self.0 = &self.0[len..];
+        let mut len = 0;
+        loop {
+            len += match self.0.get(len..).unwrap_or_default() {
+                [b' ' | b'\t', ..] => 1,
+                [0xc2, 0xa0, ..] => 2,
+                [0xe2, 0x80, 0x80..=0x8a | 0xaf, ..]
+                | [0xe2, 0x81, 0x9f, ..]
+                | [0xe3, 0x80, 0x80, ..] => 3,
+                _ => break,
+            };
+        }
+        self.0 = self.0.get(len..).unwrap_or_default();
         len
+    }
+
+    /// Returns the first character, if it is not of ASCII and the text has it whole.
+    pub fn wide_char(&self) -> Option<char> {
+        self.peek().filter(|byte| !byte.is_ascii())?;
+        let start = self.0.get(..4).unwrap_or(self.0);
+        start.utf8_chunks().next()?.valid().chars().next()
     }
 
     /// Reads exactly `len` digits, without looking at the byte behind them.
@@ -226,29 +267,51 @@ impl<'a> Scan<'a> {
         if !matches!(scan.peek()?, b'a' | b'A' | b'p' | b'P' | 0x80..) {
             return None;
         }
-        for (mark, is_second) in HALVES {
-            let start = scan.0.get(..mark.len());
-            if start.is_some_and(|start| start.eq_ignore_ascii_case(mark.as_bytes())) {
-                scan.0 = scan.0.get(mark.len()..)?;
-                // `PMZ`, too.
-                let is_word = scan.is_at_word_end() || scan.peek() == Some(b'Z');
-                if !is_word && mark.ends_with('m') {
-                    return None;
-                }
-                *self = scan;
-                return Some(is_second);
+        if let Some(letter) = scan.one_of(b"aApP") {
+            // `p.m.`, `p. m.` and `PMZ`, too.
+            if scan.one_of(b".").is_some() {
+                scan.blanks();
             }
+            scan.one_of(b"mM")?;
+            let is_word = scan.is_at_word_end() || scan.peek() == Some(b'Z');
+            if !is_word || scan.wide_char().is_some_and(char::is_alphanumeric) {
+                return None;
+            }
+            scan.one_of(b".");
+            *self = scan;
+            return Some(letter.eq_ignore_ascii_case(&b'p'));
         }
-        None
+        let (mark, is_second) =
+            HALVES.iter().find(|(mark, _)| scan.0.starts_with(mark.as_bytes()))?;
+        scan.0 = scan.0.get(mark.len()..)?;
+        *self = scan;
+        Some(*is_second)
+    }
+
+    /// Returns true if a word for a part of the day follows that is not read, such as `nachm.`.
+    pub fn is_at_day_part(&self) -> bool {
+        let mut scan = *self;
+        scan.blanks();
+        // Nearly every text has something else here.
+        if !matches!(scan.peek(), Some(b'n' | b'v' | b'm' | b'a' | 0x80..)) {
+            return false;
+        }
+        let is_here = |word: &&str| {
+            scan.0.strip_prefix(word.as_bytes()).is_some_and(|rest| Scan(rest).is_at_word_end())
+        };
+        DAY_PARTS.iter().any(|word| is_here(&word))
     }
 
     /// Reads a sign. Returns true for a minus.
     pub fn sign(&mut self) -> Option<bool> {
-        if let Some(rest) = self.0.strip_prefix(MINUS.as_bytes()) {
-            self.0 = rest;
-            return Some(true);
+        if let Some(sign) = self.one_of(b"+-") {
+            return Some(sign == b'-');
         }
-        self.one_of(b"+-").map(|sign| sign == b'-')
+        self.peek().filter(|byte| !byte.is_ascii())?;
+        let (sign, is_minus) =
+            SIGNS.iter().find(|(sign, _)| self.0.starts_with(sign.as_bytes()))?;
+        self.0 = self.0.get(sign.len()..)?;
+        Some(*is_minus)
     }
 
     /// Returns true unless a letter, a digit or `_` follows.

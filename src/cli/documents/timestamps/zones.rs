@@ -34,6 +34,27 @@ pub enum Unclear {
     Part,
 }
 
+/// Names of a zone in front of it.
+const LABELS: [&[u8]; 5] = [b"tz", b"timezone", b"time_zone", b"zone", b"tzone"];
+/// First parts of the names of places.
+const AREAS: [&[u8]; 13] = [
+    b"Africa",
+    b"America",
+    b"Antarctica",
+    b"Arctic",
+    b"Asia",
+    b"Atlantic",
+    b"Australia",
+    b"Brazil",
+    b"Canada",
+    b"Europe",
+    b"Indian",
+    b"Mexico",
+    b"Pacific",
+];
+/// Largest number of words of the long name of a zone.
+const MAX_WORDS: usize = 6;
+
 /// Bytes between a time and its zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gap {
@@ -60,9 +81,16 @@ pub fn zone(scan: &mut Scan<'_>) -> Result<Option<Zone>, Unclear> {
         None => None,
     };
     let within = if closing.is_some() { Gap::Nothing } else { gap };
-    let Some(zone) = stated(&mut inner, within).or_else(|unclear| {
-        // In brackets may be anything.
-        if closing.is_some() && unclear == Unclear::Part { Ok(None) } else { Err(unclear) }
+    let is_name = inner.peek().is_some_and(|byte| byte.is_ascii_alphabetic() || !byte.is_ascii());
+    if is_name && is_long_name(inner) {
+        return Err(Unclear::Part);
+    }
+    let zone = if is_label(&mut inner) { Some(labelled(&mut inner)?) } else { None };
+    let stated = zone.map_or_else(|| stated(&mut inner, within), |zone| Ok(Some(zone)));
+    let Some(zone) = stated.or_else(|unclear| {
+        // In brackets may be any number.
+        let is_text = closing.is_some() && unclear == Unclear::Part && !is_name;
+        if is_text { Ok(None) } else { Err(unclear) }
     })?
     else {
         return Ok(None);
@@ -84,9 +112,59 @@ pub fn zone_name(scan: &mut Scan<'_>) -> Option<i32> {
     Some(offset)
 }
 
+/// Reads the name of a field with a zone, such as `tz:` or `zone=`. Returns true if there is one.
+fn is_label(scan: &mut Scan<'_>) -> bool {
+    if !matches!(scan.peek(), Some(b't' | b'T' | b'z' | b'Z')) {
+        return false;
+    }
+    let is_part = |byte: &&u8| byte.is_ascii_alphabetic() || **byte == b'_';
+    let len = scan.0.iter().take_while(is_part).count();
+    let (word, rest) = scan.0.split_at(len);
+    let mut behind = Scan(rest);
+    let is_label = LABELS.iter().any(|label| label.eq_ignore_ascii_case(word));
+    if !is_label || behind.one_of(b":=").is_none() {
+        return false;
+    }
+    *scan = behind;
+    true
+}
+
+/// Reads the zone of a field that has it, also in quotation marks.
+///
+/// # Errors
+/// The field has something else.
+pub fn labelled(scan: &mut Scan<'_>) -> Result<Zone, Unclear> {
+    scan.blanks();
+    let quote = scan.one_of(b"\"'");
+    let zone = stated(scan, Gap::Nothing)?.ok_or(Unclear::Part)?;
+    if let Some(quote) = quote {
+        scan.one_of(&[quote]).ok_or(Unclear::Part)?;
+    }
+    Ok(zone)
+}
+
+/// Returns true if the long name of a zone follows, such as `W. Europe Daylight Time` or `Mitteleuropäische
+/// Sommerzeit`. They differ between systems and languages, so none is read.
+fn is_long_name(scan: Scan<'_>) -> bool {
+    let mut is_season = false;
+    for word in scan.0.split(|byte| b" )],;|".contains(byte)).take(MAX_WORDS) {
+        if is_season && word == b"Time" {
+            return true;
+        }
+        if [&b"ommerzeit"[..], b"interzeit", b"ormalzeit"].iter().any(|end| word.ends_with(end)) {
+            return true;
+        }
+        is_season = matches!(word, b"Standard" | b"Daylight" | b"Summer" | b"Winter");
+        if !word.first().is_some_and(|byte| byte.is_ascii_uppercase() || !byte.is_ascii()) {
+            return false;
+        }
+    }
+    false
+}
+
 fn stated(scan: &mut Scan<'_>, gap: Gap) -> Result<Option<Zone>, Unclear> {
     match scan.peek() {
-        Some(b'+' | b'-' | 0xe2) => offset(scan, gap),
+        Some(b'+' | b'-' | 0xe2 | 0xef) => offset(scan, gap),
         Some(byte) if byte.is_ascii_alphabetic() => named(scan, gap),
         _ => Ok(None),
     }
@@ -116,6 +194,13 @@ fn offset(scan: &mut Scan<'_>, gap: Gap) -> Result<Option<Zone>, Unclear> {
     if is_like_offset { Err(Unclear::Part) } else { Ok(None) }
 }
 
+/// Returns true if four digits, or hours and minutes with a colon, follow that are an offset.
+pub fn is_whole_offset(scan: Scan<'_>) -> bool {
+    let num_digits = scan.num_digits();
+    let has_colon = num_digits == 2 && scan.0.get(2) == Some(&b':');
+    (num_digits == 4 || has_colon) && hours_and_minutes(&mut { scan }).is_some()
+}
+
 /// Reads `2`, `02`, `2:00`, `02:00` or `0200`, and returns seconds.
 fn hours_and_minutes(scan: &mut Scan<'_>) -> Option<i32> {
     let mut inner = *scan;
@@ -141,26 +226,31 @@ fn named(scan: &mut Scan<'_>, gap: Gap) -> Result<Option<Zone>, Unclear> {
     let (name, rest) = scan.0.split_at(len);
     let behind = Scan(rest);
     if behind.peek() == Some(b'/') {
-        return Ok(place(scan));
+        return place(scan);
     }
     if name.len() > 4 {
         return Ok(None);
     }
     let is_small_z = name == b"z" && gap == Gap::Nothing;
     // Behind these an offset may stand.
-    let is_zero = matches!(name, b"UTC" | b"GMT" | b"UT" | b"UCT" | b"utc" | b"gmt");
+    let is_zero =
+        matches!(name, b"UTC" | b"GMT" | b"UT" | b"UCT" | b"utc" | b"gmt" | b"Utc" | b"Gmt");
     let known = if is_zero || is_small_z {
         Some(0)
     } else {
         named_minutes(name).map(|minutes| minutes * 60)
     };
-    if known.is_none() && !is_unclear_name(name) {
+    let is_odd = known.is_none() && is_name_in_other_case(name);
+    if known.is_none() && !is_odd && !is_unclear_name(name) {
         return Ok(None);
     }
     if behind.peek() == Some(b'_') || goes_on_as_name(behind) {
         return Ok(None);
     }
     if behind.has_digit_at(0) {
+        return Err(Unclear::Part);
+    }
+    if is_odd {
         return Err(Unclear::Part);
     }
     let Some(known) = known else { return Err(Unclear::ZoneName) };
@@ -177,7 +267,70 @@ fn named(scan: &mut Scan<'_>, gap: Gap) -> Result<Option<Zone>, Unclear> {
         return Ok(None);
     }
     *scan = behind;
-    Ok(Some(Zone::Offset(known)))
+    offset_apart(scan, known, is_zero).map(|seconds| Some(Zone::Offset(seconds)))
+}
+
+/// Reads the offset that stands apart behind a name, as in `GMT +0200` or `CDT (-0500)`, and returns it, or
+/// `known`, the offset that the name means, if there is none.
+///
+/// # Errors
+/// The name means another offset, or the number may be one and may be something else.
+fn offset_apart(scan: &mut Scan<'_>, known: i32, is_zero: bool) -> Result<i32, Unclear> {
+    let mut inner = *scan;
+    if inner.blanks() == 0 {
+        return Ok(known);
+    }
+    let has_bracket = inner.one_of(b"(").is_some();
+    let is_plus = inner.peek() == Some(b'+');
+    let Some(is_minus) = inner.sign() else { return Ok(known) };
+    // `UTC - 2 files` has no offset.
+    if is_plus && is_zero {
+        inner.blanks();
+    }
+    let num_digits = inner.num_digits();
+    let is_clear = num_digits == 4 || inner.0.get(num_digits) == Some(&b':') && num_digits > 0;
+    let is_short = matches!(num_digits, 1 | 2) && is_zero;
+    if !is_clear && !is_short {
+        return Ok(known);
+    }
+    let seconds =
+        hours_and_minutes(&mut inner).filter(|_| is_clear || is_plus).ok_or(Unclear::Part)?;
+    let seconds = if is_minus { -seconds } else { seconds };
+    if has_bracket && inner.one_of(b")").is_none() || seconds != known && !is_zero {
+        return Err(Unclear::Part);
+    }
+    *scan = inner;
+    Ok(seconds)
+}
+
+/// Returns true for the short name of a zone that is not in capitals, unless it is a word, too.
+fn is_name_in_other_case(name: &[u8]) -> bool {
+    let Some(letters) = name.get(..name.len().min(4)) else { return false };
+    if letters.len() < 3 || letters.iter().all(u8::is_ascii_uppercase) {
+        return false;
+    }
+    let mut capitals = [0; 4];
+    let Some(capitals) = capitals.get_mut(..letters.len()) else { return false };
+    capitals.copy_from_slice(letters);
+    capitals.make_ascii_uppercase();
+    let is_word = matches!(
+        &*capitals,
+        b"ACT"
+            | b"ART"
+            | b"BOT"
+            | b"CAT"
+            | b"COT"
+            | b"EAT"
+            | b"IST"
+            | b"MET"
+            | b"PET"
+            | b"WAT"
+            | b"WEST"
+            | b"WET"
+            | b"WIT"
+            | b"AMT"
+    );
+    !is_word && (named_minutes(capitals).is_some() || is_unclear_name(capitals))
 }
 
 /// Returns the offset in minutes of the zone with a short name: those of RFC 822 and others that mean one zone.
@@ -207,7 +360,7 @@ fn named_minutes(name: &[u8]) -> Option<i32> {
         b"WITA" | b"IRKT" | b"HKT" | b"SGT" | b"MYT" | b"PHT" | b"AWST" => 480,
         b"YAKT" | b"JST" | b"KST" => 540,
         b"ACST" => 570,
-        b"VLAT" | b"AEST" => 600,
+        b"VLAT" | b"AEST" | b"ChST" => 600,
         b"ACDT" => 630,
         b"AEDT" | b"MAGT" => 660,
         b"NZST" => 720,
@@ -262,13 +415,20 @@ fn goes_on_as_name(behind: Scan<'_>) -> bool {
 }
 
 /// Reads the name of a place, such as `Europe/Berlin`.
-fn place(scan: &mut Scan<'_>) -> Option<Zone> {
+///
+/// # Errors
+/// There is no such place in an area of the world.
+fn place(scan: &mut Scan<'_>) -> Result<Option<Zone>, Unclear> {
     let is_part = |byte: &&u8| byte.is_ascii_alphanumeric() || b"/_+-".contains(byte);
     let len = scan.0.iter().take_while(is_part).count();
     let (name, rest) = scan.0.split_at(len);
-    let place = std::str::from_utf8(name).ok()?.parse().ok()?;
+    let area = name.split(|byte| *byte == b'/').next().unwrap_or_default();
+    let Some(place) = std::str::from_utf8(name).ok().and_then(|name| name.parse().ok()) else {
+        let is_area = AREAS.iter().any(|known| known.eq_ignore_ascii_case(area));
+        return if is_area { Err(Unclear::Part) } else { Ok(None) };
+    };
     scan.0 = rest;
-    Some(Zone::Place(place))
+    Ok(Some(Zone::Place(place)))
 }
 
 #[cfg(test)]

@@ -131,8 +131,9 @@ pub struct Arguments {
     /// jsonl:FIELD: the line is a JSON object that stays as it is, with the time in FIELD.
     /// FIELD: the column of rows, with texts as for auto, dates and times, or numbers that count seconds, ms,
     /// µs or ns since 1970, by their size.
-    /// A document without a timestamp, or with one that is not understood as a whole, has NULL. Times are stored in UTC, in microseconds. Of two hours with
-    /// one name the first counts, and an hour that clocks leave out counts by the clocks before.
+    /// A document without a timestamp, or with one that is not understood as a whole, has NULL; a FIELD has
+    /// nothing behind its time. Times are stored in UTC, in microseconds. Of two hours with one name the first
+    /// counts, and an hour that clocks leave out counts by the clocks before.
     #[arg(long, value_name = "HOW", verbatim_doc_comment)]
     timestamp: Option<String>,
 

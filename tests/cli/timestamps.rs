@@ -149,6 +149,19 @@ fn a_stamp_that_is_not_understood_is_no_time() {
 }
 
 #[test]
+fn a_field_has_nothing_behind_its_time() {
+    let folder = new_folder();
+    let rows = "text,v\na,May  6 07:08:09 est 2019\nb,2024-05-06 to 2024-05-09\nc,1714979289 seconds\n\
+                d,2024-05-06 07:08:09 GMT +0200\n";
+    folder.write("a.csv", rows);
+    let ingest =
+        ["ingest", "a.csv", "--documents", "csv:text", "--timestamp", "v", "-o", "c.tadoc"];
+    folder.ok(&ingest);
+    let found = folder.table_rows("c.tadoc", "SELECT ts, text FROM d ORDER BY doc_id");
+    assert_eq!(found, [",a", ",b", ",c", "2024-05-06T05:08:09Z,d"]);
+}
+
+#[test]
 fn rows_have_the_times_of_a_column() {
     let folder = new_folder();
     let line = |n: u32| format!("{{\"at\":\"2024-05-06 07:08:{n:02}\",\"msg\":\"m {n}\"}}\n");

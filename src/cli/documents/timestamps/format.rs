@@ -10,7 +10,8 @@ use std::str;
 use chrono::format::{Fixed, Item, Numeric, Parsed, StrftimeItems, parse_and_remainder};
 use chrono::{Datelike, NaiveTime, TimeDelta, Timelike};
 
-use super::forms::{Moment, Shown, check_end, day_alone, fraction, has_word_and_year, year_behind};
+use super::behind::{check_end, day_alone, fraction, has_word_and_year, year_behind};
+use super::forms::{Moment, Shown};
 use super::scan::{DayTime, Scan};
 use super::zones::{self, Unclear, Zone};
 

@@ -11,6 +11,7 @@
 //! clocks of the day before. A time without a year lies in `--year`, or at most a day after the input was last
 //! changed: a member of an archive has its own time of that, and so has a stream of gzip.
 
+mod behind;
 mod format;
 mod forms;
 #[cfg(test)]

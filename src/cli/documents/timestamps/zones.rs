@@ -75,8 +75,9 @@ pub fn zone(scan: &mut Scan<'_>) -> Result<Option<Zone>, Unclear> {
         inner.blanks();
         gap = Gap::Cell;
     }
-    let closing = match inner.one_of(b"([") {
+    let closing = match inner.one_of(b"([{") {
         Some(b'(') => Some(b')'),
+        Some(b'{') => Some(b'}'),
         Some(_) => Some(b']'),
         None => None,
     };
@@ -122,7 +123,10 @@ fn is_label(scan: &mut Scan<'_>) -> bool {
     let (word, rest) = scan.0.split_at(len);
     let mut behind = Scan(rest);
     let is_label = LABELS.iter().any(|label| label.eq_ignore_ascii_case(word));
-    if !is_label || behind.one_of(b":=").is_none() {
+    // `timezone +0200`, too.
+    let has_sign =
+        behind.one_of(b":=").is_some() || behind.blanks() > 0 && behind.peek() == Some(b'+');
+    if !is_label || !has_sign {
         return false;
     }
     *scan = behind;
@@ -463,6 +467,8 @@ mod tests {
             (" utc x", 0, " x"),
             (" (CEST) x", 120, " x"),
             (" [+05:30]", 330, ""),
+            (" {UTC+2} x", 120, " x"),
+            (" timezone +0200 x", 120, " x"),
             ("[Europe/Berlin] x", i32::MAX, " x"),
             (" America/Argentina/Buenos_Aires", i32::MAX, ""),
             ("|UTC|up", 0, "|up"),

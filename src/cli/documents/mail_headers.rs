@@ -85,6 +85,10 @@ struct Run<'a> {
     charset: Option<&'a str>,
     bytes: Vec<u8>,
     written: String,
+    /// True if other words stand directly before.
+    follows: bool,
+    /// True if the words before stayed as they are written.
+    is_behind_written: bool,
 }
 
 impl<'a> Run<'a> {
@@ -93,8 +97,11 @@ impl<'a> Run<'a> {
     }
 
     fn push(&mut self, word: Word<'a>, text: &mut String) {
-        if self.charset.is_some_and(|charset| !charset.eq_ignore_ascii_case(word.charset)) {
+        let is_other =
+            self.charset.is_some_and(|charset| !charset.eq_ignore_ascii_case(word.charset));
+        if is_other || self.is_shifted_back() {
             self.end(text);
+            self.follows = true;
         }
         if self.is_open() {
             self.written.push(' ');
@@ -104,16 +111,32 @@ impl<'a> Run<'a> {
         self.written.push_str(word.written);
     }
 
+    /// Returns true if the words shift to another alphabet and back to ASCII, as RFC 2047 wants it of each word.
+    /// Decoders take a shift that follows another one directly for damage.
+    fn is_shifted_back(&self) -> bool {
+        match self.bytes.iter().rposition(|&byte| byte == 0x1b) {
+            Some(escape) => matches!(self.bytes.get(escape + 1..escape + 3), Some(b"(B" | b"(J")),
+            None => false,
+        }
+    }
+
     /// Appends the words to `text`, as they are written if nobody knows their character set.
     fn end(&mut self, text: &mut String) {
-        let Self { charset, bytes, written } = std::mem::take(self);
+        let Self { charset, bytes, written, follows, is_behind_written } = std::mem::take(self);
         let Some(charset) = charset else { return };
         let is_utf8 = ["utf-8", "utf8"].iter().any(|name| charset.eq_ignore_ascii_case(name));
-        match charset_decoder(charset.as_bytes()) {
-            _ if is_utf8 => text.push_str(&String::from_utf8_lossy(&bytes)),
-            Some(decode) => text.push_str(&decode(&bytes)),
-            None => text.push_str(&written),
+        let decoded = match charset_decoder(charset.as_bytes()) {
+            _ if is_utf8 => Some(String::from_utf8_lossy(&bytes).into_owned()),
+            Some(decode) => Some(decode(&bytes)),
+            None => None,
+        };
+        // The web has given up some character sets: all bytes are one sign.
+        let decoded = decoded.filter(|text| text != "\u{fffd}" || bytes.len() == 1);
+        self.is_behind_written = decoded.is_none();
+        if follows && (is_behind_written || decoded.is_none()) {
+            text.push(' ');
         }
+        text.push_str(decoded.as_ref().unwrap_or(&written));
     }
 }
 
@@ -210,6 +233,13 @@ mod tests {
             ("=?iso-8859-1?q?caf=E9_au?=", "café au"),
             ("=?koi8-r?B?8NLJ18XU?= =?UTF-8?B?QW4=?=", "ПриветAn"),
             ("=?ISO-2022-JP?B?GyRCRnxLXBsoQg==?=", "日本"),
+            ("=?iso-2022-jp?b?GyRCRnwbKEI=?= =?iso-2022-jp?b?GyRCS1wbKEI=?=", "日本"),
+            ("=?iso-2022-jp?b?GyRCRnw=?= =?iso-2022-jp?b?S1wbKEI=?=", "日本"),
+            ("=?iso-2022-kr?B?GyQpQw5HUTE5Dw==?= x", "=?iso-2022-kr?B?GyQpQw5HUTE5Dw==?= x"),
+            (
+                "=?iso-2022-kr?B?GyQpQw5HUTE5Dw==?= =?x-no?Q?a?= =?utf-8?Q?b?= =?utf-8?Q?c?=",
+                "=?iso-2022-kr?B?GyQpQw5HUTE5Dw==?= =?x-no?Q?a?= bc",
+            ),
             ("=?gb2312?B?1tC5+g==?=", "中国"),
             ("=?utf-8*en?Q?a_b?=", "a b"),
             ("=?x-nobody?Q?a=20b?= =?x-nobody?Q?c?=", "=?x-nobody?Q?a=20b?= =?x-nobody?Q?c?="),

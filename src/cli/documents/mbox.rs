@@ -12,11 +12,12 @@
 //! ```
 //!
 //! Sources: RFC 4155 and the forms mboxo, mboxrd and mboxcl for mailboxes, RFC 5322 for messages. A message begins
-//! at a line `From ` at the start of the file or behind a blank line, where a header line follows, as Thunderbird
-//! has it, because some mailers quote no such line in bodies. Other lines of that kind are text, so each line is
-//! in a document or begins one. `Content-Length` is not looked at. A file whose name ends with `.eml` is one message, with every byte of it. Attachments stay encoded. With `--html text` a message
-//! is its text instead ([`message_text`]), and is in memory as a whole. Otherwise lines and messages have any
-//! length, and the header lines of one message are in memory.
+//! at a line `From ` at the start of the file or behind a blank line, because some mailers quote no such line in
+//! bodies. If the line has a date, a header line or a blank one follows; without a date, a header line of a usual
+//! name. Other lines of that kind are text, so each line is in a document or begins one. `Content-Length` is not
+//! looked at. A file whose name ends with `.eml` is one message, with every byte of it. Attachments stay encoded.
+//! With `--html text` a message is its text instead ([`message_text`]), and is in memory as a whole. Otherwise
+//! lines and messages have any length, and the header lines of one message are in memory.
 
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
@@ -31,6 +32,37 @@ use crate::failure::{Failure, Outcome};
 
 /// First bytes of the line in front of a message.
 const START: &[u8] = b"From ";
+/// Names of header lines that messages begin with, beside those that begin with `X-` and `Content-`.
+const USUAL_NAMES: [&str; 28] = [
+    "arc-seal",
+    "authentication-results",
+    "bcc",
+    "cc",
+    "comments",
+    "date",
+    "delivered-to",
+    "dkim-signature",
+    "envelope-to",
+    "errors-to",
+    "from",
+    "in-reply-to",
+    "lines",
+    "list-id",
+    "message-id",
+    "mime-version",
+    "newsgroups",
+    "organization",
+    "path",
+    "received",
+    "references",
+    "reply-to",
+    "return-path",
+    "sender",
+    "status",
+    "subject",
+    "to",
+    "user-agent",
+];
 /// Number of bytes of a line that are held at once.
 const PART_BYTES: u64 = 64 << 10;
 
@@ -113,8 +145,7 @@ impl<'a, 'r, 's> Messages<'a, 'r, 's> {
     fn take(&mut self, part: Vec<u8>) -> Outcome {
         let is_start = std::mem::replace(&mut self.is_line_start, part.ends_with(b"\n"));
         if let Some(line) = self.start.take() {
-            let is_first = self.state == State::Before;
-            if is_header_line(&part) || is_first && may_follow_first(&part) {
+            if begins_message(&line, &part) {
                 self.begin_message()?;
             } else {
                 self.take_text(&line, true)?;
@@ -141,7 +172,9 @@ impl<'a, 'r, 's> Messages<'a, 'r, 's> {
         match self.state {
             State::Before if is_blank => return Ok(()),
             State::Before => {
-                let expected = if part.starts_with(START) {
+                let expected = if part.contains(&b'\r') && !part.ends_with(b"\r\n") {
+                    "lines that end with LF, not with CR alone (tr '\\r' '\\n' converts them)"
+                } else if part.starts_with(START) {
                     "a header line behind the first line"
                 } else {
                     "a first line that begins with `From `"
@@ -181,9 +214,10 @@ impl<'a, 'r, 's> Messages<'a, 'r, 's> {
     /// Ends the input, and the message in it.
     fn end_input(&mut self) -> Outcome {
         if let Some(line) = self.start.take() {
-            match self.state {
-                State::Before => self.begin_message()?,
-                _ => self.take_text(&line, true)?,
+            if has_date(&line) {
+                self.begin_message()?;
+            } else {
+                self.take_text(&line, true)?;
             }
         }
         self.end_message()
@@ -204,7 +238,8 @@ impl<'a, 'r, 's> Messages<'a, 'r, 's> {
         self.num_ended += 1;
         self.rows.sink.end_document(&self.path)?;
         let headers = Headers::parse(&in_utf8(head));
-        let texts = ["from", "to", "subject"].map(|name| headers.get(name).map(decoded));
+        let text = |name: &str| headers.get(name).map(|value| decoded(value.trim_start()));
+        let texts = ["from", "to", "subject"].map(text);
         let date = headers.get("date").and_then(mail_date::micros);
         self.columns.push(texts, date, self.rows)
     }
@@ -219,16 +254,48 @@ fn unquoted(line: &[u8]) -> &[u8] {
     }
 }
 
-/// Returns true for a name of printable ASCII without blanks, and a colon.
-fn is_header_line(line: &[u8]) -> bool {
-    let name = line.split(|&byte| byte == b':').next().unwrap_or(line);
-    !name.is_empty() && name.len() < line.len() && name.iter().all(u8::is_ascii_graphic)
+/// Returns true if `line`, which begins with `From `, begins a message before the line `next`.
+fn begins_message(line: &[u8], next: &[u8]) -> bool {
+    let Some(name) = name_of_header(next) else {
+        let may_follow = next.trim_ascii().is_empty() || next.starts_with(b">From ");
+        return has_date(line) && may_follow;
+    };
+    let name = name.to_ascii_lowercase();
+    let is_usual = name.starts_with(b"x-")
+        || name.starts_with(b"content-")
+        || USUAL_NAMES.iter().any(|usual| usual.as_bytes() == name);
+    has_date(line) || is_usual
 }
 
-/// Returns true for a line that may stand behind the first line of a mailbox: a blank one in a message without
-/// header lines, or one that another system put there.
-fn may_follow_first(line: &[u8]) -> bool {
-    line.trim_ascii().is_empty() || line.starts_with(b">From ")
+/// Returns the name of a header line: printable ASCII before a colon, perhaps with blanks before the colon.
+fn name_of_header(line: &[u8]) -> Option<&[u8]> {
+    let colon = line.iter().position(|&byte| byte == b':')?;
+    let name = line.get(..colon)?.trim_ascii_end();
+    (!name.is_empty() && name.iter().all(u8::is_ascii_graphic)).then_some(name)
+}
+
+/// Returns true if a line has a date as `asctime` writes it: `Mon May  6 07:08`. Lines that end with CR alone are
+/// one line, which has none.
+fn has_date(line: &[u8]) -> bool {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty()).collect();
+    let is_number =
+        |word: &[u8]| matches!(word.len(), 1..=2) && word.iter().all(u8::is_ascii_digit);
+    let is_date = |words: &[&[u8]]| {
+        let [weekday, month, day, time] = words else { return false };
+        let is_time = time.split(|&byte| byte == b':').take(2).all(|part| is_number(part));
+        let has_name = |names: &str, word: &[u8]| {
+            word.len() == 3
+                && names.as_bytes().chunks(3).any(|name| name.eq_ignore_ascii_case(word))
+        };
+        has_name("MonTueWedThuFriSatSun", weekday)
+            && has_name("JanFebMarAprMayJunJulAugSepOctNovDec", month)
+            && is_number(day)
+            && is_time
+            && time.contains(&b':')
+    };
+    !line.contains(&b'\r') && words.windows(4).any(is_date)
 }
 
 #[cfg(test)]
@@ -251,13 +318,40 @@ mod tests {
     }
 
     #[test]
-    fn header_lines_have_a_name_without_blanks() {
-        for line in ["From: Ann\n", "X-A:b", "a::", "Subject:\r\n"] {
-            assert!(is_header_line(line.as_bytes()), "{line}");
+    fn messages_begin_where_a_date_or_a_usual_header_says_so() {
+        let dated = "From ann Mon May  6 07:08:09 2024\n";
+        for (line, next) in [
+            (dated, "From: Ann\n"),
+            (dated, "X-A:b"),
+            (dated, "Subject : x\r\n"),
+            (dated, "Anything: x\n"),
+            (dated, "\n"),
+            (dated, ">From bob Mon May  6 07:08:09 2024\n"),
+            ("From - mon may 06 7:08\r\n", "\r\n"),
+            ("From ann\n", "Subject:\r\n"),
+            ("From ann\n", "x-mailer: y\n"),
+        ] {
+            assert!(begins_message(line.as_bytes(), next.as_bytes()), "{line}{next}");
         }
-        for line in ["", "\n", ":\n", "From a: b\n", " a: b", "no colon\n", "é: b", "a\t: b"] {
-            assert!(!is_header_line(line.as_bytes()), "{line}");
+        for (line, next) in [
+            (dated, "From a: b\n"),
+            (dated, " a: b"),
+            (dated, "no colon\n"),
+            (dated, "é: b"),
+            (dated, ":\n"),
+            ("From the link:\n", "https://x.org/p says so\n"),
+            ("From our side:\n", "Budget: 100\n"),
+            ("From ann\n", "\n"),
+            ("From Mon May 6 :\n", "\n"),
+            ("From a Mon May  6 07:08:09 2024\rSubject: 1\r\rbody\r", "Subject: x\n"),
+        ] {
+            let is_usual = next.starts_with("Subject");
+            assert_eq!(begins_message(line.as_bytes(), next.as_bytes()), is_usual, "{line}{next}");
         }
+        for text in ["From here on", "From a@b Mon May  6 07:08:09 2024\rSubject: 1\r\rbody\r"] {
+            assert_eq!(documents_in(text), None, "{text}");
+        }
+        assert_eq!(documents_in(dated), Some(vec![Vec::new()]));
     }
 
     #[derive(Default)]
@@ -286,13 +380,13 @@ mod tests {
         let lines: Vec<&str> = mailbox.split_inclusive('\n').collect();
         let is_blank = |line: &str| line.trim().is_empty();
         let begins = |idx: usize| {
-            let is_next_header = lines.get(idx + 1).is_some_and(|line| {
-                let (name, _) = line.split_once(':').unwrap_or_default();
-                !name.is_empty() && !name.contains([' ', '\n', '\r'])
-            });
-            lines[idx].starts_with("From ")
-                && is_next_header
-                && (idx == 0 || is_blank(lines[idx - 1]))
+            let is_dated = lines[idx].contains("Mon May  6 07:08:09 2024");
+            let follows = match lines.get(idx + 1) {
+                Some(line) if line.starts_with("From: ") || line.starts_with("Subject: ") => true,
+                Some(line) => is_dated && (is_blank(line) || line.starts_with(">From ")),
+                None => is_dated,
+            };
+            lines[idx].starts_with("From ") && follows && (idx == 0 || is_blank(lines[idx - 1]))
         };
         let starts: Vec<usize> = (0..lines.len()).filter(|&idx| begins(idx)).collect();
         let ends = starts.iter().skip(1).copied().chain([lines.len()]);
@@ -348,10 +442,14 @@ mod tests {
 
     #[test]
     fn a_mailbox_begins_with_a_message() {
-        assert_eq!(documents_in("From x\n").unwrap(), [b""]);
-        assert_eq!(documents_in("From x\n\nbody\n").unwrap(), [b"\nbody\n"]);
-        assert_eq!(documents_in("From x\n>From y\nA: b\n").unwrap(), [b">From y\nA: b\n"]);
-        for text in ["From my side\nwe meet\n", "Subject: x\n", "text"] {
+        let x = "From x Mon May  6 07:08:09 2024\n";
+        assert_eq!(documents_in(x).unwrap(), [b""]);
+        assert_eq!(documents_in(&format!("{x}\nbody\n")).unwrap(), [b"\nbody\n"]);
+        let quoted = format!("{x}>From y\nA: b\n");
+        assert_eq!(documents_in(&quoted).unwrap(), [b">From y\nA: b\n"]);
+        for text in
+            ["From x\n", "From x\n\nbody\n", "From my side\nwe meet\n", "Subject: x\n", "text"]
+        {
             assert!(documents_in(text).is_none(), "{text}");
         }
     }

@@ -70,6 +70,7 @@ mod stop;
 mod store;
 mod text_files;
 pub mod throughput;
+mod type_depth;
 pub mod user_columns;
 mod write;
 
@@ -93,6 +94,7 @@ pub use self::source::{
     FileAt, Found, Resolver, enough_memory, is_memory_of_corpora, made_store, with_stores,
 };
 pub use self::stop::{Stop, cooperative, stoppable};
+pub use self::type_depth::check_type_depth;
 pub use self::write::{TadocFormatFactory, TadocTableFactory, check_writable};
 pub use ::gsst::parquet as gsst_parquet;
 

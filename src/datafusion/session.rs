@@ -21,6 +21,7 @@ use crate::scan::BatchRows;
 use crate::source::CorpusCache;
 use crate::store::{CorpusOpener, LivingCatalogs, LivingStatements};
 use crate::text_files::TextFile;
+use crate::type_depth::functions_of_types;
 use crate::write::{TadocFormatFactory, TadocTableFactory};
 
 /// Name of the file type of corpora in `STORED AS`.
@@ -88,6 +89,7 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         };
         let scalars = self.scalar_functions().get_or_insert_default();
         scalars.extend(scalar_functions(home));
+        scalars.extend(functions_of_types());
         if is_worker {
             scalars.extend(functions_of_plans());
             let of_casts = [false, true].map(DecimalText::new);

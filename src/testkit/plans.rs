@@ -43,6 +43,12 @@ const SOURCES: &[Source] = &[
     Source { relation: "term_vector(#)", keys: &["doc_id", "count"], other: "word" },
 ];
 
+/// Returns the numbers of the statements that a test asks: `default` of them, or as many as `PLANS` says.
+pub fn seeds(default: u64) -> std::ops::Range<u64> {
+    let asked = std::env::var("PLANS").ok().and_then(|asked| asked.parse().ok());
+    0..asked.unwrap_or(default)
+}
+
 /// Returns the statement with number `seed`.
 pub fn statement(seed: u64) -> String {
     let mut random = Random(seed);

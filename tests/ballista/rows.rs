@@ -1,6 +1,7 @@
 //! The rows of a cluster are those of one session.
 
 use testkit::calls::CALLS;
+use testkit::plans::{seeds, statement};
 
 use super::cluster::{Cluster, program};
 use super::scene::{Scene, rows, session, sorted};
@@ -19,6 +20,24 @@ async fn every_function_has_the_rows_of_one_process() {
     }
     for executor in &cluster.executors {
         assert!(executor.computed() > 0.0);
+    }
+}
+
+/// Number of random statements. `PLANS` asks for others.
+const NUM_STATEMENTS: u64 = 20;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn random_statements_have_the_rows_of_one_process() {
+    let scene = Scene::new().await;
+    let (alone, cluster) = (session(), Cluster::start(3, &[]));
+    let together = cluster.session();
+    for seed in seeds(NUM_STATEMENTS) {
+        let sql = scene.call(&statement(seed));
+        // DataFusion cannot plan all of them.
+        let Ok(expected) = rows(&alone, &sql).await else { continue };
+        let got = rows(&together, &sql).await;
+        let got = got.unwrap_or_else(|error| panic!("{seed}: {sql}\n{error}\n{}", cluster.said()));
+        assert_eq!(got, expected, "{seed}: {sql}");
     }
 }
 

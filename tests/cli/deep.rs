@@ -1,4 +1,5 @@
-//! Tests of statements that are long chains or deep nests: an answer or an error, never a signal.
+//! Tests of statements that are long chains or deep nests, and of deep values that libraries read: an answer or an
+//! error, never a signal.
 
 use crate::harness::new_folder;
 
@@ -70,4 +71,54 @@ fn what_is_less_deep_is_answered() {
     folder.ok(&["sql", "-q", "-f", "deep.sql"]);
     folder.write("flat.sql", format!("SELECT 1 IN ({}1)", "2, ".repeat(20_000)));
     folder.ok(&["sql", "-q", "-f", "flat.sql"]);
+}
+
+/// Values that a library reads by recursion, each with a part of the error or of the answer.
+#[test]
+fn deep_values_are_bounded_before_they_are_read() {
+    let folder = new_folder();
+    let nest = |open: &str, middle: &str, close: &str, depth: usize| {
+        format!("{}{middle}{}", open.repeat(depth), close.repeat(depth))
+    };
+    folder.write("a.txt", "be");
+    folder.ok(&["ingest", "a.txt", "-o", "a.tadoc", "-q"]);
+    let deep = 200_000;
+    let kind = nest("List(", "Int8", ")", deep);
+    for (sql, expected) in [
+        (format!("SELECT arrow_cast(1, '{kind}')"), "expected at most 64"),
+        (format!("SELECT arrow_try_cast(1, '{kind}')"), "expected at most 64"),
+        (format!("SELECT regexp_like('a', '{}')", nest("(", "a", ")", deep)), "regex"),
+        (
+            format!("SELECT * FROM search('a.tadoc', '{}')", nest("(", "a", ")", deep)),
+            "at most 256 deep",
+        ),
+        (format!("SELECT * FROM documents('{}')", "*".repeat(deep)), "expected at most 4096"),
+        (format!("SELECT * FROM documents('{}')", "[!".repeat(deep)), "expected at most 4096"),
+        (format!("SELECT CAST(concat('{}', 'x') AS DECIMAL)", "1".repeat(deep)), "is no decimal"),
+    ] {
+        folder.write("deep.sql", &sql);
+        let ran = folder.run(&["sql", "-q", "-f", "deep.sql"]);
+        let start = sql.get(..60).unwrap_or(&sql);
+        assert_eq!(ran.status, 1, "{start}: {}", ran.stderr.get(..300).unwrap_or(&ran.stderr));
+        assert!(
+            ran.stderr.contains(expected),
+            "{start}: {}",
+            ran.stderr.get(..300).unwrap_or(&ran.stderr)
+        );
+    }
+    folder.write("deep.html", nest("<div>", "word", "</div>", deep));
+    folder.ok(&["ingest", "deep.html", "-o", "html.tadoc", "-q", "--html", "text"]);
+    assert_eq!(folder.rows("SELECT word, count FROM word_count('html.tadoc')"), ["word,1"]);
+    for (name, documents, text) in [
+        (
+            "deep.jsonl",
+            "jsonl:text",
+            format!("{{\"text\":\"a\",\"v\":{}}}\n", nest("[", "", "]", deep)),
+        ),
+        ("deep.json", "jsonl:text", nest("[", "", "]", deep)),
+    ] {
+        folder.write(name, text);
+        let ran = folder.run(&["ingest", name, "-o", "x.tadoc", "-q", "--documents", documents]);
+        assert_eq!((ran.status, ran.stderr.lines().count()), (1, 1), "{name}: {}", ran.stderr);
+    }
 }

@@ -15,23 +15,18 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displaya
 use datafusion::prelude::SessionContext;
 use futures::TryStreamExt;
 use testkit::calls::CALLS;
-use testkit::plans::statement;
+use testkit::plans::{seeds, statement};
 
 use super::fixtures::{Cluster, Scene, rows, session, spreading_session};
 
 /// Number of random statements. `PLANS` asks for others.
 const NUM_STATEMENTS: u64 = 40;
 
-fn seeds() -> std::ops::Range<u64> {
-    let asked = std::env::var("PLANS").ok().and_then(|asked| asked.parse().ok());
-    0..asked.unwrap_or(NUM_STATEMENTS)
-}
-
 /// Compares the rows of random statements in `others` with those of `alone`.
 async fn compare(scene: &Scene, alone: &SessionContext, others: &[(&str, SessionContext)]) {
     let mut wrong = Vec::new();
     let mut num_compared = 0;
-    for seed in seeds() {
+    for seed in seeds(NUM_STATEMENTS) {
         let sql = scene.call(&statement(seed));
         // DataFusion cannot plan all of them.
         let Ok(expected) = rows(alone, &sql).await else { continue };
@@ -44,7 +39,7 @@ async fn compare(scene: &Scene, alone: &SessionContext, others: &[(&str, Session
             }
         }
     }
-    assert!(num_compared > seeds().end * 9 / 10, "{num_compared}");
+    assert!(num_compared > seeds(NUM_STATEMENTS).end * 9 / 10, "{num_compared}");
     assert!(wrong.is_empty(), "{} wrong\n{}", wrong.len(), wrong.join("\n\n"));
 }
 

@@ -1,6 +1,7 @@
 //! Every function has the rows of one process.
 
 use testkit::calls::CALLS;
+use testkit::plans::{seeds, statement};
 
 use super::cluster::{Worker, corpora, list, needles, sorted, sql};
 use testkit::command::Folder;
@@ -23,6 +24,71 @@ fn two_and_three_workers_have_the_rows_of_one_process() {
         for worker in workers {
             let (status, rest) = worker.end();
             assert_eq!((status, rest.as_str()), (0, ""));
+        }
+    }
+}
+
+/// Number of random statements. `PLANS` asks for others.
+const NUM_STATEMENTS: u64 = 8;
+
+#[test]
+fn random_statements_have_the_rows_of_one_process() {
+    let folder = corpora();
+    let workers = [(), (), ()].map(|()| Worker::start(&folder, &[]));
+    let mut num_compared = 0;
+    for seed in seeds(NUM_STATEMENTS) {
+        let asked = statement(seed).replace('@', "'many.tadoc'").replace('#', "'living'");
+        // DataFusion cannot plan all of them.
+        let alone = sql(&folder, "", &asked);
+        if alone.status != 0 {
+            continue;
+        }
+        num_compared += 1;
+        let expected = alone.ok();
+        for num_workers in 1..=workers.len() {
+            let got = sql(&folder, &list(&workers[..num_workers]), &asked).ok();
+            assert_eq!(got, expected, "{seed}, {num_workers} workers: {asked}");
+        }
+    }
+    assert!(num_compared > seeds(NUM_STATEMENTS).end / 2, "{num_compared}");
+}
+
+/// Files are read by several workers only as far as they can be divided.
+#[test]
+fn files_of_all_kinds_have_the_rows_of_one_process() {
+    let folder = corpora();
+    let numbers =
+        "SELECT value AS n, concat('text ', value % 7) AS text FROM generate_series(1, 20000)";
+    let copies = [
+        ("plain.csv", "STORED AS CSV"),
+        ("packed.csv.gz", "STORED AS CSV OPTIONS ('format.compression' 'gzip')"),
+        ("plain.json", "STORED AS JSON"),
+        ("packed.json.gz", "STORED AS JSON OPTIONS ('format.compression' 'gzip')"),
+        ("plain.parquet", "STORED AS PARQUET"),
+        ("codes.parquet", "STORED AS GSST"),
+        ("plain.arrow", "STORED AS ARROW"),
+    ];
+    for (name, format) in copies {
+        sql(&folder, "", &format!("COPY ({numbers}) TO '{name}' {format}")).ok();
+    }
+    let array: Vec<String> =
+        (1..=20_000).map(|n| format!("{{\"n\":{n},\"text\":\"t\"}}")).collect();
+    folder.write("array.json", format!("[{}]", array.join(",\n")));
+    let workers = [(), (), ()].map(|()| Worker::start(&folder, &[]));
+    let table = "CREATE EXTERNAL TABLE array STORED AS JSON LOCATION 'array.json' \
+                 OPTIONS ('format.newline_delimited' 'false'); ";
+    let settings = "SET datafusion.optimizer.repartition_file_min_size = 1; ";
+    let names = copies.iter().map(|(name, _)| format!("'{name}'"));
+    for name in names.chain(["array".to_owned()]) {
+        let rows = format!("SELECT count(*) AS c, sum(n) AS s, min(text) AS t FROM {name}");
+        // DataFusion refuses to divide an array.
+        let before = if name == "array" { table } else { settings };
+        let asked = format!("{before}{rows}");
+        let expected = sql(&folder, "", &asked).ok();
+        assert!(expected.contains("\"c\":20000") && expected.contains("200010000"), "{expected}");
+        for num_workers in 1..=workers.len() {
+            let got = sql(&folder, &list(&workers[..num_workers]), &asked).ok();
+            assert_eq!(got, expected, "{name}, {num_workers} workers");
         }
     }
 }

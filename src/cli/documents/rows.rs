@@ -6,6 +6,7 @@ use std::sync::Arc;
 use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch, new_null_array};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
+use datafusion_tadoc::check_type_depth;
 
 use super::timestamps::{self, Clock};
 use super::{Gather, ReadOptions};
@@ -161,6 +162,7 @@ impl Rows<'_, '_> {
     /// Checks that `schema` has the text column and that the column holds text.
     pub fn check_text_column(&self, text_column: &str, schema: &Schema) -> Outcome {
         let file = self.input.shown();
+        check_type_depth(schema).map_err(|error| Failure::with_cause(&file, &error))?;
         match schema.field_with_name(text_column) {
             Ok(field) if is_text(field.data_type()) => Ok(()),
             Ok(field) => Err(Failure::new(format!(

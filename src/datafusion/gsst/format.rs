@@ -33,6 +33,7 @@ use super::source::GsstSource;
 use crate::options::TadocOptions;
 use crate::placement::{DeviceSession, prepare};
 use crate::source::location::object_store;
+use crate::type_depth::check_type_depth;
 
 /// Factory of the format `GSST`. It builds the format of a statement from its options.
 #[derive(Debug, Default)]
@@ -163,7 +164,9 @@ impl FileFormat for GsstFormat {
         // The order of columns follows the names of the files, not the listing of the store.
         schemas.sort_unstable_by(|(one, _), (two, _)| one.cmp(two));
         let schemas: Vec<Schema> = schemas.into_iter().map(|(_, schema)| schema).collect();
-        Ok(Arc::new(merged(&schemas)?))
+        let schema = merged(&schemas)?;
+        check_type_depth(&schema)?;
+        Ok(Arc::new(schema))
     }
 
     async fn infer_stats(

@@ -32,6 +32,7 @@ use super::contain_future;
 use crate::gsst::{
     PlainFiles, ReadBuffers, footer_with_text, merged, scan_with_text, statistics, table_schema,
 };
+use crate::type_depth::check_type_depth;
 use gsst::parquet::GsstFooter;
 
 /// Extension of Parquet files, and the name of their format.
@@ -206,7 +207,10 @@ impl FileFormat for NamingFormat {
         }
         let all = self.inner.infer_schema(session, store, objects);
         let error = match contain_future("Parquet files", all).await {
-            Ok(schema) => return Ok(schema),
+            Ok(schema) => {
+                check_type_depth(&schema)?;
+                return Ok(schema);
+            }
             Err(error) => error,
         };
         for object in objects {

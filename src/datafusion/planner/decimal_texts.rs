@@ -7,8 +7,10 @@
 //! Arrow reads the digits of a decimal in pieces of 38 and recurses once for each piece. A text of 300 million
 //! digits overflows the stack, which ends the process. So a function stands below each cast from text to a
 //! decimal, also inside lists and structs. It refuses texts that are too long for any decimal. Below
-//! `TRY_CAST` they are NULL. Literals of usual length need no function. Readers of CSV and JSON parse decimals
-//! without recursion.
+//! `TRY_CAST` they are NULL. Literals of usual length need no function. Limits: casts that a scan makes to declared
+//! columns, and those in `EXECUTE` and in arguments of DataFusion's own table functions, have no function below
+//! them; Arrow counts digits in 8 bits, so a number of more than 255 digits in a CSV or JSON file may come out
+//! wrong in a column that is declared as a decimal of more than 38 digits.
 
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, GenericStringArray, OffsetSizeTrait, StringViewArray,

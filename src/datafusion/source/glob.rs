@@ -9,7 +9,7 @@
 //! `*` and `?` stay inside a path segment, `**` crosses segments, `[abc]` and `[!abc]` are classes, and
 //! the rest is literal, braces too. Matching takes time linear in the path.
 
-use datafusion::common::plan_datafusion_err;
+use datafusion::common::{plan_datafusion_err, plan_err};
 use datafusion::error::Result;
 use globset::{GlobBuilder, GlobMatcher};
 
@@ -82,7 +82,18 @@ pub(crate) fn split_glob(location: &str) -> Option<(&str, &str)> {
     Some(location.split_at(cut))
 }
 
+/// Longest pattern in bytes. The library of globs takes quadratic time for open classes, and panics where the
+/// regular expression of a pattern is too large.
+const MAX_PATTERN_BYTES: usize = 4096;
+
 fn compiled(pattern: &str) -> Result<GlobMatcher> {
+    if pattern.len() > MAX_PATTERN_BYTES {
+        return plan_err!(
+            "a pattern of {} bytes is too long: expected at most {MAX_PATTERN_BYTES}; name the folder, or fewer \
+             files at a time",
+            pattern.len()
+        );
+    }
     let escaped = with_literal_braces(pattern);
     let mut glob = GlobBuilder::new(&escaped);
     let glob = glob.literal_separator(true).backslash_escape(false).build();
@@ -157,6 +168,15 @@ mod tests {
         assert_eq!(split_glob("*.tadoc"), Some(("", "*.tadoc")));
         assert_eq!(split_glob("https://h/x?y=1"), None);
         assert_eq!(split_glob("plain"), None);
+    }
+
+    #[test]
+    fn long_patterns_are_refused() {
+        for part in ["*", "[!", "?", "{a,"] {
+            assert!(compiled(&part.repeat(MAX_PATTERN_BYTES + 1)).is_err(), "{part}");
+            // A panic is an error of the test.
+            let _ = compiled(&part.repeat(MAX_PATTERN_BYTES / part.len()));
+        }
     }
 
     #[test]

@@ -284,7 +284,7 @@ fn has_date(line: &[u8]) -> bool {
         |word: &[u8]| matches!(word.len(), 1..=2) && word.iter().all(u8::is_ascii_digit);
     let is_date = |words: &[&[u8]]| {
         let [weekday, month, day, time] = words else { return false };
-        let is_time = time.split(|&byte| byte == b':').take(2).all(|part| is_number(part));
+        let is_time = time.split(|&byte| byte == b':').take(2).all(is_number);
         let has_name = |names: &str, word: &[u8]| {
             word.len() == 3
                 && names.as_bytes().chunks(3).any(|name| name.eq_ignore_ascii_case(word))

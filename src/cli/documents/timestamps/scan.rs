@@ -299,7 +299,7 @@ impl<'a> Scan<'a> {
         let is_here = |word: &&str| {
             scan.0.strip_prefix(word.as_bytes()).is_some_and(|rest| Scan(rest).is_at_word_end())
         };
-        DAY_PARTS.iter().any(|word| is_here(&word))
+        DAY_PARTS.iter().any(is_here)
     }
 
     /// Reads a sign. Returns true for a minus.

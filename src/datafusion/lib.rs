@@ -45,6 +45,7 @@
 //! | `write` | `COPY TO` and `CREATE EXTERNAL TABLE` |
 //! | `planner` | named arguments, the depth limit of statements, notices, hints for errors |
 //! | `session` | registration with a session |
+//! | `multiplied` | memory of operators that repeat rows |
 //! | `stop` | joins that let others run, and can be stopped |
 //! | `distributed` | plans that travel to other machines; a feature |
 //!
@@ -55,6 +56,7 @@ pub mod distributed;
 mod errors;
 mod functions;
 mod gsst;
+mod multiplied;
 mod options;
 mod parquet_files;
 mod placement;
@@ -79,6 +81,7 @@ pub use self::functions::{
     bound_functions, charge_calls, find_signature, fold_little, is_memory_of_calls, signatures,
 };
 pub use self::gsst::{GsstFormatFactory, GsstSource};
+pub use self::multiplied::asking;
 pub use self::options::{Device, TadocOptions};
 pub use self::placement::DeviceSession;
 pub use self::planner::{

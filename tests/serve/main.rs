@@ -2,6 +2,7 @@
 //!
 //! - `flight`: Flight SQL, with the client of arrow-flight. `tests/python` has ADBC.
 //! - `limits`: time, memory, cancelling, and the stop of the server.
+//! - `bounded`: statements that ask for far more than the limits give.
 //! - `access`: tokens, TLS, and names of hosts.
 //! - `http`: the page's requests, health and metrics.
 //! - `hostile`: clients that send rubbish, read slowly, or open thousands of connections.
@@ -13,6 +14,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod access;
+mod bounded;
 mod flight;
 mod hostile;
 mod http;

@@ -320,7 +320,7 @@ impl Session {
         datafusion_tadoc::register_all(context)?;
         if self.memory.is_some() {
             let pool = Arc::clone(&context.runtime_env().memory_pool);
-            charge_calls(&mut context.state_ref().write(), &pool)?;
+            charge_calls(context, &pool)?;
         }
         #[cfg(feature = "distributed")]
         if let Some(workers) = &self.workers {
@@ -328,6 +328,14 @@ impl Session {
         }
         leave::remember(self.devices());
         Ok(())
+    }
+
+    /// Returns true if statements run on workers.
+    fn has_workers(&self) -> bool {
+        #[cfg(feature = "distributed")]
+        return self.workers.is_some();
+        #[cfg(not(feature = "distributed"))]
+        return false;
     }
 
     /// Returns the devices of the session.

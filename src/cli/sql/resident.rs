@@ -70,10 +70,11 @@ impl ResidentPool {
     }
 
     /// Returns the resident bytes of the process if they are too many for a request, else `None`. `more` are
-    /// bytes that are not taken yet.
+    /// bytes that are not taken yet; who asks for them first has no slack.
     fn too_many(&self, gives_way: bool, more: usize) -> Option<usize> {
         let most = if gives_way { self.limit } else { self.limit.saturating_add(self.limit / 4) };
-        let most = most.saturating_add(SLACK_BYTES);
+        let slack = if more == 0 { SLACK_BYTES } else { 0 };
+        let most = most.saturating_add(slack);
         let is_too_many = |bytes: &usize| bytes.saturating_add(more) > most;
         self.resident.bytes().filter(is_too_many)?;
         heap::give_back();

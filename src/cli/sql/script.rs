@@ -16,8 +16,8 @@ use datafusion::sql::parser::{DFParser, DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::dialect::{Dialect, dialect_from_str};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use datafusion_tadoc::{
-    Stop, TadocOptions, check_statement_depth, contain_panics_of, cooperative, enough_memory,
-    fold_little, notices, stoppable,
+    Stop, TadocOptions, asking, check_statement_depth, contain_panics_of, cooperative,
+    enough_memory, fold_little, notices, stoppable,
 };
 
 use super::cells::MaxWidth;
@@ -213,6 +213,7 @@ impl Session {
             Some(stop) => stoppable(plan, stop)?,
             None => plan,
         };
+        let plan = if self.memory.is_some() && !self.has_workers() { asking(plan)? } else { plan };
         let limited = self.memory.as_ref().map(|pool| pool.statement(enough_memory(&plan)));
         let mut stream = execute_stream(plan, context)?;
         if whole {

@@ -59,6 +59,7 @@ use super::{TadocCodec, TravelError};
 use crate::TadocSessionStateBuilderExt;
 use crate::errors::mask_secrets;
 use crate::functions::{AtWorker, bound_functions};
+use crate::multiplied::asking;
 use crate::parquet_files::NameParquetFiles;
 use crate::placement::DeviceSession;
 use crate::portions::Spreading;
@@ -332,7 +333,7 @@ fn prepare(
         Ok(TreeNodeRecursion::Continue)
     })?;
     let plan = NameParquetFiles.optimize(event.plan, event.session_config.options())?;
-    Ok(WorkerPlanRewriteEventResponse::new(stoppable(plan, &stop_of_request())?))
+    Ok(WorkerPlanRewriteEventResponse::new(asking(stoppable(plan, &stop_of_request())?)?))
 }
 
 fn check_version(headers: &HeaderMap) -> Result<()> {

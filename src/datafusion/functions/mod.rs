@@ -78,6 +78,7 @@ use crate::scan::signature::{ColumnKind, Signature};
 use crate::source::CorpusCache;
 
 pub(crate) use documents::Documents;
+pub(crate) use scalar::{AnswerMemory, value_bytes};
 pub(crate) use scalar::{
     AtWorker, CorpusFunction, Home, listed_functions, scalar_functions, takes_query,
 };
@@ -226,7 +227,8 @@ fn table_named(
 /// a plan that travels does.
 pub(crate) fn functions_of_plans() -> Vec<Arc<ScalarUDF>> {
     let of_views = keyness::functions().into_iter().chain(dispersion::functions());
-    let of_operators = [ScalarUDF::from(scalar::JoinedTexts::new())];
+    let room = ScalarUDF::from(scalar::Room::new(None));
+    let of_operators = [ScalarUDF::from(scalar::JoinedTexts::new()), room];
     of_views.chain(log_templates::functions()).chain(of_operators).map(Arc::new).collect()
 }
 

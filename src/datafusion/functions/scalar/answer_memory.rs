@@ -4,14 +4,21 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::array::{Array, AsArray};
+use datafusion::arrow::datatypes::DataType;
 use datafusion::common::resources_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::memory_pool::{
     MemoryConsumer, MemoryPool, MemoryReservation, human_readable_size,
 };
+use datafusion::logical_expr::ColumnarValue;
+use datafusion::scalar::ScalarValue;
 
 /// Calls of fewer bytes do not ask the pool.
 pub(super) const FREE_BYTES: u64 = 1 << 20;
+
+/// Bytes for each byte of a constant that is repeated, in a buffer that grows.
+const COPIES_OF_REPEATED: u64 = 2;
 
 /// Name of the memory of calls, before the name of the function.
 const CALL: &str = "a call of ";
@@ -28,30 +35,36 @@ pub fn is_memory_of_calls(consumer: &str) -> bool {
 }
 
 /// Memory of the answers of one call of a function.
-pub(super) struct AnswerMemory<'a> {
+pub(crate) struct AnswerMemory<'a> {
     name: &'a str,
     /// `None` without a limit.
+    pool: Option<&'a Arc<dyn MemoryPool>>,
+    /// `None` as long as no memory was asked for: the pool has one lock for all consumers.
     reservation: Option<MemoryReservation>,
     len_bytes: u64,
 }
 
 impl<'a> AnswerMemory<'a> {
-    pub(super) fn new(name: &'a str, pool: Option<&Arc<dyn MemoryPool>>) -> Self {
-        let reservation =
-            pool.map(|pool| MemoryConsumer::new(format!("{CALL}{name}")).register(pool));
-        Self { name, reservation, len_bytes: 0 }
+    /// Creates an account of no bytes for a call of `name`.
+    pub(crate) fn new(name: &'a str, pool: Option<&'a Arc<dyn MemoryPool>>) -> Self {
+        Self { name, pool, reservation: None, len_bytes: 0 }
+    }
+
+    /// Creates an account of the same call for memory that is given back earlier.
+    pub(super) fn beside(&self) -> Self {
+        Self::new(self.name, self.pool)
     }
 
     /// Asks for `len_bytes` more.
     ///
     /// # Errors
     /// Resources exhausted, if the pool has not so many left.
-    pub(super) fn add(&mut self, len_bytes: u64) -> Result<()> {
+    pub(crate) fn add(&mut self, len_bytes: u64) -> Result<()> {
         self.len_bytes = self.len_bytes.saturating_add(len_bytes);
-        let Some(reservation) = self.reservation.as_ref().filter(|_| self.len_bytes > FREE_BYTES)
-        else {
-            return Ok(());
-        };
+        let Some(pool) = self.pool.filter(|_| self.len_bytes > FREE_BYTES) else { return Ok(()) };
+        let name = self.name;
+        let consumer = || MemoryConsumer::new(format!("{CALL}{name}")).register(pool);
+        let reservation = self.reservation.get_or_insert_with(consumer);
         let len_bytes = usize::try_from(self.len_bytes).unwrap_or(usize::MAX);
         let resized = reservation.try_resize(len_bytes);
         resized.map_err(|cause| too_long(self.name, len_bytes, &cause))
@@ -65,4 +78,41 @@ fn too_long(name: &str, len_bytes: usize, cause: &DataFusionError) -> DataFusion
         human_readable_size(len_bytes),
         cause.strip_backtrace()
     )
+}
+
+/// Returns the bytes that a constant takes while it is written to each of `num_rows` rows; 0 for a column.
+pub(super) fn repeated_bytes(value: &ColumnarValue, num_rows: usize) -> u64 {
+    let ColumnarValue::Scalar(scalar) = value else { return 0 };
+    let row_bytes = match scalar {
+        ScalarValue::Utf8(text) | ScalarValue::LargeUtf8(text) | ScalarValue::Utf8View(text) => {
+            text.as_ref().map_or(0, String::len)
+        }
+        ScalarValue::Binary(bytes)
+        | ScalarValue::LargeBinary(bytes)
+        | ScalarValue::BinaryView(bytes) => bytes.as_ref().map_or(0, Vec::len),
+        other if other.data_type().is_nested() => other.size(),
+        _ => 0,
+    };
+    (row_bytes as u64).saturating_mul(num_rows as u64).saturating_mul(COPIES_OF_REPEATED)
+}
+
+/// Returns the bytes of an argument or an answer. Rows of views count what they show.
+pub(crate) fn value_bytes(value: &ColumnarValue) -> u64 {
+    match value {
+        ColumnarValue::Scalar(scalar) => scalar.size() as u64,
+        ColumnarValue::Array(array) => match array.data_type() {
+            DataType::Utf8View => {
+                let views = array.as_string_view();
+                views.lengths().map(|len| u64::from(len) + 16).sum()
+            }
+            DataType::BinaryView => {
+                let views = array.as_binary_view();
+                views.lengths().map(|len| u64::from(len) + 16).sum()
+            }
+            _ => {
+                let whole = || array.get_array_memory_size();
+                array.to_data().get_slice_memory_size().unwrap_or_else(|_| whole()) as u64
+            }
+        },
+    }
 }

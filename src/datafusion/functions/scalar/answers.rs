@@ -19,7 +19,10 @@ use crate::functions::strings::{Texts, int64, int64_lists};
 use crate::scan::table::LoadedTable;
 use tadoc::error::Error;
 use tadoc::query::{WordQuery, count_batch, search_batch};
-use tadoc::read::{ExtractQuery, extract_batch};
+use tadoc::read::{ExtractQuery, document_len_bytes, extract_batch};
+
+/// Copies of a passage that exist at a time.
+const COPIES_OF_PASSAGE: u64 = 3;
 
 /// A batch of rows with questions.
 pub(super) struct Ask<'a> {
@@ -61,6 +64,27 @@ impl Ask<'_> {
         let mut places = vec![None; num_rows];
         rows.iter().zip(0u64..).for_each(|(&row, place)| places[row] = Some(place));
         Ok(take(&answers, &UInt64Array::from(places), None)?)
+    }
+
+    /// Returns the bytes that the answers may take while they are made: passages, and their copy as a column.
+    /// Rows that are errors take none.
+    pub(super) fn answer_bytes(&self, num_rows: usize) -> u64 {
+        if self.kind != Kind::ExtractText {
+            return 0;
+        }
+        let numbers = self.columns.iter().map(|column| column.as_primitive_opt::<Int64Type>());
+        let Some(numbers) = numbers.collect::<Option<Vec<_>>>() else { return 0 };
+        let number = |idx: usize, row: usize| {
+            let numbers = numbers.get(idx).filter(|numbers| numbers.is_valid(row))?;
+            u64::try_from(numbers.value(row)).ok()
+        };
+        let passage_bytes = |row: usize| {
+            let (doc_id, start, len) = (number(0, row)?, number(1, row)?, number(2, row)?);
+            let doc_bytes = document_len_bytes(&self.table.corpus.corpus, doc_id).ok()?;
+            Some(doc_bytes.saturating_sub(start).min(len))
+        };
+        let passages = (0..num_rows).filter_map(passage_bytes).fold(0, u64::saturating_add);
+        passages.saturating_mul(COPIES_OF_PASSAGE)
     }
 
     fn extract(&self, rows: &[usize]) -> Result<ArrayRef> {

@@ -31,8 +31,9 @@ use datafusion::arrow::compute::kernels::length::length;
 use datafusion::arrow::datatypes::{
     DataType, Float64Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
 };
+use datafusion::common::exec_err;
 use datafusion::error::Result;
-use datafusion::logical_expr::ColumnarValue;
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
 /// Most bytes of a character.
 const MAX_CHAR_BYTES: u64 = 4;
@@ -40,6 +41,8 @@ const MAX_CHAR_BYTES: u64 = 4;
 const MAX_FREE_REPLACEMENT: usize = 64;
 /// Bytes of a number or an offset.
 const WORD_BYTES: u64 = 8;
+/// Most pairs of characters that `levenshtein` compares in a call: about a minute.
+const MAX_PAIRS: u64 = 1 << 36;
 const DAY_NANOS: f64 = 86_400e9;
 /// Days of the shortest month.
 const MONTH_DAYS: f64 = 28.0;
@@ -67,6 +70,29 @@ pub(super) fn answer_bytes(name: &str, args: &[ColumnarValue], num_rows: usize) 
         Some((_, bound)) => bound(args, num_rows),
         None => Ok(0),
     }
+}
+
+/// Refuses a call of `levenshtein` that nobody can wait for. It compares all pairs of characters, and no limit of
+/// time ends it.
+pub(super) fn check_num_pairs(name: &str, args: &ScalarFunctionArgs) -> Result<()> {
+    let [one, other] = args.args.as_slice() else { return Ok(()) };
+    if name != "levenshtein" {
+        return Ok(());
+    }
+    let (one, other) = (Numbers::lens(one)?, Numbers::lens(other)?);
+    let num_pairs = total(args.number_rows, |row| one.at(row).saturating_mul(other.at(row)));
+    if num_pairs > MAX_PAIRS {
+        return exec_err!(
+            "levenshtein compares {num_pairs} pairs of characters for the rows of a batch, and may compare at \
+             most {MAX_PAIRS} under a limit of memory; compare shorter texts, such as left(text, 1000)"
+        );
+    }
+    Ok(())
+}
+
+/// Returns true if [`answer_bytes`] knows the answers of the function `name`.
+pub(super) fn is_bounded(name: &str) -> bool {
+    BOUNDS.iter().any(|(bounded, _)| *bounded == name)
 }
 
 /// An argument in whole numbers.

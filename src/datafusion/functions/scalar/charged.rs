@@ -10,15 +10,11 @@
 //! while it runs: a text is copied a few times, and elements of lists become rows and entries of tables. Small
 //! calls ask nobody. The names, types, rewrites and orders of a function stay those of the function.
 //!
-//! Constants are folded while a statement is planned. A plan would hold a large constant for as long as it
-//! lives, and planning cannot be stopped. So [`fold_little`] plans with a small limit for each call: a larger
-//! constant is computed when the statement runs.
+//! A large constant is [not folded](super::folding) while a statement is planned.
 
-use std::cell::Cell;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use datafusion::arrow::array::{Array, AsArray};
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::resources_err;
@@ -26,7 +22,6 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::memory_pool::MemoryPool;
-use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::interval_arithmetic::Interval;
@@ -39,12 +34,15 @@ use datafusion::logical_expr::{
     ScalarUDF, ScalarUDFImpl, Signature,
 };
 use datafusion::optimizer::AnalyzerRule;
+use datafusion::prelude::SessionContext;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
 use super::CorpusFunction;
-use super::answer_memory::{AnswerMemory, FREE_BYTES};
-use super::bounded::answer_bytes;
+use super::answer_memory::{AnswerMemory, FREE_BYTES, repeated_bytes, value_bytes};
+use super::bounded::{answer_bytes, check_num_pairs, is_bounded};
+use super::folding::is_folding;
 use super::joined_texts::joined_texts;
+use super::room::{AskForRoom, Room, lambdas_with_room};
 use super::text::TextFunction;
 
 /// Bytes that a call makes for each byte of a text, a number and the like, the argument itself included.
@@ -57,30 +55,9 @@ const FACTOR_OF_NESTED: u64 = 12;
 const MAX_FOLDED_ARGUMENTS: u64 = 64 << 10;
 /// Most bytes of an answer that is folded.
 const MAX_FOLDED_ANSWER: u64 = 1 << 20;
-/// Functions that others know by their type, and that copy nothing.
+/// Functions that others know by their type; [`room`](super::room) stands before those that copy.
 const KNOWN_BY_TYPE: [&str; 5] =
     ["get_field", "struct", "named_struct", "input_file_name", "file_row_index"];
-
-thread_local! {
-    static IS_FOLDING: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Runs `plan`, which plans a statement, without folding large constants.
-///
-/// ```
-/// assert_eq!(datafusion_tadoc::fold_little(|| 7), 7);
-/// ```
-pub fn fold_little<T>(plan: impl FnOnce() -> T) -> T {
-    /// Sets the flag back, also after a panic.
-    struct Before(bool);
-    impl Drop for Before {
-        fn drop(&mut self) {
-            IS_FOLDING.set(self.0);
-        }
-    }
-    let _before = Before(IS_FOLDING.replace(true));
-    plan()
-}
 
 /// Puts the functions of `registry` under the limit of `pool`: a call fails where it has too few bytes for
 /// the arguments and the answer.
@@ -91,7 +68,8 @@ pub fn bound_functions(
     registry: &mut dyn FunctionRegistry,
     pool: &Arc<dyn MemoryPool>,
 ) -> Result<()> {
-    for function in TextFunction::all(Some(pool)) {
+    let room = Arc::new(ScalarUDF::from(Room::new(Some(pool))));
+    for function in TextFunction::all(Some(pool)).chain([room]) {
         if registry.udf(function.name()).is_ok() {
             registry.register_udf(function)?;
         }
@@ -104,14 +82,18 @@ pub fn bound_functions(
     Ok(())
 }
 
-/// Puts all calls of functions in statements of `state` under the limit of `pool`, as [`bound_functions`]
-/// does. Operators that join texts become calls, too.
+/// Puts all expressions in statements of `context` under the limit of `pool`: calls of functions as
+/// [`bound_functions`] does, operators that join texts, which become calls, and what copies long values.
 ///
 /// # Errors
 /// The errors of the registry.
-pub fn charge_calls(state: &mut SessionState, pool: &Arc<dyn MemoryPool>) -> Result<()> {
-    bound_functions(state, pool)?;
+pub fn charge_calls(context: &SessionContext, pool: &Arc<dyn MemoryPool>) -> Result<()> {
+    let state = context.state_ref();
+    let mut state = state.write();
+    bound_functions(&mut *state, pool)?;
     state.add_analyzer_rule(Arc::new(ChargeCalls(Arc::clone(pool))));
+    drop(state);
+    context.add_optimizer_rule(Arc::new(AskForRoom(Arc::clone(pool))));
     Ok(())
 }
 
@@ -128,7 +110,9 @@ impl AnalyzerRule for ChargeCalls {
                 let name = names.save(&expr);
                 let joined = joined_texts(expr, &schema)?;
                 let charged = joined.transform_data(|expr| charged_calls(expr, &self.0))?;
-                Ok(charged.update_data(|expr| name.restore(expr)))
+                let roomy =
+                    charged.transform_data(|expr| lambdas_with_room(expr, &schema, &self.0))?;
+                Ok(roomy.update_data(|expr| name.restore(expr)))
             })
         };
         plan.transform_up_with_subqueries(charge).map(|plan| plan.data)
@@ -156,6 +140,7 @@ fn charged_calls(expr: Expr, pool: &Arc<dyn MemoryPool>) -> Result<Transformed<E
 fn charged(function: &Arc<ScalarUDF>, pool: &Arc<dyn MemoryPool>) -> Option<Arc<ScalarUDF>> {
     let inner = function.inner();
     let is_left = inner.is::<ChargedFunction>()
+        || inner.is::<Room>()
         || inner.is::<CorpusFunction>()
         || function.as_async().is_some()
         || KNOWN_BY_TYPE.contains(&function.name());
@@ -199,7 +184,22 @@ impl ChargedFunction {
             _ => FACTOR_OF_FLAT,
         };
         let answer = answer_bytes(self.inner.name(), &args.args, args.number_rows)?;
-        Ok(arguments_bytes.saturating_mul(factor).max(answer.saturating_add(arguments_bytes)))
+        let copied_bytes = arguments_bytes.saturating_mul(factor);
+        let made_bytes = answer.max(self.repeated_bytes(args)).saturating_add(arguments_bytes);
+        Ok(copied_bytes.max(made_bytes))
+    }
+
+    /// Returns the bytes of constants that a call repeats for each row: those beside a column, in an answer
+    /// that may have them.
+    fn repeated_bytes(&self, args: &ScalarFunctionArgs) -> u64 {
+        let is_column = |value: &ColumnarValue| matches!(value, ColumnarValue::Array(_));
+        let has_them =
+            !args.return_type().is_primitive() || self.inner.inner().is::<TextFunction>();
+        if !has_them || is_bounded(self.inner.name()) || !args.args.iter().any(is_column) {
+            return 0;
+        }
+        let repeated = args.args.iter().map(|value| repeated_bytes(value, args.number_rows));
+        repeated.fold(0, u64::saturating_add)
     }
 
     fn call(&self, args: ScalarFunctionArgs, needed_bytes: u64) -> Result<ColumnarValue> {
@@ -219,12 +219,13 @@ impl ScalarUDFImpl for ChargedFunction {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let arguments_bytes = args.args.iter().map(value_bytes).fold(0, u64::saturating_add);
         let needed_bytes = self.needed_bytes(&args, arguments_bytes)?;
-        let is_folding = IS_FOLDING.get();
+        let is_folding = is_folding();
         if is_folding
             && (arguments_bytes > MAX_FOLDED_ARGUMENTS || needed_bytes > MAX_FOLDED_ANSWER)
         {
             return resources_err!("{} is not folded", self.name());
         }
+        check_num_pairs(self.name(), &args)?;
         let mut memory = AnswerMemory::new(self.inner.name(), Some(&self.pool));
         memory.add(needed_bytes)?;
         let answer = self.call(args, needed_bytes)?;
@@ -351,31 +352,11 @@ fn uncharged(expr: Expr) -> Result<Expr> {
     Ok(plain?.data)
 }
 
-/// Returns the bytes of an argument or an answer. Rows of views count what they show.
-fn value_bytes(value: &ColumnarValue) -> u64 {
-    match value {
-        ColumnarValue::Scalar(scalar) => scalar.size() as u64,
-        ColumnarValue::Array(array) => match array.data_type() {
-            DataType::Utf8View => {
-                let views = array.as_string_view();
-                views.lengths().map(|len| u64::from(len) + 16).sum()
-            }
-            DataType::BinaryView => {
-                let views = array.as_binary_view();
-                views.lengths().map(|len| u64::from(len) + 16).sum()
-            }
-            _ => {
-                let whole = || array.get_array_memory_size();
-                array.to_data().get_slice_memory_size().unwrap_or_else(|_| whole()) as u64
-            }
-        },
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use datafusion::execution::memory_pool::GreedyMemoryPool;
-    use datafusion::prelude::SessionContext;
+
+    use super::super::folding::fold_little;
 
     use super::*;
 
@@ -383,7 +364,7 @@ mod tests {
         let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(bytes));
         let context = SessionContext::new();
         crate::register_all(&context).unwrap();
-        charge_calls(&mut context.state_ref().write(), &pool).unwrap();
+        charge_calls(&context, &pool).unwrap();
         (context, pool)
     }
 
@@ -399,12 +380,19 @@ mod tests {
             format!("tokenize({long})"),
             format!("encode({long}, 'hex')"),
             format!("translate({long}, 'a', 'b')"),
-            format!("matches({long}, 'a')"),
             format!("{long} || {long}"),
             format!("array_concat({many}, {many})"),
             format!("{many} || {many}"),
             format!("concat({long}, {long}, {long})"),
             format!("string_to_array({long}, ' ')"),
+            format!("matches({long}, 'a')"),
+            "concat(repeat('x', 100000), value) FROM range(0, 8000)".to_owned(),
+            "repeat('x', 100000) FROM range(0, 8000)".to_owned(),
+            "max(repeat('x', 100000)) FROM range(0, 8000)".to_owned(),
+            "named_struct('a', repeat('x', 100000), 'b', value) FROM range(0, 8000)".to_owned(),
+            "CASE WHEN value > 5 THEN repeat('x', 100000) ELSE 'y' END FROM range(0, 8000)"
+                .to_owned(),
+            "CAST(range(0, value + 400000) AS text) FROM range(0, 1)".to_owned(),
         ] {
             let sql = format!("SELECT {expression}");
             let rows = async { context.sql(&sql).await?.collect().await };
@@ -426,6 +414,17 @@ mod tests {
             "SELECT date_trunc('day', TIMESTAMP '2026-01-02 03:04:05'), array_sort([3, 1, 2])",
             "SELECT regexp_like('abc', 'b'), nullif(1, 1), to_timestamp(0), round(2.5)",
             "SELECT value FROM generate_series(1, 9) WHERE abs(value) > 7 ORDER BY -value",
+            "SELECT CASE WHEN value > 2 THEN upper('a') WHEN value > 1 THEN concat('b', value) END \
+             FROM generate_series(1, 3)",
+            "SELECT CAST([1, NULL, 3] AS text), CAST(concat('4', value) AS int), struct('x', value) \
+             FROM generate_series(1, 2)",
+            "SELECT string_agg(concat('y', random() * 0), ','), max(repeat('x', 3)), count(*) \
+             FROM generate_series(1, 3)",
+            "SELECT value, repeat('z', 5000) AS z FROM generate_series(1, 3) ORDER BY z, value DESC",
+            "WITH t AS (SELECT value % 2 AS k, repeat('z', 9) AS z FROM generate_series(1, 5)) \
+             SELECT z, k, count(*), max(CAST(k AS text)) FROM t GROUP BY z, k ORDER BY k",
+            "SELECT (SELECT repeat('s', 3)) AS s, lag('p', 1, 'd') OVER (ORDER BY value) AS l \
+             FROM generate_series(1, 3) ORDER BY value",
         ] {
             let shown = async |context: &SessionContext| {
                 context.sql(sql).await.unwrap().to_string().await.unwrap()
@@ -446,6 +445,6 @@ mod tests {
         let large = optimized("SELECT repeat('x', 2000000) AS x").await;
         assert!(large.len() < 1000 && large.contains("repeat"), "{}", large.len());
         assert!(!optimized("SELECT repeat('x', 20) AS x").await.contains("repeat"));
-        assert!(!IS_FOLDING.get());
+        assert!(!is_folding());
     }
 }

@@ -27,8 +27,10 @@ mod answer_memory;
 mod answers;
 mod bounded;
 mod charged;
+mod folding;
 mod home;
 mod joined_texts;
+mod room;
 mod text;
 mod tokenize;
 
@@ -50,10 +52,13 @@ use crate::scan::signature::ColumnKind;
 use crate::store::Reading;
 
 pub use answer_memory::is_memory_of_calls;
-pub use charged::{bound_functions, charge_calls, fold_little};
+pub(crate) use answer_memory::{AnswerMemory, value_bytes};
+pub use charged::{bound_functions, charge_calls};
+pub use folding::fold_little;
 use home::BoundCorpus;
 pub(crate) use home::{AtWorker, Home};
 pub(crate) use joined_texts::JoinedTexts;
+pub(crate) use room::Room;
 pub(crate) use text::takes_query;
 use text::{ListedFunction, TextFunction};
 use tokenize::Tokenize;
@@ -289,6 +294,8 @@ impl ScalarUDFImpl for CorpusFunction {
         let columns = arguments.iter().map(|value| value.to_array(num_rows));
         let columns = columns.collect::<Result<Vec<_>>>()?;
         let ask = answers::Ask { kind: self.kind, table, columns };
+        let mut memory = AnswerMemory::new(self.name(), Some(&self.home.runtime.memory_pool));
+        memory.add(ask.answer_bytes(num_rows))?;
         let answer = ask.answer(num_rows)?;
         match is_one {
             true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&answer, 0)?)),

@@ -25,12 +25,12 @@ use datafusion::logical_expr::{
 };
 use datafusion::scalar::ScalarValue;
 
-use super::answer_memory::AnswerMemory;
+use super::answer_memory::{AnswerMemory, FREE_BYTES};
 use crate::errors::datafusion_error;
 use crate::options::TadocOptions;
 use crate::scan::signature::ColumnKind;
 use tadoc::query::{Query, QueryLimits, SnippetOptions, highlight_hits, snippet, text_hits};
-use tadoc::text::{Fold, TokenizerProfile};
+use tadoc::text::{Fold, TokenizerProfile, for_each_token};
 
 /// A function over a text and a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -55,6 +55,10 @@ const TOKENIZER: Argument = ("tokenizer", Some("'word'"), "profile that cuts tex
 const EXACT: Argument =
     ("exact", Some("false"), "match phrases only where the text around their words is the same");
 
+/// Bytes of a word of a text while it is read: its place, in a vector that grows.
+const WORD_BYTES: u64 = 64;
+/// Bytes of a hit of a part of a query: its word, its place, and its answer, in vectors that grow.
+const HIT_BYTES: u64 = 112;
 /// Largest number of words of a snippet.
 const MAX_SNIPPET_WORDS: i64 = 1000;
 
@@ -281,6 +285,18 @@ impl ScalarUDFImpl for TextFunction {
     }
 }
 
+/// Returns the bytes of the words of a text, and of its hits if all words are hits. Those of a short text are
+/// not counted.
+fn reading_bytes(query: &Query, profile: TokenizerProfile, text: &str) -> u64 {
+    if (text.len() as u64) < FREE_BYTES {
+        return 0;
+    }
+    let mut num_words: u64 = 0;
+    for_each_token(profile, text.as_bytes(), |token| num_words += u64::from(token.is_word));
+    let num_items = query.items().len() as u64;
+    num_words.saturating_mul(WORD_BYTES + num_items * HIT_BYTES)
+}
+
 /// One batch of rows.
 struct Call<'a> {
     kind: Kind,
@@ -314,6 +330,8 @@ impl Call<'_> {
             let open = self.text(OPEN, row).unwrap_or("<b>".into());
             let close = self.text(CLOSE, row).unwrap_or("</b>".into());
             let markers_bytes = (open.len() + close.len()) as u64;
+            let mut reading = memory.beside();
+            reading.add(reading_bytes(query, profile, &text))?;
             match self.kind {
                 Kind::Matches => {
                     flags.append_value(!text_hits(query, profile, text.as_bytes()).is_empty());

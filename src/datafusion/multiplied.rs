@@ -30,11 +30,11 @@ use datafusion::physical_plan::execution_plan::{ChildrenPropertiesMode, ReplaceC
 use datafusion::physical_plan::joins::CrossJoinExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::unnest::UnnestExec;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::StreamExt;
 
 use crate::functions::{AnswerMemory, value_bytes};
-use crate::plan_methods::one_input_methods;
+use crate::plan_methods::passing_methods;
 
 /// Bytes of a view of a text.
 const VIEW_BYTES: u64 = 16;
@@ -136,15 +136,7 @@ impl DisplayAs for AskingExec {
 }
 
 impl ExecutionPlan for AskingExec {
-    one_input_methods!("AskingExec", |node, input| Ok(Self { input, asked: node.asked.clone() }));
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
+    passing_methods!("AskingExec", |node, input| Ok(Self { input, asked: node.asked.clone() }));
 
     fn execute(
         &self,

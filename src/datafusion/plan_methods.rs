@@ -108,5 +108,22 @@ macro_rules! one_input_methods {
     };
 }
 
+/// Writes the methods of [`one_input_methods`], and those of a node whose rows are those of its input in the same
+/// order and partitions.
+macro_rules! passing_methods {
+    ($name:literal, |$node:ident, $input:ident| $new:expr) => {
+        $crate::plan_methods::one_input_methods!($name, |$node, $input| $new);
+
+        fn properties(&self) -> &::std::sync::Arc<::datafusion::physical_plan::PlanProperties> {
+            self.input.properties()
+        }
+
+        fn maintains_input_order(&self) -> Vec<bool> {
+            vec![true]
+        }
+    };
+}
+
 pub(crate) use leaf_methods;
 pub(crate) use one_input_methods;
+pub(crate) use passing_methods;

@@ -37,10 +37,10 @@ use datafusion::physical_plan::joins::{
     HashJoinExec, NestedLoopJoinExec, NestedLoopJoinExecBuilder,
 };
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::StreamExt;
 
-use crate::plan_methods::one_input_methods;
+use crate::plan_methods::passing_methods;
 
 /// A sign that nobody reads the rows of a statement any more. A clone shares it.
 #[derive(Debug, Clone, Default)]
@@ -144,15 +144,7 @@ impl DisplayAs for StoppableExec {
 }
 
 impl ExecutionPlan for StoppableExec {
-    one_input_methods!("StoppableExec", |node, input| Ok(Self { input, stop: node.stop.clone() }));
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
+    passing_methods!("StoppableExec", |node, input| Ok(Self { input, stop: node.stop.clone() }));
 
     fn execute(
         &self,

@@ -48,14 +48,14 @@ pub fn check_type_depth(schema: &Schema) -> Result<()> {
                     column.name()
                 );
             }
-            open.extend(parts(kind).into_iter().map(|part| (part, num_levels + 1)));
+            open.extend(inner_types(kind).into_iter().map(|inner| (inner, num_levels + 1)));
         }
     }
     Ok(())
 }
 
 /// Returns the types directly inside of a type.
-fn parts(kind: &DataType) -> Vec<&DataType> {
+pub(crate) fn inner_types(kind: &DataType) -> Vec<&DataType> {
     match kind {
         DataType::Dictionary(_, values) => vec![values],
         DataType::List(field)

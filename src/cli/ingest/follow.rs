@@ -60,8 +60,8 @@ pub struct Follow {
     /// A file that is rotated or truncated is read to its end, then the new one from its start, and late lines
     /// of a file that was renamed when they are seen. A commit stores the place up to which the file was
     /// read: the next --follow goes on there, and no line is stored twice. A last line without a line end
-    /// waits for it, a minute if the file was renamed, and with --record-start the last record waits for the next one, or until nothing came
-    /// for twice --commit-every. The file is not decompressed.
+    /// waits for it, a minute if the file was renamed, and with --record-start the last record waits for the next
+    /// one, or until nothing came for twice --commit-every. The file is not decompressed.
     #[arg(long, requires = "append")]
     follow: bool,
 

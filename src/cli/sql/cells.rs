@@ -149,8 +149,8 @@ impl<'a> BoundedTable<'a> {
     }
 }
 
-/// Writes the table as Arrow's `pretty_format_batches` does. That lays cells out in at most 65,535 columns of a
-/// terminal, and takes minutes for a cell of 600 kB.
+/// Writes the table as Arrow's `pretty_format_batches` does, which breaks cells of more than 65,535 columns of a
+/// terminal into lines.
 impl fmt::Display for BoundedTable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let fields = self.schema.fields();

@@ -15,12 +15,13 @@ use datafusion::execution::SessionState;
 use datafusion::sql::parser::{CopyToSource, Statement};
 use datafusion::sql::sqlparser::ast::{
     self, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, GroupByExpr, JoinConstraint, JoinOperator, LimitClause, NamedWindowExpr,
-    ObjectNamePart, OrderByKind, PipeOperator, Query, Select, SelectFlavor, SelectItem, SetExpr,
+    FunctionArguments, GroupByExpr, Ident, JoinConstraint, JoinOperator, LimitClause,
+    NamedWindowExpr, OrderByKind, PipeOperator, Query, Select, SelectFlavor, SelectItem, SetExpr,
     SetOperator, SetQuantifier, TableAlias, TableFactor, UnaryOperator, Value, Visit, Visitor,
     WindowType,
 };
 
+use super::relation::are_defaults;
 use crate::functions::find_signature;
 
 mod statements;
@@ -196,9 +197,7 @@ impl Clauses<'_> {
         refuse(!function.within_group.is_empty(), "WITHIN GROUP", of_values)?;
         refuse(has_nulls, "IGNORE NULLS or RESPECT NULLS", of_values)
     }
-}
 
-impl Clauses<'_> {
     /// Refuses parts of the name of a table function that are not looked at, and names of arguments of a function
     /// that takes them by position.
     fn check_table_function(&self, table: &TableFactor) -> Outcome {
@@ -213,12 +212,8 @@ impl Clauses<'_> {
             return ControlFlow::Continue(());
         };
         let catalog = &self.state.config_options().catalog;
-        let defaults = [&catalog.default_schema, &catalog.default_catalog];
-        let is_default = |(part, default): (&ObjectNamePart, &String)| {
-            part.as_ident().is_some_and(|ident| ident.value.eq_ignore_ascii_case(default))
-        };
-        let is_plain = qualifiers.len() <= defaults.len()
-            && qualifiers.iter().rev().zip(defaults).all(is_default);
+        let is_same = |ident: &Ident, default: &str| ident.value.eq_ignore_ascii_case(default);
+        let is_plain = are_defaults(qualifiers, catalog, is_same);
         refuse(!is_plain, "a dot in the name of a table function", "write its name alone")?;
         let is_ours = last.as_ident().is_some_and(|ident| find_signature(&ident.value).is_some());
         let has_names = arguments.iter().any(|arg| !matches!(arg, FunctionArg::Unnamed(_)));

@@ -32,6 +32,8 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::scalar::ScalarValue;
 
+use crate::type_depth::inner_types;
+
 /// Longest text of a decimal in bytes. A decimal has 76 digits at most; leading zeros and blanks may stand
 /// before them.
 const MAX_BYTES: usize = 1000;
@@ -126,24 +128,7 @@ fn is_long_text(expr: &Expr, schema: &DFSchema) -> bool {
 
 /// Returns true if `kind` or a type inside of it has a property.
 fn has_type(kind: &DataType, has: &impl Fn(&DataType) -> bool) -> bool {
-    if has(kind) {
-        return true;
-    }
-    match kind {
-        DataType::Dictionary(_, values) => has_type(values, has),
-        DataType::List(field)
-        | DataType::LargeList(field)
-        | DataType::ListView(field)
-        | DataType::LargeListView(field)
-        | DataType::FixedSizeList(field, _)
-        | DataType::Map(field, _)
-        | DataType::RunEndEncoded(_, field) => has_type(field.data_type(), has),
-        DataType::Struct(fields) => fields.iter().any(|field| has_type(field.data_type(), has)),
-        DataType::Union(fields, _) => {
-            fields.iter().any(|(_, field)| has_type(field.data_type(), has))
-        }
-        _ => false,
-    }
+    has(kind) || inner_types(kind).into_iter().any(|inner| has_type(inner, has))
 }
 
 /// The function that refuses texts which are too long for a decimal.

@@ -8,13 +8,15 @@
 //! are never treated as equal. The list of functions gets descriptions ([`routines`](super::routines)).
 //! All other relations pass through unchanged.
 
+use datafusion::common::config::CatalogOptions;
 use datafusion::common::{DFSchema, TableReference};
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::{
     PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
 };
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr as SqlExpr, FunctionArg, FunctionArgExpr, FunctionArgOperator, ObjectName, TableFactor,
+    Expr as SqlExpr, FunctionArg, FunctionArgExpr, FunctionArgOperator, Ident, ObjectName,
+    ObjectNamePart, TableFactor,
 };
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use datafusion::scalar::ScalarValue;
@@ -83,12 +85,23 @@ fn called_function(
 ) -> Option<&'static Signature> {
     let (last, qualifiers) = name.0.split_last()?;
     let catalog = &context.context_provider().options().catalog;
+    let is_same = |ident: &Ident, default: &str| context.normalize_ident(ident.clone()) == default;
+    find_signature(&last.as_ident()?.value).filter(|_| are_defaults(qualifiers, catalog, is_same))
+}
+
+/// Returns true if `qualifiers` are none, the default schema, or that behind the default catalog.
+pub(super) fn are_defaults(
+    qualifiers: &[ObjectNamePart],
+    catalog: &CatalogOptions,
+    is_same: impl Fn(&Ident, &str) -> bool,
+) -> bool {
     let defaults = [&catalog.default_schema, &catalog.default_catalog];
-    let qualified = qualifiers.len() <= defaults.len()
-        && qualifiers.iter().rev().zip(defaults).all(|(part, default)| {
-            part.as_ident().is_some_and(|i| &context.normalize_ident(i.clone()) == default)
-        });
-    find_signature(&last.as_ident()?.value).filter(|_| qualified)
+    qualifiers.len() <= defaults.len()
+        && qualifiers
+            .iter()
+            .rev()
+            .zip(defaults)
+            .all(|(part, default)| part.as_ident().is_some_and(|ident| is_same(ident, default)))
 }
 
 /// Returns the arguments by position. Arguments omitted before the last given one are NULL.

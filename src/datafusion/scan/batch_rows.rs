@@ -29,10 +29,10 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::CardinalityEffect;
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use datafusion::prelude::SessionConfig;
 
-use crate::plan_methods::one_input_methods;
+use crate::plan_methods::passing_methods;
 use crate::scan::exec::TadocExec;
 
 /// Largest and smallest target for the bytes of a batch. A single row may have more.
@@ -125,18 +125,10 @@ impl DisplayAs for BatchRowsExec {
 }
 
 impl ExecutionPlan for BatchRowsExec {
-    one_input_methods!("TadocBatchRowsExec", |node, input| Ok(Self {
+    passing_methods!("TadocBatchRowsExec", |node, input| Ok(Self {
         input,
         row_bytes: node.row_bytes
     }));
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
         vec![false]

@@ -71,7 +71,7 @@ impl OptimizerRule for AskForRoom {
         plan.map_expressions(|expr| {
             let name = names.save(&expr);
             let inside = expr.transform_up(|expr| Ok(self.inside(expr, &schema)))?;
-            let whole = inside.transform_data(|expr| Ok(self.of_column(expr, &schema)))?;
+            let whole = inside.transform_data(|expr| Ok(self.around_constant(expr, &schema)))?;
             Ok(whole.update_data(|expr| name.restore(expr)))
         })
     }
@@ -124,10 +124,10 @@ impl AskForRoom {
     }
 
     /// Puts the function around a constant that becomes a column.
-    fn of_column(&self, expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    fn around_constant(&self, expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
         match expr {
             Expr::Alias(mut alias) => {
-                let inner = self.of_column(std::mem::take(alias.expr.as_mut()), schema);
+                let inner = self.around_constant(std::mem::take(alias.expr.as_mut()), schema);
                 inner.update_data(|expr| {
                     *alias.expr = expr;
                     Expr::Alias(alias)

@@ -11,7 +11,7 @@ use datafusion::sql::parser::{CopyToStatement, CreateExternalTable};
 use datafusion::sql::sqlparser::ast::{
     ArrayElemTypeDef, Assignment, AssignmentTarget, ColumnDef, ColumnOption, CreateTable, DataType,
     Delete, ExactNumberInfo, FromTable, ObjectType, Statement, TableConstraint, TableFactor,
-    TableWithJoins, Update, Value,
+    Update, Value,
 };
 
 use super::{Outcome, refuse};
@@ -97,15 +97,19 @@ fn check_delete(delete: &Delete) -> Outcome {
     let instead = "select the rows: DELETE … WHERE id IN (SELECT id … LIMIT n)";
     refuse(delete.limit.is_some(), "LIMIT of DELETE", instead)?;
     let (FromTable::WithFromKeyword(tables) | FromTable::WithoutKeyword(tables)) = &delete.from;
-    tables.iter().try_for_each(|table| check_target(table, "name the columns without it"))
+    for table in tables {
+        refuse(!table.joins.is_empty(), "JOIN in DELETE", "write WHERE id IN (SELECT …)")?;
+        check_target(&table.relation)?;
+        let has_alias = matches!(table.relation, TableFactor::Table { alias: Some(_), .. });
+        refuse(has_alias, "an alias in DELETE", "name the columns without it")?;
+    }
+    ControlFlow::Continue(())
 }
 
 fn check_update(update: &Update) -> Outcome {
     let select = "write SET a = (SELECT …) and WHERE id IN (SELECT …)";
     refuse(!update.table.joins.is_empty(), "JOIN in UPDATE", select)?;
-    if let TableFactor::Table { args, .. } = &update.table.relation {
-        refuse(args.is_some(), "arguments behind a table", "leave them out")?;
-    }
+    check_target(&update.table.relation)?;
     let mut names = HashSet::new();
     for Assignment { target, .. } in &update.assignments {
         let AssignmentTarget::ColumnName(name) = target else { continue };
@@ -116,13 +120,10 @@ fn check_update(update: &Update) -> Outcome {
     ControlFlow::Continue(())
 }
 
-fn check_target(table: &TableWithJoins, instead: &'static str) -> Outcome {
-    refuse(!table.joins.is_empty(), "JOIN in DELETE", "write WHERE id IN (SELECT …)")?;
-    if let TableFactor::Table { args, alias, .. } = &table.relation {
-        refuse(args.is_some(), "arguments behind a table", "leave them out")?;
-        refuse(alias.is_some(), "an alias in DELETE", instead)?;
-    }
-    ControlFlow::Continue(())
+/// Checks the table that a statement changes.
+fn check_target(table: &TableFactor) -> Outcome {
+    let has_arguments = matches!(table, TableFactor::Table { args: Some(_), .. });
+    refuse(has_arguments, "arguments behind a table", "leave them out")
 }
 
 fn check_table(table: &CreateTable) -> Outcome {

@@ -22,6 +22,7 @@ use crate::source::CorpusCache;
 use crate::store::{CorpusOpener, LivingCatalogs, LivingStatements};
 use crate::text_files::TextFile;
 use crate::type_depth::functions_of_types;
+use crate::write::whole_files::WholeFiles;
 use crate::write::{TadocFormatFactory, TadocTableFactory};
 
 /// Name of the file type of corpora in `STORED AS`.
@@ -134,6 +135,7 @@ impl TadocSessionStateBuilderExt for SessionStateBuilder {
         rules.push(Arc::new(SpreadRows));
         rules.push(Arc::new(BatchRows));
         rules.push(Arc::new(NameParquetFiles));
+        rules.push(Arc::new(WholeFiles));
         self
     }
 }

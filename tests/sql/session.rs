@@ -11,6 +11,7 @@ mod portions;
 mod races;
 mod skipping;
 mod threads;
+mod whole_files;
 mod word_counts;
 
 use std::fs;

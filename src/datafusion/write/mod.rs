@@ -5,6 +5,7 @@ mod factory;
 mod file_format;
 pub(crate) mod sink;
 pub(crate) mod upload;
+pub(crate) mod whole_files;
 
 pub use factory::TadocTableFactory;
 pub use file_format::TadocFormatFactory;

@@ -16,8 +16,10 @@
 //! That does not end a join whose filter no pair passes: it compares all pairs of a batch before it
 //! returns. And a task of another machine, or one that a repartition has spawned, goes on as long as
 //! something holds its plan. So whoever may give a statement up sets a [`Stop`] ([`stoppable`]). It costs
-//! a look at a flag for each batch, and for each row of the first side of a join.
+//! a look at a flag for each batch, and for each row of the first side of a join. Calls of functions that are
+//! charged to a memory pool look at it, too ([`Stop::added_to`]): a sort has spawned many tasks that compute keys.
 
+use std::any::Any;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -25,8 +27,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::arrow::array::{BooleanArray, RecordBatch};
 use datafusion::arrow::datatypes::{FieldRef, Schema};
+use datafusion::common::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{exec_err, internal_err};
+use datafusion::common::{config_err, exec_err, internal_err};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::ColumnarValue;
@@ -52,11 +55,59 @@ impl Stop {
         self.0.store(true, Ordering::Relaxed);
     }
 
+    /// Returns `options` with this sign. [Charged](crate::charge_calls) calls of functions that are planned with them
+    /// fail after it is set, also in tasks that an operator has spawned.
+    ///
+    /// ```
+    /// use datafusion::common::config::ConfigOptions;
+    /// use datafusion_tadoc::Stop;
+    ///
+    /// let options = Stop::default().added_to(&ConfigOptions::new());
+    /// assert!(options.extensions.get::<Stop>().is_some());
+    /// ```
+    pub fn added_to(&self, options: &ConfigOptions) -> ConfigOptions {
+        let mut options = options.clone();
+        options.extensions.insert(self.clone());
+        options
+    }
+
+    /// Returns an error if the sign of `options` is set.
+    pub(crate) fn check_in(options: &ConfigOptions) -> Result<()> {
+        options.extensions.get::<Self>().map_or(Ok(()), Self::check)
+    }
+
     fn check(&self) -> Result<()> {
         match self.0.load(Ordering::Relaxed) {
             true => exec_err!("the statement was stopped: nobody reads its rows"),
             false => Ok(()),
         }
+    }
+}
+
+impl ConfigExtension for Stop {
+    const PREFIX: &'static str = "tadoc_stop";
+}
+
+/// The sign is no setting: it has no entries.
+impl ExtensionOptions for Stop {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn cloned(&self) -> Box<dyn ExtensionOptions> {
+        Box::new(self.clone())
+    }
+
+    fn set(&mut self, key: &str, _value: &str) -> Result<()> {
+        config_err!("there is no setting {key}")
+    }
+
+    fn entries(&self) -> Vec<ConfigEntry> {
+        Vec::new()
     }
 }
 

@@ -205,7 +205,11 @@ impl Session {
             context = context.with_runtime(Arc::new(runtime));
         }
         let context = Arc::new(context);
-        let (state, plan) = frame.into_parts();
+        let (mut state, plan) = frame.into_parts();
+        if let Some(stop) = stop {
+            let options = Arc::new(stop.added_to(state.config_options()));
+            state.execution_props_mut().config_options = Some(options);
+        }
         let plan = fold_little(|| state.optimize(&plan))?;
         let plan = state.query_planner().create_physical_plan(&plan, &state).await?;
         let plan = cooperative(plan)?;

@@ -17,8 +17,8 @@ use datafusion::scalar::ScalarValue;
 /// Calls of fewer bytes do not ask the pool.
 pub(super) const FREE_BYTES: u64 = 1 << 20;
 
-/// Bytes for each byte of a constant that is repeated, in a buffer that grows.
-const COPIES_OF_REPEATED: u64 = 2;
+/// Bytes for each byte of a constant that is repeated: in a buffer that grows, and copied by the operator above.
+const COPIES_OF_REPEATED: u64 = 3;
 
 /// Name of the memory of calls, before the name of the function.
 const CALL: &str = "a call of ";

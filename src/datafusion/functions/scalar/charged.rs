@@ -44,6 +44,7 @@ use super::folding::is_folding;
 use super::joined_texts::joined_texts;
 use super::room::{AskForRoom, Room, lambdas_with_room};
 use super::text::TextFunction;
+use crate::stop::Stop;
 
 /// Bytes that a call makes for each byte of a text, a number and the like, the argument itself included.
 const FACTOR_OF_FLAT: u64 = 5;
@@ -225,6 +226,7 @@ impl ScalarUDFImpl for ChargedFunction {
         {
             return resources_err!("{} is not folded", self.name());
         }
+        Stop::check_in(&args.config_options)?;
         check_num_pairs(self.name(), &args)?;
         let mut memory = AnswerMemory::new(self.inner.name(), Some(&self.pool));
         memory.add(needed_bytes)?;
@@ -355,6 +357,7 @@ fn uncharged(expr: Expr) -> Result<Expr> {
 #[cfg(test)]
 mod tests {
     use datafusion::execution::memory_pool::GreedyMemoryPool;
+    use datafusion::physical_plan::collect;
 
     use super::super::folding::fold_little;
 
@@ -432,6 +435,22 @@ mod tests {
             assert_eq!(shown(&context).await, shown(&plain).await, "{sql}");
             assert_eq!(pool.reserved(), 0, "{sql}");
         }
+    }
+
+    #[tokio::test]
+    async fn calls_end_after_a_stop() {
+        let (context, _) = session(64 << 20);
+        let stop = Stop::default();
+        let frame = context.sql("SELECT upper(concat('x', value)) FROM range(0, 9)").await.unwrap();
+        let (mut state, plan) = frame.into_parts();
+        let options = stop.added_to(state.config_options());
+        state.execution_props_mut().config_options = Some(Arc::new(options));
+        let plan = || state.create_physical_plan(&plan);
+        assert!(collect(plan().await.unwrap(), context.task_ctx()).await.is_ok());
+        stop.set();
+        let stopped = collect(plan().await.unwrap(), context.task_ctx()).await;
+        let error = stopped.unwrap_err().to_string();
+        assert!(error.contains("the statement was stopped"), "{error}");
     }
 
     #[tokio::test]

@@ -60,6 +60,7 @@ mod progress;
 mod resolver;
 mod restore;
 mod runtime;
+#[cfg(feature = "server")]
 mod serve;
 mod sql;
 mod taken;
@@ -73,6 +74,8 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::{env, io, thread};
 
+#[cfg(not(feature = "distributed"))]
+use clap::Args;
 use clap::{Parser, Subcommand};
 
 pub use crate::display::parse_size;
@@ -98,9 +101,14 @@ struct Arguments {
 enum Command {
     Ingest(ingest::Arguments),
     Sql(sql::Arguments),
+    #[cfg(feature = "server")]
     Serve(serve::Arguments),
+    #[cfg(not(feature = "server"))]
+    Serve(LeftOut),
     #[cfg(feature = "distributed")]
     Worker(worker::Arguments),
+    #[cfg(not(feature = "distributed"))]
+    Worker(LeftOut),
     Info(info::Arguments),
     Verify(verify::Arguments),
     Edit(edit::Arguments),
@@ -114,6 +122,25 @@ enum Command {
     Demo(demo::Arguments),
     Plot(plot::Arguments),
     Calibrate(calibrate::Arguments),
+}
+
+/// Not in this build: compile it with --features full
+#[cfg(not(feature = "distributed"))]
+#[derive(Args)]
+#[command(disable_help_flag = true)]
+struct LeftOut {
+    /// Arguments of the command, which are not read
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    _arguments: Vec<OsString>,
+}
+
+#[cfg(not(feature = "distributed"))]
+impl LeftOut {
+    /// Refuses the command `name`.
+    fn refuse(&self, name: &str) -> Outcome {
+        let problem = format!("this build has no `tadoc {name}`");
+        Err(Failure::usage(format!("{problem}; compile it with `--features full`")))
+    }
 }
 
 const EXAMPLES: &str = "\
@@ -169,9 +196,14 @@ fn dispatch(command: Command) -> Outcome {
     match command {
         Command::Ingest(arguments) => ingest::run(&arguments),
         Command::Sql(arguments) => sql::run(arguments),
+        #[cfg(feature = "server")]
         Command::Serve(arguments) => serve::run(&arguments),
+        #[cfg(not(feature = "server"))]
+        Command::Serve(arguments) => arguments.refuse("serve"),
         #[cfg(feature = "distributed")]
         Command::Worker(arguments) => worker::run(&arguments),
+        #[cfg(not(feature = "distributed"))]
+        Command::Worker(arguments) => arguments.refuse("worker"),
         Command::Info(arguments) => info::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Edit(arguments) => edit::run(&arguments),

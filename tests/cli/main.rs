@@ -11,12 +11,14 @@
 //!   (statements that are long chains).
 //! - Output: `failures` (exit statuses, pinned error texts, files left behind), `pipes` (readers
 //!   that leave), `secrets` (values that no output may show), `safe` (attempts to leave the sandbox).
+//! - Features: `left_out` (what a build without `--features full` says of the rest).
 //! - Helpers: `harness`, and the servers of `testkit`.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod archives;
 mod avro;
+#[cfg(feature = "stores")]
 mod azure;
 mod damaged;
 mod deep;
@@ -29,10 +31,14 @@ mod harness;
 mod ingest;
 mod keep_going;
 mod killed;
+#[cfg(not(feature = "distributed"))]
+mod left_out;
 mod leftovers;
 mod limits;
 mod living;
+#[cfg(feature = "stores")]
 mod living_s3;
+#[cfg(feature = "stores")]
 mod locations;
 mod long;
 #[cfg(target_os = "linux")]
@@ -41,11 +47,13 @@ mod odd_inputs;
 mod pipes;
 mod plot;
 mod reading;
+#[cfg(feature = "stores")]
 mod remote;
 mod restore;
 mod rows;
 #[cfg(unix)]
 mod safe;
+#[cfg(feature = "stores")]
 mod secrets;
 mod sql;
 mod timestamps;

@@ -13,6 +13,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 
 use crate::harness::{Folder, Ran, new_folder};
+#[cfg(feature = "stores")]
 use testkit::http_server::serve;
 
 /// Word of the files outside, in the form of the corpora and tables.
@@ -401,6 +402,7 @@ const LOOPBACKS: &[&str] = &[
     "%31%32%37.0.0.1",
 ];
 
+#[cfg(feature = "stores")]
 #[test]
 fn no_url_leads_to_hosts_that_are_not_public() {
     let folder = scene();
@@ -423,6 +425,7 @@ fn no_url_leads_to_hosts_that_are_not_public() {
     run_safe(&folder, &["--allow", &server, "--allow-private"], &csv).ok();
 }
 
+#[cfg(feature = "stores")]
 #[test]
 fn no_url_leads_out_of_an_allowed_one() {
     let folder = scene();
@@ -459,6 +462,7 @@ fn no_url_leads_out_of_an_allowed_one() {
     none_succeeds(&folder, &options, &others);
 }
 
+#[cfg(feature = "stores")]
 #[test]
 fn redirects_are_refused() {
     let folder = scene();
@@ -470,6 +474,7 @@ fn redirects_are_refused() {
     none_succeeds(&folder, &["--allow", &allowed, "--allow-private"], &moved);
 }
 
+#[cfg(feature = "stores")]
 #[test]
 fn endpoints_of_stores_are_checked_too() {
     let folder = scene();
@@ -494,6 +499,7 @@ fn endpoints_of_stores_are_checked_too() {
     assert_eq!((status, error.as_str()), (Some(0), ""));
 }
 
+#[cfg(feature = "stores")]
 #[test]
 fn no_credential_is_shown() {
     let folder = scene();

@@ -11,6 +11,8 @@ mod remote;
 mod resident;
 mod safe;
 mod script;
+#[cfg(feature = "stores")]
+mod stores;
 #[cfg(feature = "distributed")]
 mod workers;
 
@@ -33,8 +35,11 @@ use crate::runtime::runtime;
 use crate::{display, interrupt, leave};
 
 pub use self::cells::{BoundedTable, MaxWidth};
-pub use self::parameters::{Parameters, parameter_names};
+pub use self::parameters::Parameters;
+#[cfg(feature = "server")]
+pub use self::parameters::parameter_names;
 pub use self::print::is_shown_whole;
+#[cfg(feature = "server")]
 pub use self::safe::sandbox_over;
 pub use self::script::{Rows, Statements};
 #[cfg(feature = "distributed")]

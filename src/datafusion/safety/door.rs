@@ -120,7 +120,7 @@ fn made_store(_sandbox: &Sandbox, url: &Url) -> Result<Arc<dyn ObjectStore>> {
     let scheme = url.scheme();
     datafusion::common::plan_err!(
         "no object store for {scheme}://…: register one on the session, or build datafusion-tadoc \
-         with the feature for {scheme} (s3, gcs, azure or http)"
+         with the feature for {scheme} (s3, gcs, azure or http), or tadoc with `--features full`"
     )
 }
 

@@ -283,7 +283,7 @@ pub fn made_store(url: &Url) -> Result<Arc<dyn ObjectStore>> {
         let scheme = url.scheme();
         plan_datafusion_err!(
             "no object store for {scheme}://…: {error}; register one on the session, or build \
-             datafusion-tadoc with the feature for {scheme} (s3, gcs, azure or http)"
+             datafusion-tadoc with the feature for {scheme} (s3, gcs, azure or http), or tadoc with `--features full`"
         )
     })
 }

@@ -151,6 +151,7 @@ impl WriteSegmentsExec {
     }
 
     /// Returns the corpus that the files are for.
+    #[cfg(feature = "distributed")]
     pub(crate) fn target(&self) -> &SegmentTarget {
         &self.target
     }

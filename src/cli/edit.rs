@@ -7,15 +7,12 @@
 mod flags;
 mod lines;
 
-use std::cell::RefCell;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use tadoc::Error;
 use tadoc::build::IngestOptions;
 use tadoc::edits::{Edit, EditBatch, EditMode, LivingCorpus};
-use tadoc::format::OpenLimits;
 use tadoc_store::{Change, CommitKind, RECOMPRESS_RATIO, Version};
 
 use self::flags::Flags;
@@ -107,20 +104,20 @@ pub fn run(arguments: &Arguments) -> Outcome {
         asked.into_iter().map(|asked| (asked.edit, asked.place)).unzip();
     let batch = EditBatch { mode: arguments.mode, edits };
     let living = Living::open(&arguments.corpus)?;
-    if !arguments.duplicate {
-        check_added(&living, &arguments.corpus, &batch.edits, &places)?;
-    }
+    let latest = living.version(None)?;
     if arguments.dry_run {
-        let version = living.version(None)?;
-        check_version(&living, &version, arguments.if_version)?;
-        try_edits(living.corpus(&version)?, &batch, &places)?;
+        let version = latest;
+        check(&living, arguments, &version, &batch, &places)?;
         if !arguments.quiet {
             let (shown, told) = (shown(arguments), told(&batch));
             say(format_args!("{shown}: version {}: would be made: {told}", version.number))?;
         }
         return Ok(());
     }
-    let version = commit(&living, arguments, &batch, &places)?;
+    let version = living.update(latest, |latest| {
+        check(&living, arguments, latest, &batch, &places)?;
+        Ok(Change::edit(CommitKind::Edit, &batch))
+    })?;
     // Recompression runs even if nobody reads the output.
     let said = if arguments.quiet { Ok(()) } else { say_committed(arguments, &batch, &version) };
     let ratio = arguments.recompress_ratio;
@@ -129,8 +126,33 @@ pub fn run(arguments: &Arguments) -> Outcome {
     done.filter(|_| !arguments.quiet).map_or(Ok(()), say)
 }
 
+/// Refuses edits that cannot be made on `latest`, or that may not.
+fn check(
+    living: &Living,
+    arguments: &Arguments,
+    latest: &Version,
+    batch: &EditBatch,
+    places: &[String],
+) -> Outcome {
+    check_version(living, latest, arguments.if_version)?;
+    if !arguments.duplicate {
+        check_added(living, &arguments.corpus, latest, &batch.edits, places)?;
+    }
+    // Edits that only add documents can always be made.
+    if batch.edits.iter().all(|edit| edit.doc_id().is_none()) {
+        return Ok(());
+    }
+    try_edits(living.corpus(latest)?, batch, places)
+}
+
 /// Refuses to add a document whose path is there already, unless the edits drop the one that has it.
-fn check_added(living: &Living, location: &Path, edits: &[Edit], places: &[String]) -> Outcome {
+fn check_added(
+    living: &Living,
+    location: &Path,
+    version: &Version,
+    edits: &[Edit],
+    places: &[String],
+) -> Outcome {
     let added = edits.iter().zip(places).filter_map(|(edit, place)| match edit {
         Edit::AddDocument { path, .. } => Some((path.as_str(), place)),
         _ => None,
@@ -143,8 +165,8 @@ fn check_added(living: &Living, location: &Path, edits: &[Edit], places: &[Strin
         Edit::DropDocument { doc_id } => Some(*doc_id),
         _ => None,
     });
-    let (leaving, version) = (leaving.collect(), living.version(None)?);
-    let taken = TakenPaths::read(living, location, &version, &Documents::Files, &leaving)?;
+    let leaving = leaving.collect();
+    let taken = TakenPaths::read(living, location, version, &Documents::Files, &leaving)?;
     let mut seen = HashSet::new();
     for (path, place) in added {
         if taken.has(path) || !seen.insert(path) {
@@ -167,39 +189,6 @@ fn say_committed(arguments: &Arguments, batch: &EditBatch, version: &Version) ->
 
 fn shown(arguments: &Arguments) -> std::path::Display<'_> {
     arguments.corpus.display()
-}
-
-fn commit(
-    living: &Living,
-    arguments: &Arguments,
-    batch: &EditBatch,
-    places: &[String],
-) -> Outcome<Version> {
-    let change = Change::edit(CommitKind::Edit, batch);
-    // Holds our own failure. The closure itself can return only a library error.
-    let refused = RefCell::new(None);
-    let committed = living.wait(async {
-        let update = living.store.update(async |latest: Version| {
-            if let Err(failure) = check_version(living, &latest, arguments.if_version) {
-                refused.replace(Some(failure));
-                return Err(Error::Cancelled);
-            }
-            // Edits that only add documents can always be made.
-            if batch.edits.iter().any(|edit| edit.doc_id().is_some()) {
-                let corpus = living.store.corpus(&latest, &OpenLimits::default()).await?;
-                if let Err(failure) = try_edits(corpus, batch, places) {
-                    refused.replace(Some(failure));
-                    return Err(Error::Cancelled);
-                }
-            }
-            Ok(change.clone())
-        });
-        Ok(update.await)
-    })?;
-    match (committed, refused.into_inner()) {
-        (Err(Error::Cancelled), Some(failure)) => Err(failure),
-        (committed, _) => Ok(committed?),
-    }
 }
 
 fn check_version(living: &Living, latest: &Version, expected: Option<u64>) -> Outcome {

@@ -12,7 +12,7 @@ use tadoc::edits::LivingCorpus;
 use tadoc::format::OpenLimits;
 use tadoc::text::TokenizerProfile;
 use tadoc::{Error, Result};
-use tadoc_store::{LivingStore, OptimizeOptions, Storage, StoreOptions, Version};
+use tadoc_store::{Change, LivingStore, OptimizeOptions, Storage, StoreOptions, Version};
 
 use crate::failure::{Failure, Outcome};
 use crate::location::{FOLDERS, is_living_folder, local_path, url_of};
@@ -92,6 +92,25 @@ impl Living {
         match number {
             Some(number) => self.wait(self.store.version(number)),
             None => self.wait(self.store.latest()),
+        }
+    }
+
+    /// Commits the change that `make` returns for `base`. If others commit first, it is made anew for the latest
+    /// version. So a change is committed on exactly the version that `make` has seen.
+    ///
+    /// # Errors
+    /// Those of `make`, and the change cannot be committed.
+    pub fn update(
+        &self,
+        mut base: Version,
+        mut make: impl FnMut(&Version) -> Outcome<Change>,
+    ) -> Outcome<Version> {
+        loop {
+            let change = make(&base)?.pinned();
+            match self.wait(async { Ok(self.store.commit(&base, &change).await) })? {
+                Err(Error::Conflict { .. }) => base = self.version(None)?,
+                committed => return Ok(committed?),
+            }
         }
     }
 

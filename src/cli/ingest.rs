@@ -84,7 +84,7 @@ pub struct Arguments {
     /// Store documents once more whose path the corpus has already
     ///
     /// Without this option, --append adds nothing if a file, or a member of an archive, is a document of the
-    /// corpus already, or lines and rows of it are; and a file that is named several times is stored once.
+    /// corpus already, under any spelling of its path, or lines and rows of it are; and a file that is named several times is stored once.
     /// Lines and rows that come through a pipe are always added.
     #[arg(long)]
     duplicate: bool,
@@ -347,7 +347,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
             recompress_ratio: arguments.recompress_ratio,
             may_duplicate: arguments.duplicate,
         };
-        return arguments.with_living(|living| append(job, living, found.inputs, &how));
+        return arguments.with_living(|living| append(job, living, found, &how));
     }
     refuse_folder(&arguments.output, &arguments.paths)?;
     let output = Output::create(&arguments.output, arguments.force)?;
@@ -478,6 +478,8 @@ impl Arguments {
         match (self.paths.as_slice(), found.inputs.as_mut_slice()) {
             ([path], [input]) if !path.is_dir() => {
                 input.path.clone_from(name);
+                // A name is chosen, so that it is another document.
+                found.files.clear();
                 Ok(found)
             }
             _ => Err(Failure::usage("--path names the documents of standard input or of one file")),
@@ -550,6 +552,7 @@ impl Arguments {
             follow_links: self.follow_links,
             may_be_empty: self.allow_empty,
             may_be_repeated: self.duplicate,
+            wants_files: self.append,
         }
     }
 

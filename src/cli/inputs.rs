@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bytes::Bytes;
 use tadoc::format::path_text;
 
-use self::repeated::keep_once;
+use self::repeated::{files, keep_once};
 use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::location::{local_path, url_of};
@@ -106,6 +106,8 @@ pub struct Filter {
     pub may_be_empty: bool,
     /// If true, a file that is named several times is taken each time.
     pub may_be_repeated: bool,
+    /// If true, the real paths of the inputs are found.
+    pub wants_files: bool,
 }
 
 impl Filter {
@@ -133,6 +135,8 @@ impl Filter {
 pub struct Found {
     /// Inputs in order, each file once.
     pub inputs: Vec<Input>,
+    /// Real paths or URLs of the inputs, if they are wanted; empty for pipes.
+    pub files: Vec<String>,
     /// Numbers of skipped entries of folders.
     pub skipped: Skipped,
 }
@@ -217,8 +221,12 @@ pub fn collect(arguments: &[PathBuf], filter: &Filter) -> Outcome<Found> {
         ends.push(found.inputs.len());
     }
     // The files of one argument differ.
-    if arguments.len() > 1 && !filter.may_be_repeated {
-        keep_once(&mut found, &local, &ends)?;
+    let is_once = arguments.len() > 1 && !filter.may_be_repeated;
+    if is_once || filter.wants_files {
+        found.files = files(&found.inputs, &local, &ends);
+    }
+    if is_once {
+        keep_once(&mut found)?;
     }
     match found.inputs.is_empty() && !filter.may_be_empty {
         true => Err(nothing_found(arguments, filter, &found.skipped)),

@@ -4,7 +4,7 @@
 use crate::harness::{Folder, new_folder};
 
 /// Returns a living corpus of two documents, at version 2.
-fn notes() -> Folder {
+pub fn notes() -> Folder {
     let folder = new_folder();
     folder.write("in/a.txt", "to be or not to be");
     folder.write("in/b.txt", "that is the question");
@@ -65,21 +65,6 @@ fn appended_numbers_come_back_as_they_were() {
     }
 }
 
-/// Two appends of the same folder at the same time: one of them is refused.
-#[test]
-fn appends_of_the_same_files_at_once_store_them_once() {
-    let folder = new_folder();
-    for at in 0..200 {
-        folder.write(&format!("in/{at}.txt"), format!("text {at}"));
-    }
-    let start = || folder.command(&["ingest", "in", "-o", "notes", "--append", "-q"]).spawn();
-    let mut running = [start().unwrap(), start().unwrap(), start().unwrap()];
-    let done = running.each_mut().map(|child| child.wait().unwrap().success());
-    assert_eq!(done.iter().filter(|done| **done).count(), 1, "{done:?}");
-    let counts = "SELECT count(*), count(DISTINCT path) FROM documents('notes')";
-    assert_eq!(folder.rows(counts), ["200,200"]);
-}
-
 /// What was appended first does not decide which types later rows may have.
 #[test]
 fn appended_columns_may_have_other_types() {
@@ -97,102 +82,6 @@ fn appended_columns_may_have_other_types() {
     }
     folder.ok(&["optimize", "rows"]);
     assert_eq!(folder.table_rows("rows", "SELECT v FROM d ORDER BY doc_id"), ["1", "1.5", "x"]);
-}
-
-/// A path names one document: the same files are not stored twice.
-#[test]
-fn a_second_append_of_the_same_files_is_refused() {
-    let folder = notes();
-    let again = ["ingest", "in", "-o", "notes", "--append"];
-    let way_out = "nothing was added: `tadoc edit notes --replace ID FILE` changes a document, --path NAME stores \
-                   a file under another path, and --duplicate stores all once more";
-    folder.fails(&again, &format!("notes: 2 of 2 files are there already, first a.txt; {way_out}"));
-    folder.write("in/c.txt", "new");
-    for spelled in ["in/", "./in", "in/../in"] {
-        let all = ["ingest", spelled, "-o", "notes", "--append"];
-        folder
-            .fails(&all, &format!("notes: 2 of 3 files are there already, first a.txt; {way_out}"));
-    }
-    let one = ["ingest", "in/b.txt", "-o", "notes", "--append", "--path", "b.txt"];
-    folder.fails(&one, &format!("notes: b.txt is there already; {way_out}"));
-    assert!(folder.ok(&["info", "notes"]).contains("version          2\n"));
-    // Files of other paths are added, and the others if that is asked for.
-    folder.ok(&["ingest", "in/c.txt", "-o", "notes", "--append"]);
-    folder.ok(&["ingest", "in", "-o", "notes", "--append", "--duplicate"]);
-    let paths = folder.rows("SELECT path FROM documents('notes') ORDER BY doc_id");
-    assert_eq!(paths, ["a.txt", "b.txt", "in/c.txt", "a.txt", "b.txt", "c.txt"]);
-    // What was dropped, is not there; what an edit has added, is.
-    folder.ok(&["edit", "notes", "--drop", "1", "--drop", "4", "--add", "d.txt", "in/c.txt"]);
-    folder.ok(&["ingest", "in/b.txt", "-o", "notes", "--append", "--path", "b.txt"]);
-    let added = ["ingest", "in/c.txt", "-o", "notes", "--append", "--path", "d.txt"];
-    folder.fails(&added, &format!("notes: d.txt is there already; {way_out}"));
-    folder.fails(
-        &["edit", "notes", "--add", "d.txt", "in/c.txt"],
-        "--add: a document d.txt is there already, and nothing changed; --replace ID FILE gives it other bytes, \
-         and --duplicate adds a second one of this path",
-    );
-    let twice = folder.run(&["edit", "notes", "--add", "e", "in/c.txt", "--add", "e", "in/c.txt"]);
-    assert!(twice.stderr.contains("a document e is there already"), "{}", twice.stderr);
-    folder.ok(&["edit", "notes", "--drop", "6", "--add", "d.txt", "in/b.txt"]);
-    folder.ok(&["edit", "notes", "--duplicate", "--add", "d.txt", "in/c.txt"]);
-    folder.ok(&["optimize", "notes"]);
-    folder.fails(&added, &format!("notes: d.txt is there already; {way_out}"));
-    folder.fails(&one, &format!("notes: b.txt is there already; {way_out}"));
-}
-
-#[test]
-fn lines_rows_and_members_are_not_stored_twice() {
-    let folder = new_folder();
-    folder.write("app.log", "one\ntwo\n");
-    folder.write("rows.jsonl", "{\"t\":\"a\",\"path\":\"x\"}\n{\"t\":\"b\",\"path\":\"y\"}\n");
-    folder.write("more.jsonl", "{\"t\":\"c\",\"path\":\"z\"}\n{\"t\":\"d\",\"path\":\"y\"}\n");
-    folder.write("m/a.txt", "member");
-    let tar = |name: &str, files: &[&str]| {
-        let mut command = std::process::Command::new("tar");
-        command.current_dir(folder.path()).args(["-cf", name]).args(files);
-        assert!(command.status().unwrap().success());
-    };
-    tar("m.tar", &["m/a.txt"]);
-    let append = |input: &str, kind: &str, options: &[&str]| {
-        let ingest = ["ingest", input, "-o", "c", "--append", "--documents", kind];
-        folder.run(&[&ingest[..], options].concat())
-    };
-    for (input, kind, first) in [
-        ("app.log", "lines", "app.log is there already"),
-        ("rows.jsonl", "jsonl:t", "a document x is there already"),
-        ("m.tar", "files", "a document m/a.txt is there already"),
-    ] {
-        append(input, kind, &[]).ok();
-        let refused = append(input, kind, &[]);
-        assert_eq!(refused.status, 1);
-        let start = format!("error: c: {first}; nothing was added: ");
-        assert!(refused.stderr.starts_with(&start), "{}", refused.stderr);
-        assert!(refused.stderr.contains("--duplicate stores all once more"), "{}", refused.stderr);
-        append(input, kind, &["--duplicate"]).ok();
-    }
-    assert!(append("more.jsonl", "jsonl:t", &[]).stderr.contains("a document y is there already"));
-    append("app.log", "lines", &["--path", "other.log"]).ok();
-    // A pipe never comes again.
-    for _ in 0..2 {
-        let pipe = ["ingest", "-", "-o", "c", "--append", "--documents", "lines"];
-        folder.run_with_input(&pipe, b"from a pipe\n").ok();
-        let named = [&pipe[..], &["--path", "app.log"]].concat();
-        folder.run_with_input(&named, b"from a pipe\n").ok();
-    }
-    let text = ["ingest", "-", "-o", "d", "--append"];
-    folder.run_with_input(&text, b"text").ok();
-    let refused = folder.run_with_input(&text, b"text");
-    assert!(refused.stderr.contains("stdin is there already"), "{}", refused.stderr);
-    // The lines of a log that came at once are not followed from its start.
-    folder.write("new.log", "three\n");
-    append("new.log", "lines", &[]).ok();
-    let follow = append("new.log", "lines", &["--follow"]);
-    assert_eq!(follow.status, 1);
-    assert!(
-        follow.stderr.contains("c: lines of new.log are there already, and no place up to which"),
-        "{}",
-        follow.stderr
-    );
 }
 
 /// A glob or a folder with one file means that file.
@@ -224,7 +113,7 @@ fn documents_are_added_to_what_is_there() {
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert_eq!(text(&folder, "4"), "two");
     // Files below the corpus itself are not ingested as text.
-    folder.ok(&["ingest", ".", "-o", "notes", "--append"]);
+    folder.ok(&["ingest", ".", "-o", "notes", "--append", "--duplicate"]);
     let info = folder.ok(&["info", "notes"]);
     for line in ["version          5\n", "documents        8\n", "parts            4\n"] {
         assert!(info.contains(line), "{info}");

@@ -56,5 +56,6 @@ mod safe;
 #[cfg(feature = "stores")]
 mod secrets;
 mod sql;
+mod taken;
 mod timestamps;
 mod web_and_mail;

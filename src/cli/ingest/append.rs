@@ -10,9 +10,10 @@ use tadoc_store::{Bookmark, Change, CommitKind, PartWriter, Version, WrittenPart
 use super::job::{Done, Job};
 use super::shapes::Shapes;
 use crate::failure::{Failure, Outcome};
-use crate::inputs::Input;
+use crate::inputs::{Found, Input};
 use crate::interrupt;
 use crate::living::Living;
+use crate::origins::{KnownOrigins, Origins};
 use crate::output::note;
 use crate::taken::TakenPaths;
 
@@ -34,21 +35,23 @@ pub struct Appending<'a> {
     pub may_duplicate: bool,
 }
 
-/// Adds the documents of `inputs` to the living corpus in one commit, and prints a summary.
-pub fn append(mut job: Job, living: &Living, inputs: Vec<Input>, how: &Appending<'_>) -> Outcome {
+/// Adds the documents of `found` to the living corpus in one commit, and prints a summary.
+pub fn append(mut job: Job, living: &Living, found: Found, how: &Appending<'_>) -> Outcome {
     let quiet = job.quiet;
     let say = |text: String| {
         if !quiet {
             note(text);
         }
     };
+    let Found { inputs, files, .. } = found;
     let name = living.store.location();
     job.options.profile = living.store.profile();
     let (base, ingest) = (living.version(None)?, job.options);
+    let origins = Origins::new(&inputs, &files, &job.division.documents);
     if !how.may_duplicate {
         let (documents, leaving) = (&job.division.documents, HashSet::new());
         let mut taken = TakenPaths::read(living, how.location, &base, documents, &leaving)?;
-        taken.check(&inputs)?;
+        taken.check(&inputs, &files, &origins)?;
         job.taken = Some(Arc::new(taken));
     }
     let taken = job.taken.clone();
@@ -59,36 +62,25 @@ pub fn append(mut job: Job, living: &Living, inputs: Vec<Input>, how: &Appending
         }
         Written::Part(part, done) => (part, done),
     };
-    let change = Change::append(CommitKind::Append, std::slice::from_ref(&part));
-    let version = match taken {
-        Some(taken) => commit_new_paths(living, &change.pinned(), &part, base, how, &taken)?,
-        None => living.wait(living.store.commit(&base, &change))?,
-    };
+    let checked = base.number;
+    let version = living.update(base, |latest| {
+        if let Some(taken) = taken.as_ref().filter(|_| latest.number != checked) {
+            taken.check_part(living, how.location, latest, &part.part)?;
+        }
+        let change = Change::append(CommitKind::Append, std::slice::from_ref(&part));
+        if origins.is_empty() {
+            return Ok(change);
+        }
+        let start = latest.num_doc_ids();
+        let ids = start..start.saturating_add(part.part.num_docs());
+        let after = KnownOrigins::new(latest).with(ids, &origins);
+        Ok(change.with_bookmark(KnownOrigins::place(latest), after))
+    })?;
     say(done.summary(&format!("{name}: version {}", version.number)));
     if let Some(done) = living.recompress(&version, how.recompress_ratio, ingest) {
         say(done);
     }
     Ok(())
-}
-
-/// Commits `change`, which adds `part`. If others commit first, the paths are looked for again.
-fn commit_new_paths(
-    living: &Living,
-    change: &Change,
-    part: &WrittenPart,
-    mut base: Version,
-    how: &Appending<'_>,
-    taken: &TakenPaths,
-) -> Outcome<Version> {
-    loop {
-        let committed = living.wait(async { Ok(living.store.commit(&base, change).await) })?;
-        match committed {
-            Err(Error::Conflict { .. }) => {}
-            committed => return Ok(committed?),
-        }
-        base = living.version(None)?;
-        taken.check_part(living, how.location, &base, &part.part)?;
-    }
 }
 
 /// Adds the documents of `inputs` in one commit, which moves a bookmark, too. Returns `None` if there are no

@@ -270,13 +270,15 @@ fn check_untaken(
     latest: &Version,
     job: &Job,
     path: &str,
+    file: Option<&str>,
 ) -> Outcome {
     if latest.num_doc_ids() == 0 {
         return Ok(());
     }
     let taken =
         TakenPaths::read(living, how.location, latest, &job.division.documents, &HashSet::new())?;
-    if !taken.has(path) {
+    let is_there = taken.has(path) || file.is_some_and(|file| taken.find_file(file).is_some());
+    if !is_there {
         return Ok(());
     }
     Err(Failure::new(format!(
@@ -322,6 +324,8 @@ pub fn follow(
         age: options.commit_every,
     };
     let max_bytes = job.read.max_row_bytes.saturating_add(options.commit_bytes);
+    let real = fs::canonicalize(path).ok();
+    let file = real.filter(|_| name.is_none()).map(|real| path_of(&real));
     let path = match (name, path.as_os_str() == "-") {
         (Some(name), _) => name.to_owned(),
         (None, true) => STDIN_PATH.to_owned(),
@@ -329,7 +333,7 @@ pub fn follow(
     };
     let place = source.place(&latest);
     if matches!(source, Grown::File(..)) && place.is_none() && !how.may_duplicate {
-        check_untaken(living, how, &latest, &job, &path)?;
+        check_untaken(living, how, &latest, &job, &path, file.as_deref())?;
     }
     let mut appender = Appender {
         living,

@@ -8,40 +8,52 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Found, Source};
+use super::{Found, Input, Source, text_of};
 use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::pattern;
 
-/// Keeps each file once, under the first of its names. `ends` has the number of inputs behind each of
+/// Returns the real paths or URLs of `inputs`, empty for pipes. `ends` has the number of inputs behind each of
 /// `arguments`.
+pub fn files(inputs: &[Input], arguments: &[PathBuf], ends: &[usize]) -> Vec<String> {
+    let mut files = Vec::with_capacity(inputs.len());
+    for (argument, &end) in arguments.iter().zip(ends) {
+        let folder = Folder::from_argument(argument);
+        let inputs = &inputs[files.len()..end];
+        files.extend(inputs.iter().map(|input| folder.file(&input.source)));
+    }
+    files
+}
+
+/// Keeps each file once, under the first of its names.
 ///
 /// # Errors
 /// Two files have the same path.
-pub fn keep_once(found: &mut Found, arguments: &[PathBuf], ends: &[usize]) -> Outcome {
-    let mut places = Vec::with_capacity(found.inputs.len());
-    for (argument, &end) in arguments.iter().zip(ends) {
-        let folder = Folder::from_argument(argument);
-        let inputs = &found.inputs[places.len()..end];
-        places.extend(inputs.iter().map(|input| folder.place(&input.source)));
-    }
+pub fn keep_once(found: &mut Found) -> Outcome {
     let mut seen = HashSet::new();
     let mut name_of_path: HashMap<String, String> = HashMap::new();
     let mut clash = None;
-    let mut places = places.into_iter();
-    let skipped = &mut found.skipped;
-    found.inputs.retain(|input| {
-        let place = places.next().unwrap_or_default();
-        if !seen.insert(place) {
-            skipped.repeated += 1;
-            skipped.first_repeated.get_or_insert_with(|| input.shown());
-            return false;
+    let inputs = std::mem::take(&mut found.inputs);
+    let files = std::mem::take(&mut found.files);
+    for (input, file) in inputs.into_iter().zip(files) {
+        let key = match &input.source {
+            Source::File(path) if file.is_empty() => {
+                text_of(&fs::canonicalize(path).unwrap_or_else(|_| path.clone()))
+            }
+            _ if file.is_empty() => input.shown(),
+            _ => file.clone(),
+        };
+        if !seen.insert(key) {
+            found.skipped.repeated += 1;
+            found.skipped.first_repeated.get_or_insert_with(|| input.shown());
+            continue;
         }
         if let Some(other) = name_of_path.insert(input.path.clone(), input.shown()) {
             clash.get_or_insert((input.path.clone(), other, input.shown()));
         }
-        true
-    });
+        found.inputs.push(input);
+        found.files.push(file);
+    }
     let Some((path, one, other)) = clash else { return Ok(()) };
     Err(Failure::new(format!(
         "{one} and {other} would both be the document {}; name the folder above both, ingest one of them alone \
@@ -73,17 +85,20 @@ impl Folder {
         Self { written, real }
     }
 
-    /// Returns a path that is unique to the bytes of `source`.
-    fn place(&self, source: &Source) -> PathBuf {
-        match (source, &self.real) {
+    /// Returns the real path or URL of `source`, or an empty text for a pipe.
+    fn file(&self, source: &Source) -> String {
+        let real = match (source, &self.real) {
             (Source::File(path), Some(real)) => {
-                let below = path.strip_prefix(&self.written).unwrap_or(path);
-                real.join(below)
+                real.join(path.strip_prefix(&self.written).unwrap_or(path))
             }
-            (Source::File(path), None) => fs::canonicalize(path).unwrap_or_else(|_| path.clone()),
-            (Source::Stored(stored), _) => stored.file.name().into(),
-            (Source::Stdin | Source::Text { .. }, _) => "-".into(),
-            (Source::Member(shown), _) => shown.into(),
-        }
+            (Source::File(path), None) if path.is_file() => {
+                fs::canonicalize(path).unwrap_or_else(|_| path.clone())
+            }
+            (Source::Stored(stored), _) => return stored.file.name().to_owned(),
+            (Source::File(_) | Source::Stdin | Source::Text { .. } | Source::Member(_), _) => {
+                return String::new();
+            }
+        };
+        text_of(&real)
     }
 }

@@ -111,8 +111,13 @@ pub fn year_behind(scan: &mut Scan<'_>) -> Result<Option<u32>, Unclear> {
 /// # Errors
 /// A letter, a digit, or a sign and a digit follow. Behind other signs, an offset follows if `has_zone` is false, or
 /// digits that may be parts of the second if `has_fraction` is false: with a point or an apostrophe, or 3, 6 or
-/// 9 of them as the last word. A word for a part of the day follows.
-pub fn check_end(scan: Scan<'_>, has_zone: bool, has_fraction: bool) -> Result<(), Unclear> {
+/// 9 of them as the last word if it `has_seconds`. A word for a part of the day follows.
+pub fn check_end(
+    scan: Scan<'_>,
+    has_zone: bool,
+    has_fraction: bool,
+    has_seconds: bool,
+) -> Result<(), Unclear> {
     let goes_on = matches!(scan.peek(), Some(b':' | b'.' | b'+')) && scan.has_digit_at(1);
     let is_in_word = !scan.is_at_word_end() || scan.wide_char().is_some_and(char::is_alphanumeric);
     if goes_on || is_in_word || scan.is_at_day_part() {
@@ -131,14 +136,38 @@ pub fn check_end(scan: Scan<'_>, has_zone: bool, has_fraction: bool) -> Result<(
     let len = behind.num_digits();
     let end = behind.0.get(len).copied();
     let may_be_fraction = !has_fraction && !has_zone;
+    let is_last = behind.0.get(len..).unwrap_or_default().trim_ascii().is_empty();
+    if last.is_none() && is_last && num_blanks == 1 && is_fraction_len(len) {
+        let is_clear = !(may_be_fraction && has_seconds);
+        return if is_clear { Ok(()) } else { Err(Unclear::Number) };
+    }
     let is_part = match last {
-        None => may_be_fraction && num_blanks == 1 && matches!(len, 3 | 6 | 9) && end.is_none(),
         Some(b'\'') => may_be_fraction && end != Some(b'\''),
         Some(b'.') => may_be_fraction && num_blanks > 0 && gap == 1,
         Some(b'+' | b'-') => !has_zone && zones::is_whole_offset(behind),
         _ => false,
     };
     if is_part { Err(Unclear::Part) } else { Ok(()) }
+}
+
+/// Returns true for the number of digits of milliseconds, microseconds and nanoseconds.
+fn is_fraction_len(len: usize) -> bool {
+    matches!(len, 3 | 6 | 9)
+}
+
+/// Returns true if a blank and something else than parts of a second follow. So the program that wrote the line
+/// puts no parts of a second there, and a number there is text.
+pub fn has_text(scan: Scan<'_>) -> bool {
+    let Some(rest) = scan.0.strip_prefix(b" ") else { return false };
+    let is_text = rest.first().is_some_and(|byte| !byte.is_ascii_whitespace());
+    is_text && !is_fraction_len(Scan(rest).num_digits())
+}
+
+/// Returns the line without the blank and the number at its end.
+pub fn without_number(line: &[u8]) -> &[u8] {
+    let line = line.trim_ascii_end();
+    let len = line.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    line.get(..(line.len() - len).saturating_sub(1)).unwrap_or_default()
 }
 
 /// Checks that no time follows a date that stands alone.

@@ -10,7 +10,9 @@ use std::str;
 use chrono::format::{Fixed, Item, Numeric, Parsed, StrftimeItems, parse_and_remainder};
 use chrono::{Datelike, NaiveTime, TimeDelta, Timelike};
 
-use super::behind::{check_end, day_alone, fraction, has_word_and_year, year_behind};
+use super::behind::{
+    check_end, day_alone, fraction, has_text, has_word_and_year, without_number, year_behind,
+};
 use super::forms::{Moment, Shown};
 use super::scan::{DayTime, Scan};
 use super::zones::{self, Unclear, Zone};
@@ -80,7 +82,25 @@ impl Format {
     }
 
     /// Returns the time at the start of `line`.
+    #[cfg(test)]
     pub fn find(&self, line: &[u8]) -> Option<Moment> {
+        self.find_among(line, &mut false)
+    }
+
+    /// Returns the time at the start of `line`, among the lines of an input as
+    /// [`forms::find_among`](super::forms::find_among).
+    pub fn find_among(&self, line: &[u8], has_texts: &mut bool) -> Option<Moment> {
+        let stamp = match self.stamp(line)? {
+            Err(Unclear::Number) if *has_texts => self.stamp(without_number(line))?,
+            stamp => stamp,
+        };
+        let (moment, is_before_text) = stamp.ok()?;
+        *has_texts = *has_texts || is_before_text;
+        Some(moment)
+    }
+
+    /// Returns the time at the start of `line`, and true if text stands behind it.
+    fn stamp(&self, line: &[u8]) -> Option<Result<(Moment, bool), Unclear>> {
         let mut text = match str::from_utf8(line) {
             Ok(text) => text,
             Err(error) => str::from_utf8(line.get(..error.valid_up_to())?).ok()?,
@@ -89,26 +109,32 @@ impl Format {
         for part in &self.0 {
             text = part.read(text, &mut parsed)?;
         }
-        let behind = self.behind(Scan(text.as_bytes()), &parsed).ok()?;
-        moment(&parsed, behind)
+        let mut scan = Scan(text.as_bytes());
+        match self.behind(&mut scan, &parsed) {
+            Ok(behind) => Some(Ok((moment(&parsed, behind)?, has_text(scan)))),
+            Err(unclear) => Some(Err(unclear)),
+        }
     }
 
     /// Reads what stands behind the form.
-    fn behind(&self, mut scan: Scan<'_>, parsed: &Parsed) -> Result<Behind, Unclear> {
+    fn behind(&self, scan: &mut Scan<'_>, parsed: &Parsed) -> Result<Behind, Unclear> {
         let mut behind = Behind::default();
+        let mut has_fraction = parsed.nanosecond().is_some();
         let has_time = parsed.hour_mod_12().is_some() || parsed.timestamp().is_some();
         let Some(last) = self.0.last().filter(|last| !last.is_text()) else {
             if has_time && !states_year(parsed) {
-                behind.year = year_behind(&mut scan)?;
+                behind.year = year_behind(scan)?;
             }
             return Ok(behind);
         };
         if !has_time {
-            day_alone(scan)?;
+            day_alone(*scan)?;
         }
         if last.has_fraction_behind() && parsed.nanosecond().is_none() {
-            let is_cell = is_before_cell(scan);
-            behind.nanos = fraction(&mut scan, is_cell)?;
+            let is_cell = is_before_cell(*scan);
+            let len_behind = scan.0.len();
+            behind.nanos = fraction(scan, is_cell)?;
+            has_fraction = has_fraction || scan.0.len() < len_behind;
         }
         let has_hour = matches!(last, Part::Fraction | Part::Item(Item::Numeric(..)));
         if has_hour && has_time {
@@ -116,23 +142,22 @@ impl Format {
         }
         let is_instant = parsed.offset().is_some() || parsed.timestamp().is_some();
         if !is_instant {
-            behind.zone = known_zone(&mut scan)?;
+            behind.zone = known_zone(scan)?;
         }
         if has_time && !is_instant && !states_year(parsed) {
-            behind.year = year_behind(&mut scan)?;
-            behind.zone =
-                behind.zone.map_or_else(|| known_zone(&mut scan), |zone| Ok(Some(zone)))?;
+            behind.year = year_behind(scan)?;
+            behind.zone = behind.zone.map_or_else(|| known_zone(scan), |zone| Ok(Some(zone)))?;
         }
         if has_time
             && !is_instant
             && behind.year.is_none()
             && !states_year(parsed)
-            && has_word_and_year(scan)
+            && has_word_and_year(*scan)
         {
             return Err(Unclear::Part);
         }
-        let has_fraction = behind.nanos > 0 || parsed.nanosecond().is_some();
-        check_end(scan, is_instant || behind.zone.is_some(), has_fraction || !has_time)?;
+        let has_zone = is_instant || behind.zone.is_some();
+        check_end(*scan, has_zone, has_fraction || !has_time, parsed.second().is_some())?;
         Ok(behind)
     }
 }

@@ -21,7 +21,8 @@ use chrono::{NaiveDate, NaiveTime};
 use memchr::{memchr_iter, memmem};
 
 use super::behind::{
-    YEARS, check_end, day_alone, fraction, has_word_and_year, is_decimal_comma, year_behind,
+    YEARS, check_end, day_alone, fraction, has_text, has_word_and_year, is_decimal_comma,
+    without_number, year_behind,
 };
 use super::scan::{DayTime, Scan};
 use super::zones::{self, Unclear, Zone};
@@ -131,10 +132,26 @@ const CUT_BYTES: usize = 4 << 10;
 const MAX_STAMP_BYTES: usize = 128;
 
 /// Returns the time that `line` begins with, or that stands in it in the common log format.
+#[cfg(test)]
 pub fn find(line: &[u8]) -> Option<Moment> {
+    find_among(line, &mut false)
+}
+
+/// Returns the time as [`find`] does. `has_texts` is true if a line of the same input has text behind its stamp,
+/// so that a number is text, too; it is set by such a line.
+pub fn find_among(line: &[u8], has_texts: &mut bool) -> Option<Moment> {
+    let stamp = match stamp_in(line)? {
+        Err(Unclear::Number) if *has_texts => stamp_in(without_number(line))?,
+        stamp => stamp,
+    };
+    let Found { moment, rest } = stamp.ok()?;
+    *has_texts = *has_texts || has_text(rest);
+    Some(moment)
+}
+
+fn stamp_in(line: &[u8]) -> Option<Stamp<'_>> {
     let start = behind_front(line);
-    let stamp = stamp(start).or_else(|| prefixed(start)).or_else(|| common_log(line));
-    Some(stamp?.ok()?.moment)
+    stamp(start).or_else(|| prefixed(start)).or_else(|| common_log(line))
 }
 
 /// Returns the time that is the whole `text`.
@@ -539,11 +556,13 @@ fn separator(scan: &mut Scan<'_>) -> Option<u8> {
 /// true if a comma separates cells.
 fn rest_of(mut scan: Scan<'_>, date: Date, time: DayTime, is_cell: bool) -> Stamp<'_> {
     let (mut date, mut time) = (date, time);
+    let len_behind = scan.0.len();
     if time.has_seconds {
         time.nanos = fraction(&mut scan, is_cell)?;
     } else if !is_cell && is_decimal_comma(scan) {
         return Err(Unclear::Part);
     }
+    let has_fraction = scan.0.len() < len_behind;
     if let Some(is_second) = scan.half() {
         time = time.in_half(is_second).ok_or(Unclear::Part)?;
     }
@@ -557,7 +576,7 @@ fn rest_of(mut scan: Scan<'_>, date: Date, time: DayTime, is_cell: bool) -> Stam
             return Err(Unclear::Part);
         }
     }
-    check_end(scan, zone.is_some(), time.nanos > 0)?;
+    check_end(scan, zone.is_some(), has_fraction, time.has_seconds)?;
     let time = time.time().ok_or(Unclear::Part)?;
     let moment = date.at(Some(time), zone).ok_or(Unclear::Part)?;
     Ok(Found { moment, rest: scan })

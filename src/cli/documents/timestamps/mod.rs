@@ -137,6 +137,8 @@ pub struct Clock {
     latest: NaiveDateTime,
     /// Seconds since 1970 of the last change, as the stream of gzip that is read states it; 0 if it does not.
     packed: Rc<Cell<u32>>,
+    /// True if text stands behind a stamp of the input.
+    has_texts: bool,
     num_docs: u64,
     num_missing: u64,
 }
@@ -145,13 +147,16 @@ impl Clock {
     /// Creates a clock for timestamps at the places of `how`.
     pub fn new(how: &Timestamps) -> Self {
         let packed = Rc::default();
-        Self { how: how.clone(), latest: NaiveDateTime::MAX, packed, num_docs: 0, num_missing: 0 }
+        let latest = NaiveDateTime::MAX;
+        let (has_texts, num_docs, num_missing) = (false, 0, 0);
+        Self { how: how.clone(), latest, packed, has_texts, num_docs, num_missing }
     }
 
     /// Prepares for the timestamps of an input that was last changed at `changed`, or when `packed` states it.
     pub fn enter(&mut self, changed: SystemTime, packed: &Rc<Cell<u32>>) {
         self.latest = self.day_after(changed);
         self.packed = Rc::clone(packed);
+        self.has_texts = false;
     }
 
     /// Returns the time a day after `changed`, by the clocks of the zone.
@@ -168,9 +173,15 @@ impl Clock {
     /// Returns the time of a line in microseconds since 1970, if it has one.
     pub fn of_line(&mut self, line: &[u8]) -> Option<i64> {
         let micros = match &self.how.place {
-            Place::Line => forms::find(line).and_then(|moment| self.micros(moment)),
+            Place::Line => {
+                let moment = forms::find_among(line, &mut self.has_texts);
+                moment.and_then(|moment| self.micros(moment))
+            }
             Place::Kernel => forms::dmesg(line).and_then(|moment| self.micros(moment)),
-            Place::Format(format) => format.find(line).and_then(|moment| self.micros(moment)),
+            Place::Format(format) => {
+                let moment = format.find_among(line, &mut self.has_texts);
+                moment.and_then(|moment| self.micros(moment))
+            }
             Place::LineField(field) => self.of_json(line, field),
             Place::Column(_) => None,
         };
@@ -441,6 +452,41 @@ mod tests {
         // The first of two hours, and an hour that does not occur.
         assert_eq!(shown("Europe/Berlin", "2024-10-27 02:30:00").unwrap(), "2024-10-27T00:30:00");
         assert_eq!(shown("Europe/Berlin", "2024-03-31 02:30:00").unwrap(), "2024-03-31T01:30:00");
+    }
+
+    /// A number at the end may be parts of a second, unless other lines of the input have none there.
+    #[test]
+    fn numbers_behind_stamps_are_text_among_texts() {
+        let seconds = "2024-05-06 07:08:09";
+        for place in ["auto", "%Y-%m-%d %H:%M:%S"] {
+            let mut auto = clock(place, "UTC", None);
+            let mut shown = |behind: &str| {
+                let time = of_line(&mut auto, &format!("{seconds}{behind}"));
+                time.map(|time| time == "2024-05-06T07:08:09")
+            };
+            for behind in [" 123", " 123456", " 123456789", " 123\r", " 123 ", "\t123"] {
+                assert_eq!(shown(behind), None, "{behind:?}");
+            }
+            assert_eq!(shown(" 123 INFO"), Some(true));
+            // Of lines without text nothing is known.
+            assert_eq!((shown(""), shown(" 200")), (Some(true), None));
+            for behind in [" 98", " 200", " 123456", " 123456789", " 123\r", " up", " 1234"] {
+                assert_eq!(shown(behind), Some(true), "{behind:?}");
+            }
+            // Another input may come from another program.
+            auto.enter(SystemTime::UNIX_EPOCH, &Rc::default());
+            assert_eq!(of_line(&mut auto, &format!("{seconds} 123")), None);
+            for (line, form) in [
+                ("2024-05-06 07:08:09.000 200", "%Y-%m-%d %H:%M:%S"),
+                ("2024-05-06 07:08:09,000 200", "%Y-%m-%d %H:%M:%S"),
+                ("2024-05-06 07:08:09.5 200", "%Y-%m-%d %H:%M:%S%.f"),
+                ("2024-05-06 07:08:09Z 200", "%Y-%m-%d %H:%M:%S%#z"),
+                ("2024-05-06 07:08 200", "%Y-%m-%d %H:%M"),
+            ] {
+                let mut auto = clock(if place == "auto" { place } else { form }, "UTC", None);
+                assert!(of_line(&mut auto, line).is_some(), "{place} {line}");
+            }
+        }
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub enum Unclear {
     ZoneName,
     /// It has something else that may be a part of it.
     Part,
+    /// A number ends the line that may be the parts of its second, and else it is understood.
+    Number,
 }
 
 /// Names of a zone in front of it.

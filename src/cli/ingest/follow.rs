@@ -14,6 +14,7 @@
 //! `kill -9`. Memory is that of the waiting text and of one ingest.
 
 mod growing;
+mod known;
 #[cfg(all(test, unix))]
 mod model_tests;
 mod pipe;

@@ -15,11 +15,15 @@
 //! their ends. What happens to a file tells what is read next:
 //!
 //! - *renamed*: it is read on. It stays open until nothing came for [`WATCH`], so a late line is seen at once, and
-//!   later at every look around: after each rotation, every [`LOOK_AROUND`], and at the start. If another file
+//!   later at every look around: after each rotation, every [`LOOK_AROUND`], and at the start, also if it was
+//!   moved to a folder nearby. If another file
 //!   has the name of the log, the first one has ended when it did not grow for [`GRACE`]. Its last line, if that
 //!   has no end yet, waits for the rest for [`PATIENCE`] times as long, while the log is read.
 //! - *truncated*: a copy of it that begins with what was read is read on from the same place. Then comes the
 //!   file from its start. A copy that was made before the last lines were read is not read again.
+//! - *written again*: a log of at most 1 MiB that has the same bytes as before, and was written to since,
+//!   is taken for one that was truncated. A note says so, as it may have been touched alone. If more bytes
+//!   follow the same ones before the next look, nothing tells them from bytes that were appended.
 //! - *copied*: a copy of a log that is still whole is left out, until the log is truncated.
 //! - *gone*: it is kept for [`KEEP`], as it may come back under another inode.
 //!
@@ -33,6 +37,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use super::Step;
+use super::known::Known;
 use super::place::{FileId, FilePlace, Mark, Place, checksum};
 use super::rotated::{self, Listed};
 use crate::display;
@@ -61,81 +66,6 @@ const READ_BYTES: u64 = 256 << 10;
 /// Number of reads whose ends are kept, to know copies that end there.
 const MAX_CHECKPOINTS: usize = 4096;
 
-/// A file that was read up to a place.
-struct Known {
-    id: FileId,
-    /// The file, as long as it is open.
-    file: Option<File>,
-    /// Mark behind all bytes that were read.
-    read: Mark,
-    /// Mark behind all bytes that were [taken](GrowingFile::take).
-    taken: Mark,
-    /// Place from an earlier process that was not compared with the file yet.
-    unchecked: Option<FilePlace>,
-    /// Time of the last read.
-    grown: Instant,
-    /// Length with a last line that waits for its end, and time since which the file has it.
-    waits: Option<(u64, Instant)>,
-    /// Time since which no file with this inode was seen.
-    missing: Option<Instant>,
-}
-
-impl Known {
-    fn new(id: FileId, file: Option<File>, mark: Mark) -> Self {
-        let grown = Instant::now();
-        let (unchecked, waits, missing) = (None, None, None);
-        Self { id, file, taken: mark.clone(), read: mark, unchecked, grown, waits, missing }
-    }
-
-    fn from_place(place: FilePlace) -> Self {
-        let unchecked = Some(place);
-        Self { unchecked, ..Self::new(place.file, None, Mark::default()) }
-    }
-
-    fn place(&self) -> FilePlace {
-        self.unchecked.unwrap_or_else(|| self.taken.place(self.id))
-    }
-
-    /// Returns true if `file` begins with what was taken.
-    fn is_in(&mut self, file: &File) -> io::Result<bool> {
-        let Some(place) = self.unchecked else { return self.taken.is_in(file) };
-        let Some(mark) = Mark::at(file, &place)? else { return Ok(false) };
-        (self.taken, self.read, self.unchecked) = (mark.clone(), mark, None);
-        Ok(true)
-    }
-
-    /// Returns the mark in a copy of the file, with all bytes compared.
-    fn in_copy(&self, copy: &File) -> io::Result<Option<Mark>> {
-        Mark::at(copy, &self.place())
-    }
-
-    fn len(&self) -> u64 {
-        let metadata = self.file.as_ref().and_then(|file| file.metadata().ok());
-        metadata.map_or(0, |metadata| metadata.len())
-    }
-
-    /// Returns true if an open file has bytes that were not taken, and that do not wait for the end of a line.
-    fn has_more(&self, patience: Duration) -> bool {
-        self.file.is_some() && self.len() > self.seen(patience)
-    }
-
-    /// Returns the length up to which the bytes were taken or wait.
-    fn seen(&self, patience: Duration) -> u64 {
-        match self.waits {
-            Some((len, since)) if since.elapsed() < patience => len.max(self.taken.offset),
-            _ => self.taken.offset,
-        }
-    }
-
-    /// Lets the last line, which was read and has no end, wait for it. Returns false if it has waited for long.
-    fn waits_on(&mut self, patience: Duration) -> bool {
-        let known = self.waits.filter(|(len, _)| *len == self.read.offset);
-        let (len, since) = known.unwrap_or_else(|| (self.read.offset, Instant::now()));
-        self.waits = Some((len, since));
-        since.elapsed() < patience
-    }
-}
-
 /// A log that grows.
 pub struct GrowingFile {
     path: PathBuf,
@@ -144,6 +74,8 @@ pub struct GrowingFile {
     others: Vec<Known>,
     /// True if the current file is not the one that was followed last, so that it need not grow.
     is_aside: bool,
+    /// True if the current file has the same bytes again, which have to be read.
+    is_same_again: bool,
     /// Files that are copies of a known one which is still whole, with their lengths.
     copies: Vec<(FileId, u64)>,
     /// Ends of the reads of the current file, and checksums of the bytes before them.
@@ -179,6 +111,7 @@ impl GrowingFile {
             current: None,
             others: Vec::new(),
             is_aside: false,
+            is_same_again: false,
             copies: Vec::new(),
             checkpoints: VecDeque::new(),
             ended: None,
@@ -199,6 +132,9 @@ impl GrowingFile {
         let current = place.current;
         let others = place.others.into_iter();
         growing.others.extend(current.into_iter().chain(others).map(Known::from_place));
+        if let (Some(current), Some(known)) = (current, growing.others.first_mut()) {
+            known.written = place.written.map(|written| (current.offset, written));
+        }
         growing.go_on()?;
         let is_found = current.is_none_or(|current| {
             let all = growing.current.iter().chain(&growing.others);
@@ -250,8 +186,14 @@ impl GrowingFile {
         if !current.read.is_in(file)? {
             return self.truncated();
         }
-        if file.metadata()?.len() == current.read.offset {
-            return self.look(text);
+        let metadata = file.metadata()?;
+        if metadata.len() == current.read.offset {
+            if !current.is_same_again(&metadata) {
+                return self.look(text);
+            }
+            self.note_same_again();
+            self.is_same_again = true;
+            return self.truncated();
         }
         if !self.is_aside && self.looked_aside.elapsed() >= LOOK_ASIDE {
             self.looked_aside = Instant::now();
@@ -265,7 +207,9 @@ impl GrowingFile {
         file.seek(SeekFrom::Start(current.read.offset))?;
         file.take(READ_BYTES).read_to_end(text)?;
         current.read.advance(text.get(before..).unwrap_or_default());
+        let metadata = file.metadata()?;
         current.grown = Instant::now();
+        current.note_written(&metadata);
         self.checkpoints.extend(current.read.checkpoint());
         if self.checkpoints.len() > MAX_CHECKPOINTS {
             self.checkpoints.pop_front();
@@ -370,7 +314,9 @@ impl GrowingFile {
             if let Some(mark) = Mark::at(&listed.file, &place)? {
                 // Its bytes are those that were read, so what was taken is the same.
                 (current.id, current.file, current.read) = (listed.id, Some(listed.file), mark);
+                current.written = None;
                 self.is_aside = true;
+                self.is_same_again = false;
                 return Ok(Step::Quiet);
             }
             // A copy that was made before the last bytes were read has none of its own.
@@ -400,6 +346,10 @@ impl GrowingFile {
 
     fn go_on(&mut self) -> io::Result<()> {
         let last = self.current.as_ref().map(|current| current.id);
+        // Its place would be found again.
+        if std::mem::take(&mut self.is_same_again) {
+            self.current = None;
+        }
         self.put_back();
         let log = self.look_around()?;
         let is_log = |known: &Known| log == Some(known.id);
@@ -420,7 +370,8 @@ impl GrowingFile {
     /// Finds the known files again, and new ones. Returns the file that has the name.
     fn look_around(&mut self) -> io::Result<Option<FileId>> {
         self.looked_around = Instant::now();
-        let listed = rotated::list(&self.path)?;
+        let mut listed = rotated::list(&self.path)?;
+        self.add_moved(&mut listed)?;
         let log = listed.iter().find(|listed| listed.is_log).map(|log| log.id);
         let is_listed = |id: FileId| listed.iter().any(|listed| listed.id == id);
         let current = self.current.as_ref().map(|current| current.id);
@@ -432,6 +383,7 @@ impl GrowingFile {
         }
         let mut unknown = Vec::new();
         let mut truncated = Vec::new();
+        let mut is_same_again = false;
         for mut listed in listed {
             if current == Some(listed.id)
                 || unknown.iter().any(|other: &Listed| other.id == listed.id)
@@ -450,7 +402,12 @@ impl GrowingFile {
                 unknown.push(listed);
                 continue;
             }
-            if !known.is_in(&listed.file)? {
+            let is_known = known.is_in(&listed.file)?;
+            if is_known && listed.is_log && known.is_same_again(&listed.file.metadata()?) {
+                is_same_again = true;
+                truncated.push(self.others.remove(idx));
+                unknown.push(listed);
+            } else if !is_known {
                 truncated.push(self.others.remove(idx));
                 unknown.push(listed);
             } else if listed.len > known.seen(patience) {
@@ -460,6 +417,9 @@ impl GrowingFile {
                 known.file.get_or_insert(listed.file);
             }
         }
+        if is_same_again {
+            self.note_same_again();
+        }
         if !truncated.is_empty() {
             self.copies.clear();
         }
@@ -468,6 +428,27 @@ impl GrowingFile {
         }
         self.forget(log);
         Ok(log)
+    }
+
+    /// Adds known files that were moved to another folder.
+    fn add_moved(&mut self, listed: &mut Vec<Listed>) -> io::Result<()> {
+        let is_listed = |id: FileId| listed.iter().any(|listed| listed.id == id);
+        let is_gone = |known: &&Known| {
+            known.file.is_none() && known.place().offset > 0 && !is_listed(known.id)
+        };
+        let gone: Vec<FileId> = self.others.iter().filter(is_gone).map(|known| known.id).collect();
+        if gone.is_empty() {
+            return Ok(());
+        }
+        for moved in rotated::find_moved(&self.path, &gone) {
+            let known = self.others.iter_mut().find(|known| known.id == moved.id);
+            if let Some(known) = known
+                && known.is_in(&moved.file)?
+            {
+                listed.insert(0, moved);
+            }
+        }
+        Ok(())
     }
 
     /// Takes up a file that is not known.
@@ -540,6 +521,14 @@ impl GrowingFile {
         Ok(())
     }
 
+    fn note_same_again(&mut self) {
+        self.notes.push(format!(
+            "note: {}: it was written to and has the same bytes as before; it is read from its start, so lines are \
+             stored twice if it was not truncated",
+            display::path(&self.path)
+        ));
+    }
+
     fn note_unclear(&mut self, len: u64) {
         self.notes.push(format!(
             "note: {}: a rotated file of {len} bytes begins as another one; it is read as a file of its own, so \
@@ -581,7 +570,8 @@ impl GrowingFile {
     pub fn place(&self) -> Place {
         let current = self.current.as_ref().map(Known::place);
         let others = self.others.iter().map(Known::place).collect();
-        Place { current, others, changed: None }
+        let written = self.current.as_ref().and_then(Known::written);
+        Place { current, others, changed: None, written }
     }
 
     /// Returns the number of lines of the file that were taken.

@@ -165,6 +165,17 @@ impl Log {
         names.filter(|name| name.exists()).collect()
     }
 
+    /// Moves the oldest rotated file to another folder.
+    fn move_oldest(&self, number: usize) {
+        let old = self.folder.path().join("old");
+        fs::create_dir_all(&old).unwrap();
+        // Nothing tells an empty file from another one with its inode.
+        let is_empty = |file: &PathBuf| fs::metadata(file).unwrap().len() == 0;
+        if let Some(oldest) = self.rotated().pop().filter(|oldest| !is_empty(oldest)) {
+            fs::rename(oldest, old.join(format!("{number}"))).unwrap();
+        }
+    }
+
     /// Gives the files times in any order, or one for all.
     fn set_times(&self, random: &mut Random) {
         let now = SystemTime::now();
@@ -192,7 +203,7 @@ fn run(seed: u64) {
     follower.as_mut().unwrap().commit(0, &mut corpus);
     let mut steps = String::new();
     for step in 0..NUM_STEPS {
-        let action = random.below(14);
+        let action = random.below(15);
         steps += &format!("{action} ");
         match action {
             0..4 => {
@@ -254,6 +265,13 @@ fn run(seed: u64) {
                 let late = log.renamed.swap_remove(at);
                 log.write_to(&late, &format!("late {step}"));
                 log.renamed.push(late);
+            }
+            // The oldest file is moved to another folder, once it was seen.
+            13 => {
+                if let Some(follower) = &mut follower {
+                    follower.settle(&mut corpus);
+                    log.move_oldest(step);
+                }
             }
             11 => follower = None,
             12 => {
@@ -381,6 +399,74 @@ fn a_copy_that_cannot_be_told_from_a_new_file_is_read_and_said() {
     follower.settle(&mut corpus);
     let lines = ["one", "two", "four", "one", "two", "three"].map(str::to_owned);
     assert_eq!(counted(&corpus.lines[2..]), counted(&lines[2..]));
+}
+
+/// A file that was moved to another folder is known by its inode, and others there are not read.
+#[test]
+fn a_file_in_another_folder_is_read_on() {
+    for is_restarted in [false, true] {
+        let (mut log, mut corpus) = (Log::new(""), Corpus::default());
+        fs::create_dir(log.folder.path().join("below")).unwrap();
+        log.write("one");
+        let mut follower = Some(Follower::start(&log, &corpus));
+        follower.as_mut().unwrap().settle(&mut corpus);
+        if is_restarted {
+            follower = None;
+        }
+        log.write("two");
+        let writer = log.writer();
+        fs::rename(log.path(), log.folder.path().join("below/app.log.1")).unwrap();
+        fs::write(log.folder.path().join("below/app.log.2"), "other\n").unwrap();
+        log.write("three");
+        log.write_to(&writer, "late");
+        let mut follower = follower.unwrap_or_else(|| Follower::start(&log, &corpus));
+        assert!(follower.is_found);
+        follower.settle(&mut corpus);
+        assert_eq!(corpus.lines, ["one", "two", "late", "three"]);
+        log.write_to(&writer, "later");
+        drop(follower);
+        assert_eq!(added(&log, &mut corpus), ["later"]);
+    }
+}
+
+/// A log that is truncated and gets the same lines again is read again, which is said.
+#[test]
+fn the_same_bytes_written_again_are_read_again() {
+    let again = |log: &mut Log, has_copy: bool| {
+        // The clock of the file system moves on in steps.
+        std::thread::sleep(Duration::from_millis(20));
+        if has_copy {
+            log.copy();
+        }
+        log.truncate();
+        log.write("one");
+        log.write("two");
+    };
+    for (has_copy, is_restarted) in [(false, false), (false, true), (true, false), (true, true)] {
+        let (mut log, mut corpus) = (Log::new(""), Corpus::default());
+        log.write("one");
+        log.write("two");
+        let mut follower = Follower::start(&log, &corpus);
+        follower.settle(&mut corpus);
+        for _ in 0..2 {
+            again(&mut log, has_copy);
+            if is_restarted {
+                follower = Follower::start(&log, &corpus);
+            }
+            follower.settle(&mut corpus);
+            let notes = follower.file.take_notes();
+            let is_said = notes.iter().any(|note| note.contains("the same bytes as before"));
+            assert!(is_said, "{has_copy} {is_restarted}: {notes:?}");
+        }
+        assert_eq!(corpus.lines, log.lines, "{has_copy} {is_restarted}");
+        // A time that is set is no write, and neither is a name.
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000);
+        log.writer().set_modified(time).unwrap();
+        follower.settle(&mut corpus);
+        assert!(added(&log, &mut corpus).is_empty());
+        log.write("three");
+        assert_eq!(added(&log, &mut corpus), ["three"]);
+    }
 }
 
 #[test]

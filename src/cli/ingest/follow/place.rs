@@ -1,15 +1,16 @@
 //! The place up to which a log and the files that were rotated from it were read.
 //!
 //! ```text
-//! 2;offset device inode lines head tail whole;offset device inode …
-//! └┘└─ the file that is read now ────────────┘└─ the others, in any order
+//! 2;offset device inode lines head tail whole written;offset device inode …
+//! └┘└─ the file that is read now ────────────────────┘└─ the others, in any order
 //! version
 //! ```
 //!
 //! A file is known by its device and inode, and by checksums (CRC32C) of the bytes before the offset: of the
 //! first KiB, of the last KiB, and of all of them. An inode that another file has now is told by them. All
 //! bytes are read for it if they are at most [`MAX_WHOLE_BYTES`]. A file that was there before the log was
-//! followed is a place, too: its end. It has no checksum of the whole (`-`).
+//! followed is a place, too: its end. It has no checksum of the whole (`-`). `written` is the time at which a file
+//! that was read to its end was written last, if it is known.
 //!
 //! Early builds stored one file: `offset device inode head tail lines changed`.
 
@@ -26,6 +27,8 @@ const MARK_BYTES: usize = 1 << 10;
 const MAX_WHOLE_BYTES: u64 = 16 << 20;
 /// First text of a place of more than one file.
 const VERSION: &str = "2";
+/// Number of words of a place in one file.
+const NUM_WORDS: usize = 7;
 /// Text of a place without a file, and of a checksum that is not known.
 const NONE: &str = "-";
 
@@ -52,6 +55,25 @@ impl FileId {
     }
 }
 
+/// Returns the time at which a file was changed last, in nanoseconds since 1970.
+pub fn changed(metadata: &Metadata) -> Option<u64> {
+    let time = metadata.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+    u64::try_from(time.as_nanos()).ok()
+}
+
+/// Returns true if the time of the last change is the one that a write has set, and none that was chosen. A
+/// renamed file has none such.
+#[cfg(unix)]
+pub fn is_written(metadata: &Metadata) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    (metadata.mtime(), metadata.mtime_nsec()) == (metadata.ctime(), metadata.ctime_nsec())
+}
+
+#[cfg(not(unix))]
+pub fn is_written(_metadata: &Metadata) -> bool {
+    true
+}
+
 /// A place in one file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FilePlace {
@@ -75,6 +97,8 @@ pub struct Place {
     /// Of an early build: the time at which the file was last changed when it was read, in nanoseconds since
     /// 1970; 0 if it is unknown. Later builds need none.
     pub changed: Option<u64>,
+    /// Time at which the file was written last, in nanoseconds since 1970, if the offset was its end then.
+    pub written: Option<u64>,
 }
 
 impl FilePlace {
@@ -101,6 +125,9 @@ impl fmt::Display for Place {
         match &self.current {
             Some(current) => write!(f, ";{current}")?,
             None => write!(f, ";{NONE}")?,
+        }
+        if let Some(written) = self.written {
+            write!(f, " {written}")?;
         }
         self.others.iter().try_for_each(|other| write!(f, ";{other}"))
     }
@@ -131,12 +158,19 @@ impl FromStr for Place {
         if files.next() != Some(VERSION) {
             return early_place(text);
         }
-        let current = match files.next().ok_or(())? {
+        let current = files.next().ok_or(())?;
+        let (current, written) = match current.rsplit_once(' ') {
+            Some((file, written)) if file.split(' ').count() == NUM_WORDS => {
+                (file, Some(written.parse().map_err(|_| ())?))
+            }
+            _ => (current, None),
+        };
+        let current = match current {
             NONE => None,
             file => Some(file.parse()?),
         };
         let others: Result<Vec<FilePlace>, ()> = files.map(str::parse).collect();
-        Ok(Self { current, others: others?, changed: None })
+        Ok(Self { current, others: others?, changed: None, written })
     }
 }
 
@@ -155,7 +189,8 @@ fn early_place(text: &str) -> Result<Place, ()> {
     let (head, tail) = (checksum(head)?, checksum(tail)?);
     let file = FileId { device, inode };
     let current = FilePlace { file, offset, lines, head, tail, whole: None };
-    Ok(Place { current: Some(current), others: Vec::new(), changed: Some(changed) })
+    let current = Some(current);
+    Ok(Place { current, others: Vec::new(), changed: Some(changed), written: None })
 }
 
 /// The bytes before an offset that tell a file from others.
@@ -272,8 +307,8 @@ mod tests {
         let one =
             FilePlace { file, offset: u64::MAX, lines: 4, head: 3, tail: u32::MAX, whole: Some(7) };
         let other = FilePlace { whole: None, ..one };
-        for current in [Some(one), None] {
-            let place = Place { current, others: vec![other, one], changed: None };
+        for (current, written) in [(Some(one), None), (Some(one), Some(u64::MAX)), (None, None)] {
+            let place = Place { current, others: vec![other, one], changed: None, written };
             assert_eq!(place.to_string().parse(), Ok(place));
         }
         for bad in [
@@ -282,6 +317,8 @@ mod tests {
             "2;x",
             "2;1 2 3 4 5 6",
             "2;1 2 3 2 5 6 7",
+            "2;1 2 3 1 5 6 7 x",
+            "2;1 2 3 1 5 6 7;1 2 3 1 5 6 7 8",
             "2;-;",
             "2;1 2 3 1 5 6 4294967296",
         ] {
@@ -295,7 +332,7 @@ mod tests {
         let early = FilePlace { file, offset: 9, head: 3, tail: 4, lines: 0, whole: None };
         let place = |lines, changed| {
             let current = Some(FilePlace { lines, ..early });
-            Ok(Place { current, others: Vec::new(), changed: Some(changed) })
+            Ok(Place { current, others: Vec::new(), changed: Some(changed), written: None })
         };
         assert_eq!("9 1 2 3 4".parse(), place(0, 0));
         assert_eq!("9 1 2 3 4 8".parse(), place(8, 0));

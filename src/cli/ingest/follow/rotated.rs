@@ -1,7 +1,8 @@
 //! The files beside a log that may have been rotated from it.
 //!
 //! A file is a neighbour if its name is that of the log and `.` or `-` and more. It was rotated from the log if
-//! a number or a date comes there (`NAME.1`, `NAME-20240506`), so a packed file was not.
+//! a number or a date comes there (`NAME.1`, `NAME-20240506`), so a packed file was not. A file that is known is
+//! also found in a folder beside or below, and in the one above, where some rotations move it.
 
 use std::cmp::Reverse;
 use std::fs::{self, File};
@@ -10,6 +11,10 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::place::FileId;
+
+/// Most folders in a folder that are searched for moved files.
+#[cfg(unix)]
+const MAX_FOLDERS: usize = 100;
 
 /// A file that is there.
 pub struct Listed {
@@ -57,6 +62,43 @@ pub fn list(path: &Path) -> io::Result<Vec<Listed>> {
         Err(error) => return Err(error),
     }
     Ok(listed)
+}
+
+/// Returns the files among `ids` that lie in a folder beside or below that of the log `path`, or in the one above.
+#[cfg(unix)]
+pub fn find_moved(path: &Path, ids: &[FileId]) -> Vec<Listed> {
+    use std::os::unix::fs::DirEntryExt;
+    let mut found = Vec::new();
+    let Ok(path) = std::path::absolute(path) else { return found };
+    let Some(home) = path.parent() else { return found };
+    let above = home.parent().map(Path::to_owned);
+    let mut folders: Vec<PathBuf> = above.iter().cloned().collect();
+    for folder in above.into_iter().chain([home.to_owned()]) {
+        folders.extend(subfolders(&folder).filter(|folder| folder != home));
+    }
+    for entry in folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten() {
+        if ids.iter().any(|id| id.inode == entry.ino())
+            && let Ok(listed) = Listed::open(entry.path(), &path)
+            && ids.contains(&listed.id)
+        {
+            found.push(Listed { is_rotated: false, ..listed });
+        }
+    }
+    found
+}
+
+/// On systems without inodes, a moved file is gone.
+#[cfg(not(unix))]
+pub fn find_moved(_path: &Path, _ids: &[FileId]) -> Vec<Listed> {
+    Vec::new()
+}
+
+/// Returns the first folders in `folder`.
+#[cfg(unix)]
+fn subfolders(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    folders.map(|entry| entry.path()).take(MAX_FOLDERS)
 }
 
 /// Returns true if a file that was rotated from the log `path` is there.

@@ -85,8 +85,8 @@ pub use self::multiplied::asking;
 pub use self::options::{Device, TadocOptions};
 pub use self::placement::DeviceSession;
 pub use self::planner::{
-    TadocRelationPlanner, check_clauses, check_statement_depth, explain_missing_table, notices,
-    way_out,
+    TadocRelationPlanner, check_clauses, check_parameters, check_statement_depth,
+    explain_missing_table, notices, way_out,
 };
 pub use self::portions::Spreading;
 pub use self::scan::{

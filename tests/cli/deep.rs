@@ -95,6 +95,29 @@ fn deep_values_are_bounded_before_they_are_read() {
         (format!("SELECT * FROM documents('{}')", "*".repeat(deep)), "expected at most 4096"),
         (format!("SELECT * FROM documents('{}')", "[!".repeat(deep)), "expected at most 4096"),
         (format!("SELECT CAST(concat('{}', 'x') AS DECIMAL)", "1".repeat(deep)), "is no decimal"),
+        (
+            format!("SELECT * FROM range(CAST('{}' AS DECIMAL))", "1".repeat(deep)),
+            "range: got an argument that casts a text to a decimal",
+        ),
+        (
+            "SELECT * FROM generate_series(1, repeat('1', 20000000)::DECIMAL)".to_owned(),
+            "generate_series: got an argument that casts a text to a decimal",
+        ),
+        (
+            "PREPARE p AS SELECT $1; EXECUTE p(CAST(repeat('1', 20000000) AS DECIMAL))".to_owned(),
+            "value 1 casts a text to a decimal",
+        ),
+        (
+            "PREPARE p(DECIMAL(9, 2)) AS SELECT $1; EXECUTE P(repeat('1', 20000000))".to_owned(),
+            "value 1 casts a text to a decimal",
+        ),
+        (
+            format!(
+                "PREPARE p(INT, NUMERIC) AS SELECT $1, $2; EXECUTE p(1, '{}')",
+                "1".repeat(deep)
+            ),
+            "value 2 casts a text to a decimal",
+        ),
     ] {
         folder.write("deep.sql", &sql);
         let ran = folder.run(&["sql", "-q", "-f", "deep.sql"]);

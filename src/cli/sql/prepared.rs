@@ -17,19 +17,48 @@ use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
-use datafusion_tadoc::{check_clauses, explain_missing_table};
+use datafusion_tadoc::{check_clauses, check_parameters, explain_missing_table};
 
 use super::Session;
 use super::parameters::{Parameters, parameter_names};
 use crate::failure::{Failure, Outcome};
 
-/// Statements that were prepared and are not planned, by name.
+/// Statements that were prepared.
 #[derive(Debug, Default)]
-pub struct Prepared(Mutex<HashMap<String, Statement>>);
+pub struct Prepared {
+    /// Those that are not planned, by name.
+    statements: Mutex<HashMap<String, Statement>>,
+    /// By name in small letters, which parameters of the others were declared as decimals. DataFusion casts their
+    /// values itself.
+    decimals: Mutex<HashMap<String, Vec<bool>>>,
+}
 
 impl Prepared {
     fn statements(&self) -> MutexGuard<'_, HashMap<String, Statement>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.statements.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes the declared types of the parameters of `name`. A statement of this name may stay if it cannot be
+    /// prepared anew, so decimals stay decimals.
+    fn declare(&self, name: &str, types: &[ast::DataType]) {
+        let is_decimal = |kind: &ast::DataType| {
+            let kind = kind.to_string().to_ascii_uppercase();
+            kind.contains("DEC") || kind.contains("NUMERIC")
+        };
+        let mut decimals = self.decimals.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = decimals.entry(name.to_ascii_lowercase()).or_default();
+        known.resize(known.len().max(types.len()), false);
+        for (known, kind) in known.iter_mut().zip(types) {
+            *known = *known || is_decimal(kind);
+        }
+    }
+
+    /// Returns which parameters of `name` were declared as decimals.
+    fn are_decimals(&self, name: &ast::ObjectName) -> Vec<bool> {
+        let decimals = self.decimals.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = name.0.last().and_then(ast::ObjectNamePart::as_ident);
+        let known = last.and_then(|name| decimals.get(&name.value.to_ascii_lowercase()));
+        known.cloned().unwrap_or_default()
     }
 }
 
@@ -44,7 +73,10 @@ impl Session {
             _ => return Ok(Some(self.plan_alone(statement).await?)),
         };
         let statement = match plain {
-            ast::Statement::Prepare { name, statement: inner, .. } if self.sandbox.is_none() => {
+            ast::Statement::Prepare { name, data_types, statement: inner }
+                if self.sandbox.is_none() =>
+            {
+                self.prepared.declare(&name.value, data_types);
                 let mut inner = Statement::Statement(inner.clone());
                 let name = name.value.clone();
                 check_clauses(&self.context.state_ref().read(), &inner)?;
@@ -67,7 +99,12 @@ impl Session {
             ast::Statement::Execute { name: Some(name), parameters, .. } => {
                 match self.executed(&name.to_string(), parameters)? {
                     Some(inner) => inner,
-                    None => statement,
+                    None => {
+                        let are_decimals = self.prepared.are_decimals(name);
+                        let plan = self.plan_alone(statement).await?;
+                        check_parameters(&plan, &are_decimals)?;
+                        return Ok(Some(plan));
+                    }
                 }
             }
             ast::Statement::Deallocate { name, .. } => {

@@ -7,10 +7,11 @@
 //! Arrow reads the digits of a decimal in pieces of 38 and recurses once for each piece. A text of 300 million
 //! digits overflows the stack, which ends the process. So a function stands below each cast from text to a
 //! decimal, also inside lists and structs. It refuses texts that are too long for any decimal. Below
-//! `TRY_CAST` they are NULL. Literals of usual length need no function. Limits: casts that a scan makes to declared
-//! columns, and those in `EXECUTE` and in arguments of DataFusion's own table functions, have no function below
-//! them; Arrow counts digits in 8 bits, so a number of more than 255 digits in a CSV or JSON file may come out
-//! wrong in a column that is declared as a decimal of more than 38 digits.
+//! `TRY_CAST` they are NULL. Literals of usual length need no function. Values of `EXECUTE` are evaluated before a
+//! rule sees them, and so are arguments of DataFusion's own table functions. There such a cast is refused unless
+//! its text is a literal of usual length ([`check_parameters`]). Limit: scans of CSV and JSON parse
+//! declared decimals themselves, without recursion. Arrow counts digits in 8 bits and exponents in 16, so a number
+//! of more than 255 digits, or with an exponent of more than 4, may come out wrong there.
 
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, GenericStringArray, OffsetSizeTrait, StringViewArray,
@@ -20,14 +21,14 @@ use datafusion::arrow::compute::nullif;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{DFSchema, exec_err};
+use datafusion::common::{DFSchema, exec_err, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{Cast, ScalarFunction, TryCast};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
-    Signature, Volatility,
+    Signature, Statement, Volatility,
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::scalar::ScalarValue;
@@ -60,6 +61,45 @@ fn bounded_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         let bounded = bounded_casts(expr, &schema)?;
         Ok(bounded.update_data(|expr| name.restore(expr)))
     })
+}
+
+/// Refuses values of `EXECUTE` that cast a text to a decimal, also because the parameter is declared as one: of such
+/// parameters `are_decimals` is true. Literals of usual length are cast. Other plans pass.
+///
+/// ```
+/// use datafusion::prelude::*;
+/// use datafusion_tadoc::{check_parameters, register_all};
+///
+/// # tokio::runtime::Runtime::new().unwrap().block_on(async {
+/// let ctx = SessionContext::new();
+/// register_all(&ctx)?;
+/// ctx.sql("PREPARE double AS SELECT $1 * 2").await?;
+/// let long = "EXECUTE double(CAST(repeat('1', 20000) AS DECIMAL))";
+/// let long = ctx.state().create_logical_plan(long).await?;
+/// assert!(check_parameters(&long, &[]).is_err());
+/// let short = ctx.state().create_logical_plan("EXECUTE double(CAST('1' AS DECIMAL))").await?;
+/// check_parameters(&short, &[])?;
+/// # Ok::<(), datafusion::error::DataFusionError>(())
+/// # }).unwrap();
+/// ```
+///
+/// # Errors
+/// A plan error that names the value by its number.
+pub fn check_parameters(plan: &LogicalPlan, are_decimals: &[bool]) -> Result<()> {
+    let LogicalPlan::Statement(Statement::Execute(execute)) = plan else { return Ok(()) };
+    let schema = DFSchema::empty();
+    for (idx, value) in execute.parameters.iter().enumerate() {
+        let is_decimal = are_decimals.get(idx).copied().unwrap_or_default();
+        let is_long = is_decimal && is_long_text(value, &schema);
+        if is_long || bounded_casts(value.clone(), &schema)?.transformed {
+            return plan_err!(
+                "EXECUTE {}: value {} casts a text to a decimal, expected a number; write the number",
+                execute.name,
+                idx + 1
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Returns `expr` over `schema` with the function below its casts from texts to decimals.

@@ -12,6 +12,7 @@ mod statement_depth;
 mod way_out;
 
 pub use clauses::check_clauses;
+pub use decimal_texts::check_parameters;
 pub(crate) use decimal_texts::{DecimalText, DecimalTexts};
 pub use missing_table::explain_missing_table;
 pub(crate) use misspelled::MisspelledFunctions;

@@ -9,7 +9,7 @@
 //! All other relations pass through unchanged.
 
 use datafusion::common::config::CatalogOptions;
-use datafusion::common::{DFSchema, TableReference};
+use datafusion::common::{DFSchema, TableReference, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::{
     PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
@@ -51,6 +51,7 @@ impl RelationPlanner for TadocRelationPlanner {
             _ => return Ok(RelationPlanning::Original(Box::new(relation))),
         };
         let Some(signature) = called_function(name, context) else {
+            check_casts(name, arguments, context)?;
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
         let exprs = positional(signature, arguments, context)?;
@@ -60,6 +61,30 @@ impl RelationPlanner for TadocRelationPlanner {
         let plan = scan.alias(signature.name)?.build()?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias.clone()))))
     }
+}
+
+/// Refuses casts of texts to decimals in the arguments of a function of DataFusion, which evaluates them while it
+/// plans. Literals of usual length are cast.
+fn check_casts(
+    name: &ObjectName,
+    arguments: &[FunctionArg],
+    context: &mut dyn RelationPlannerContext,
+) -> Result<()> {
+    for argument in arguments {
+        let (FunctionArg::Unnamed(value)
+        | FunctionArg::Named { arg: value, .. }
+        | FunctionArg::ExprNamed { arg: value, .. }) = argument;
+        let FunctionArgExpr::Expr(expr) = value else { continue };
+        let schema = DFSchema::empty();
+        // What is no constant, DataFusion refuses itself.
+        let Ok(expr) = context.sql_to_expr(expr.clone(), &schema) else { continue };
+        if bounded_casts(expr, &schema)?.transformed {
+            return plan_err!(
+                "{name}: got an argument that casts a text to a decimal, expected a number; write the number"
+            );
+        }
+    }
+    Ok(())
 }
 
 /// Returns the call as text, for the name of the scan. DataFusion treats scans with the same name

@@ -91,7 +91,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{DataFrame, SessionContext};
 use url::Url;
 
-use crate::planner::check_clauses;
+use crate::planner::{check_clauses, check_parameters};
 use door::Door;
 use prefixes::Prefixes;
 use roots::Roots;
@@ -220,6 +220,7 @@ impl Sandbox {
         check_clauses(&state, &statement)?;
         let plan = state.statement_to_plan(statement).await?;
         self.check(&plan)?;
+        check_parameters(&plan, &[])?;
         ctx.execute_logical_plan(plan).await
     }
 

@@ -76,6 +76,56 @@ fn json_numbers_keep_their_digits() {
     );
 }
 
+/// A number beside texts is the text that the file has, wherever the first text comes; also in structures and lists.
+#[test]
+fn json_numbers_beside_texts_come_back_as_they_were() {
+    let folder = new_folder();
+    let numbers = "{\"t\":\"a\",\"v\":1.10,\"o\":{\"n\":1e5},\"l\":[2.50,1],\"f\":1.10,\"i\":9007199254740993}\n\
+                   {\"t\":\"b\",\"v\":3,\"o\":{\"n\":9007199254740993},\"l\":[],\"f\":2.5,\"i\":1}\n";
+    let texts = "{\"t\":\"c\",\"v\":\"x\",\"o\":{\"n\":\"y\"},\"l\":[\"z\",7.0],\"f\":12.50,\"i\":0.5}\n\
+                 {\"t\":\"d\",\"v\":1.10,\"o\":{\"n\":1e5},\"l\":[2.50,1],\"f\":1e2,\"i\":2.0}\n";
+    // More than one chunk lies between.
+    let filler = format!("{{\"t\":\"{}\"}}\n", "word ".repeat(1 << 20));
+    let sql = "SELECT v, o['n'] AS n, array_to_string(l, ' ') AS l, f + 0 AS f, i FROM d WHERE i IS NOT NULL ORDER BY text";
+    let rows = |name: &str| folder.table_rows(name, sql);
+    let ingest = |paths: &[&str], name: &str| {
+        folder.ok(&[&["ingest", "-q", "--documents", "jsonl:t", "-o", name], paths].concat());
+    };
+    let expected = [
+        "1.10,1e5,2.50 1,1.1,9007199254740993",
+        "3,9007199254740993,,2.5,1",
+        "x,y,z 7.0,12.5,0.5",
+        "1.10,1e5,2.50 1,100.0,2.0",
+    ];
+    folder.write("numbers.jsonl", numbers);
+    folder.write("texts.jsonl", texts);
+    folder.write("all.jsonl", format!("{numbers}{filler}{texts}"));
+    folder.write("again.jsonl", format!("{texts}{filler}{numbers}"));
+    ingest(&["numbers.jsonl", "texts.jsonl"], "two.tadoc");
+    ingest(&["texts.jsonl", "numbers.jsonl"], "turned.tadoc");
+    ingest(&["all.jsonl"], "all.tadoc");
+    ingest(&["again.jsonl"], "again.tadoc");
+    for name in ["two.tadoc", "turned.tadoc", "all.tadoc", "again.tadoc"] {
+        assert_eq!(rows(name), expected, "{name}");
+    }
+    // Without texts they are numbers, but for whole ones that a float rounds.
+    ingest(&["numbers.jsonl"], "numbers.tadoc");
+    let sql = "SELECT v * 2 AS v, o['n'] AS n, l[1] * 2 AS l FROM d ORDER BY text";
+    assert_eq!(folder.table_rows("numbers.tadoc", sql), ["2.2,1e5,5.0", "6.0,9007199254740993,"]);
+    // Times are read from floats as before.
+    folder.write(
+        "times.jsonl",
+        "{\"t\":\"a\",\"at\":1714979289.50}\n{\"t\":\"b\",\"at\":1714979289}\n",
+    );
+    let times = ["ingest", "times.jsonl", "--documents", "jsonl:t", "--timestamp", "at", "-q"];
+    folder.ok(&[&times[..], &["-o", "times.tadoc"]].concat());
+    let sql = "SELECT CAST(ts AS VARCHAR) AS ts FROM d ORDER BY ts";
+    assert_eq!(
+        folder.table_rows("times.tadoc", sql),
+        ["2024-05-06T07:08:09.500Z", "2024-05-06T07:08:09Z"]
+    );
+}
+
 #[test]
 fn json_that_does_not_fit_names_the_line() {
     let folder = new_folder();

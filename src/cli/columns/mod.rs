@@ -12,6 +12,7 @@
 //! Memory is one batch and the compressed Parquet bytes.
 
 mod guess;
+pub mod numbers;
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -29,6 +30,7 @@ use datafusion::parquet::errors::ParquetError;
 use datafusion_tadoc::user_columns::{self, join_schemas, parquet_properties, storable};
 
 use self::guess::Guesses;
+use self::numbers::Numbers;
 use crate::failure::{Failure, Outcome};
 
 /// Names of columns that every corpus has. A user column with such a name is renamed.
@@ -53,6 +55,7 @@ pub struct StoredColumns {
 pub struct Columns {
     /// Guessed types, if all values are texts.
     narrow: Option<Guesses>,
+    numbers: Numbers,
     runs: Vec<SchemaRun>,
     writer: Option<StreamWriter<BufWriter<File>>>,
     file: Option<File>,
@@ -81,8 +84,9 @@ impl Columns {
     /// # Errors
     /// The temporary file cannot be written.
     pub fn push(&mut self, batch: &RecordBatch, input: &str) -> Outcome {
-        if let Some(guesses) = &mut self.narrow {
-            guesses.observe(batch);
+        match &mut self.narrow {
+            Some(guesses) => guesses.observe(batch),
+            None => self.numbers.observe(batch),
         }
         self.push_batch(batch, input)
             .map_err(|error| Failure::with_cause("collecting columns in a temporary file", &error))
@@ -150,7 +154,8 @@ impl Columns {
 
     /// Formats the message for a `run` whose columns cannot be joined with earlier runs.
     fn not_joined(&self, run: &SchemaRun, reason: &str) -> String {
-        let differs = |earlier: &&SchemaRun| join_schemas(&earlier.schema, &run.schema).is_err();
+        let typed = |run: &SchemaRun| self.numbers.typed(&run.schema);
+        let differs = |earlier: &&SchemaRun| join_schemas(&typed(earlier), &typed(run)).is_err();
         let earlier = self.runs.iter().find(differs).unwrap_or(run);
         let inputs = match earlier.input == run.input {
             true => format!("both in {}", earlier.input),
@@ -163,7 +168,7 @@ impl Columns {
     fn joined_schema(&self) -> Outcome<Schema> {
         let mut schema = Schema::empty();
         for run in &self.runs {
-            schema = join_schemas(&schema, &run.schema)
+            schema = join_schemas(&schema, &self.numbers.typed(&run.schema))
                 .map_err(|reason| Failure::new(self.not_joined(run, &reason)))?;
         }
         if let Some(deep) = schema.fields().iter().find(|field| depth(field) > MAX_DEPTH) {

@@ -10,7 +10,8 @@ use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::mem;
 use std::sync::Arc;
 
-use datafusion::arrow::array::{AsArray, RecordBatch};
+use datafusion::arrow::array::RecordBatch;
+use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::arrow::error::ArrowError;
 use datafusion::arrow::json::ReaderBuilder;
@@ -22,11 +23,9 @@ use super::faults::Faults;
 use super::json_array::ArrayLines;
 use super::open::Opened;
 use super::rows::{self, Rows};
+use crate::columns::numbers;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::Input;
-
-/// Most digits of a whole number that a float always keeps.
-const MAX_FLOAT_DIGITS: usize = 15;
 
 /// Reads the rows of one input. `field` is the name of the text field.
 pub fn read(field: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
@@ -179,8 +178,9 @@ fn take_chunk(field: &str, chunk: &mut Chunk, rows: &mut Rows<'_, '_>) -> Outcom
         true => schema,
         false => only(&schema, |name| rows.needs(name, field)),
     };
-    let batch = with_exact_numbers(schema, &chunk.lines, num_rows)
-        .and_then(|schema| decode(Arc::new(schema), &chunk.lines, num_rows))
+    let schema = Schema::new(numbers::as_texts(schema.fields()));
+    let batch = decode(Arc::new(schema), &chunk.lines, num_rows)
+        .and_then(|batch| with_time_numbers(batch, rows.time_column()))
         .map_err(|error| bad_value(&file, chunk, &error))?;
     rows.take(field, &batch, &|row_idx| format!("{unit} {}", chunk.line_of_row(row_idx)))
 }
@@ -202,34 +202,21 @@ fn only(schema: &Schema, wanted: impl Fn(&str) -> bool) -> Schema {
     Schema::new(fields.cloned().collect::<Vec<_>>())
 }
 
-/// Returns `schema` with texts in place of floats, for fields with a whole number that a float rounds.
-fn with_exact_numbers(schema: Schema, lines: &[u8], num_rows: usize) -> Result<Schema, ArrowError> {
-    let is_float = |field: &Arc<Field>| *field.data_type() == DataType::Float64;
-    let mut numbers = lines.split(|byte| !byte.is_ascii_digit());
-    let may_be_rounded = schema.fields().iter().any(is_float)
-        && numbers.any(|digits| digits.len() > MAX_FLOAT_DIGITS);
-    if !may_be_rounded {
-        return Ok(schema);
+/// Returns `batch` with the numbers of the column of timestamps as floats, unless these round a whole one.
+fn with_time_numbers(batch: RecordBatch, column: Option<&str>) -> Result<RecordBatch, ArrowError> {
+    let schema = batch.schema();
+    let column = column.and_then(|name| schema.index_of(name).ok());
+    let Some(idx) = column.filter(|&idx| numbers::is_number(schema.field(idx))) else {
+        return Ok(batch);
+    };
+    if numbers::are_rounded(batch.column(idx)) {
+        return Ok(batch);
     }
-    let as_text = |field: &Arc<Field>| field.as_ref().clone().with_data_type(DataType::Utf8);
-    let texts = schema.fields().iter().filter(|field| is_float(field)).map(as_text);
-    let texts = decode(Arc::new(Schema::new(texts.collect::<Vec<_>>())), lines, num_rows)?;
-    let is_rounded = |field: &Arc<Field>| {
-        let column = texts.column_by_name(field.name()).filter(|_| is_float(field));
-        let column = column.and_then(|column| column.as_string_opt::<i32>());
-        column.is_some_and(|texts| texts.iter().flatten().any(is_rounded_by_float))
-    };
-    let exact = |field: &Arc<Field>| match is_rounded(field) {
-        true => as_text(field),
-        false => field.as_ref().clone(),
-    };
-    Ok(Schema::new(schema.fields().iter().map(exact).collect::<Vec<_>>()))
-}
-
-fn is_rounded_by_float(number: &str) -> bool {
-    let digits = number.strip_prefix('-').unwrap_or(number);
-    let is_whole = digits.bytes().all(|byte| byte.is_ascii_digit());
-    is_whole && !number.parse::<i128>().is_ok_and(|number| number as f64 as i128 == number)
+    let mut fields = schema.fields().to_vec();
+    let mut columns = batch.columns().to_vec();
+    fields[idx] = Arc::new(Field::new(schema.field(idx).name(), DataType::Float64, true));
+    columns[idx] = cast(&columns[idx], &DataType::Float64)?;
+    RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)
 }
 
 fn decode(schema: Arc<Schema>, lines: &[u8], num_rows: usize) -> Result<RecordBatch, ArrowError> {

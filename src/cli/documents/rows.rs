@@ -129,7 +129,8 @@ impl Rows<'_, '_> {
         }
     }
 
-    fn time_column(&self) -> Option<&str> {
+    /// Returns the column that has the timestamps, if they are in rows.
+    pub fn time_column(&self) -> Option<&str> {
         self.clock.as_ref().and_then(|clock| clock.how().column())
     }
 

@@ -5,6 +5,7 @@
 //! Tue, 6 May 24 7:08 EST                    a wrong day of the week, two digits of a year, no seconds
 //! Mon, 06-May-2024 07:08:09 GMT             HTTP and older mail
 //! Mon May  6 07:08:09 2024                  asctime, with a zone in front of or behind the year or without
+//! lun, 6 May 2024 09.08.09 "GMT"            a day of the week in any language, points, a zone in quotes
 //! 2024-05-06T07:08:09Z                      RFC 3339
 //! ```
 //!
@@ -14,6 +15,8 @@
 //! part that means nothing has no time.
 
 use chrono::{DateTime, NaiveDate, NaiveTime, TimeDelta, Timelike};
+
+use super::timestamps::zone_minutes as zone_name;
 
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
@@ -34,37 +37,10 @@ const LONG_MONTHS: [&str; 12] = [
 const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
 const LONG_DAYS: [&str; 7] =
     ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
-/// Names of zones that mean one offset in mail, with its hours.
-const ZONES: [(&str, i32); 28] = [
-    ("ut", 0),
-    ("utc", 0),
-    ("gmt", 0),
-    ("z", 0),
-    ("wet", 0),
-    ("west", 1),
-    ("cet", 1),
-    ("met", 1),
-    ("mez", 1),
-    ("cest", 2),
-    ("mest", 2),
-    ("mesz", 2),
-    ("eet", 2),
-    ("eest", 3),
-    ("msk", 3),
-    ("jst", 9),
-    ("kst", 9),
-    ("ast", -4),
-    ("adt", -3),
-    ("est", -5),
-    ("edt", -4),
-    ("cst", -6),
-    ("cdt", -5),
-    ("mst", -7),
-    ("mdt", -6),
-    ("pst", -8),
-    ("pdt", -7),
-    ("hst", -10),
-];
+/// Names of zones that RFC 822 gives one meaning, or mail does, in small letters, with minutes. Other names are
+/// those of [logs](zone_name).
+const ZONES: [(&str, i32); 5] =
+    [("ast", -240), ("adt", -180), ("cst", -360), ("bst", 60), ("hdt", -540)];
 /// Longest date that is looked at.
 const MAX_BYTES: usize = 1 << 10;
 
@@ -78,9 +54,28 @@ pub fn micros(value: &str) -> Option<i64> {
         return Some(time.timestamp_micros());
     }
     let mut parts = Parts::default();
+    let text = without_foreign_weekday(text.trim());
     let mut words = text.split(|sign: char| sign == ',' || sign.is_ascii_whitespace());
-    words.try_for_each(|word| parts.take(word))?;
+    words.try_for_each(|word| parts.take(unquoted(word)))?;
     parts.micros()
+}
+
+/// Leaves out the word in front of a comma at the start, which names the day of the week in any language.
+fn without_foreign_weekday(text: &str) -> &str {
+    let Some((word, rest)) = text.split_once(',') else { return text };
+    let letters = word.trim_end().trim_end_matches('.');
+    let is_name = letters.chars().count() > 1 && letters.chars().all(char::is_alphabetic);
+    let small = letters.to_ascii_lowercase();
+    let is_other = month_of(&small).is_some() || zone_minutes(&small).is_some();
+    // In English it may stand once.
+    let is_english = DAYS.contains(&&*small) || LONG_DAYS.contains(&&*small);
+    if is_name && !is_other && !is_english { rest } else { text }
+}
+
+/// Returns a word without the quotation marks around it.
+fn unquoted(word: &str) -> &str {
+    let inner = word.strip_prefix('"').and_then(|word| word.strip_suffix('"'));
+    inner.or_else(|| word.strip_prefix('\'')?.strip_suffix('\'')).unwrap_or(word)
 }
 
 /// Leaves out comments in parentheses, which may lie in each other.
@@ -114,6 +109,8 @@ struct Parts {
     year: Option<i32>,
     time: Option<(NaiveTime, bool)>,
     is_afternoon: Option<bool>,
+    /// A time with points, which may be a date.
+    dotted: Option<NaiveTime>,
     zone_minutes: Option<i32>,
     /// True if the last zone is a name of UTC.
     is_utc: bool,
@@ -134,6 +131,10 @@ impl Parts {
             let is_from_utc = self.is_utc && lower.starts_with(['+', '-']);
             self.is_utc = matches!(lower, "utc" | "gmt" | "ut");
             return (known == zone || is_from_utc).then_some(());
+        }
+        if lower.matches('.').count() == 2 {
+            let (time, is_leap_second) = time_of_day(&lower.replace('.', ":"))?;
+            return if is_leap_second { None } else { set(&mut self.dotted, time) };
         }
         if lower.contains(':') {
             if let Some(at) = lower.find(['+', '-']) {
@@ -175,7 +176,12 @@ impl Parts {
 
     fn micros(self) -> Option<i64> {
         let date = NaiveDate::from_ymd_opt(self.year?, self.month?, self.day?)?;
-        let (mut time, is_leap_second) = self.time?;
+        // Behind a whole date, points stand in a time.
+        let (mut time, is_leap_second) = match (self.time, self.dotted) {
+            (Some(time), None) => time,
+            (None, Some(time)) => (time, false),
+            _ => return None,
+        };
         if let Some(is_afternoon) = self.is_afternoon {
             let hour = time.hour();
             if !(1..=12).contains(&hour) {
@@ -238,8 +244,11 @@ fn time_of_day(word: &str) -> Option<(NaiveTime, bool)> {
 
 /// Returns the minutes in front of UTC of `+hhmm`, `-hh:mm`, a name, or a name of UTC with an offset.
 fn zone_minutes(word: &str) -> Option<i32> {
-    if let Some((_, hours)) = ZONES.iter().find(|(name, _)| *name == word) {
-        return Some(hours * 60);
+    if let Some((_, minutes)) = ZONES.iter().find(|(name, _)| *name == word) {
+        return Some(*minutes);
+    }
+    if let Some(minutes) = zone_name(word.to_ascii_uppercase().as_bytes()) {
+        return Some(minutes);
     }
     // The letters of military zones were used with both signs, so RFC 5322 reads them as UTC.
     if let [letter] = word.as_bytes() {
@@ -298,6 +307,16 @@ mod tests {
             "Mon, 6 May 2024 09:08:09+0200",
             "Mon, 6 May 2024 7:8:9 GMT",
             "Mon, 6 May 2024 09:08:09 GMT +0200",
+            "Mon, 6 May 2024 07.08.09 +0000",
+            "07.08.09 6 May 2024",
+            "Lun, 6 May 2024 07:08:09 +0000",
+            "пн, 6 May 2024 07:08:09 +0000",
+            "Mo., 6 May 2024 07:08:09 +0000",
+            "Mon, 6 May 2024 07:08:09 \"GMT\"",
+            "Mon, 6 May 2024 09:08:09 '+0200'",
+            "Mon, 6 May 2024 08:08:09 BST",
+            "Mon, 6 May 2024 17:08:09 AEST",
+            "Mon, 6 May 2024 04:38:09 NDT",
         ] {
             assert_eq!(micros(date), Some(TIME), "{date}");
         }
@@ -321,6 +340,17 @@ mod tests {
             "6 May 2024 07:08:009 GMT",
             "6 May 2024 07:08:09 Eastern Daylight Time",
             "6 May 2024 07:08:09 XYZT",
+            "6 May 2024 07:08:09 IST",
+            "07.08.09",
+            "07.08.09 10:00:00",
+            "6 May 2024 07:08:09 07.08.09",
+            "6 May 2024 07.08.60",
+            "6 May 2024 1.07.08.09",
+            "Lun 6 May 2024 07:08:09",
+            "Lun, Mar, 6 May 2024 07:08:09",
+            "5x, 6 May 2024 07:08:09",
+            "6 May 2024 07:08:09 \"GMT",
+            "Mon, 6 Mai 2024 07:08:09",
             "6 May 2024 07:08:09 +2500",
             "6 May 2024 07:08:09 +0200 GMT",
             "6 May 2024 2024 07:08:09",

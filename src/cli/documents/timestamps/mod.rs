@@ -39,6 +39,7 @@ use datafusion::arrow::error::ArrowError;
 use self::format::Format;
 use self::forms::{Moment, Shown};
 use self::zones::Zone;
+pub use self::zones::named_minutes as zone_minutes;
 use super::Documents;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{Input, Source};

@@ -340,7 +340,7 @@ fn is_name_in_other_case(name: &[u8]) -> bool {
 }
 
 /// Returns the offset in minutes of the zone with a short name: those of RFC 822 and others that mean one zone.
-fn named_minutes(name: &[u8]) -> Option<i32> {
+pub fn named_minutes(name: &[u8]) -> Option<i32> {
     let minutes = match name {
         b"HST" => -600,
         b"AKST" => -540,

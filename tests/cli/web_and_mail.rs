@@ -179,6 +179,132 @@ fn messages_may_be_stored_as_their_text() {
 }
 
 #[test]
+fn no_text_of_a_damaged_message_is_lost() {
+    let folder = new_folder();
+    let text_of = |mail: &str| {
+        folder.write("a.eml", mail);
+        let command = ["ingest", "a.eml", "--documents", "mbox", "--html", "text", "-o", "c.tadoc"];
+        folder.ok(&[&command[..], &["--force"]].concat());
+        folder.ok(&["cat", "c.tadoc", "--doc-id", "0"])
+    };
+    let mixed = "Content-Type: multipart/mixed; boundary=b\n\n";
+    let inner = "Content-Type: multipart/alternative; boundary=a\n\n";
+    let page = "Content-Type: text/html\n\n<p>a <b>page</b></p>\n";
+    for (mail, texts) in [
+        (format!("{mixed}--b\nContent-Type: text/plain\n\nthe body\n"), vec!["the body"]),
+        (format!("{mixed}--b\r\n\r\none\r\n--b\r\n\r\ntwo"), vec!["one", "two"]),
+        (format!("{mixed}--b\n{page}"), vec!["a page"]),
+        (format!("{mixed}--b\n{inner}--a\n{page}"), vec!["a page"]),
+        (format!("{mixed}--b\n{inner}--a\n\none\n--b\n{page}--b--\n"), vec!["one", "a page"]),
+        (
+            format!("{mixed}--b\n{inner}--a\n\none\n--b\n{inner}--a\n\ntwo\n--b\n\nthree"),
+            vec!["one", "two", "three"],
+        ),
+        (
+            format!(
+                "{mixed}--b\nContent-Transfer-Encoding: quoted-printable\nContent-Type: text/plain\n\n\
+                 caf=C3=A9\n"
+            ),
+            vec!["café"],
+        ),
+        ("Content-Type: multipart/mixed\n\nthe body\n".to_owned(), vec!["the body"]),
+        (format!("{mixed}no boundary here\n"), vec!["no boundary here"]),
+        (
+            format!("{mixed}--b\nContent-Type: multipart/mixed\n\nthe body\n--b--\n"),
+            vec!["the body"],
+        ),
+        ("Content-Type: text/x-own\n\nthe body\n".to_owned(), vec!["the body"]),
+        ("\nonly a body\n".to_owned(), vec!["only a body"]),
+        (
+            "Content-Type: text/html\nContent-Transfer-Encoding: base64\n\n<p>not *base64*</p>\n"
+                .to_owned(),
+            vec!["not *base64*"],
+        ),
+    ] {
+        let text = text_of(&mail);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(texts.iter().all(|line| lines.contains(line)), "{mail}\n─▶ {text}");
+        assert!(!text.contains("<p>"), "{mail}\n─▶ {text}");
+    }
+}
+
+#[test]
+fn character_sets_of_mail_that_do_not_fit_are_told() {
+    let folder = new_folder();
+    let read = |mail: &[u8]| {
+        folder.write("a.eml", mail);
+        let command = ["ingest", "a.eml", "--documents", "mbox", "--html", "text", "-o", "c.tadoc"];
+        let ran = folder.run(&[&command[..], &["--force"]].concat());
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        (folder.cat("c.tadoc", "a.eml"), ran.stderr)
+    };
+    let body = |charset: &str, bytes: &[u8]| {
+        let head = format!("Content-Type: text/plain; charset={charset}\n\n");
+        let (text, told) = read(&[head.as_bytes(), bytes].concat());
+        (text[head.len()..].to_vec(), told)
+    };
+    for (charset, bytes, text) in [
+        ("cp437", &b"caf\x82"[..], "café"),
+        ("eucgb2312_cn", b"\xd6\xd0", "中"),
+        ("big5_tw", b"\xa4\xa4", "中"),
+        ("\"'iso-8859-1'\"", b"\xe9", "é"),
+        ("cp437", "é".as_bytes(), "├⌐"),
+        ("utf-8", "\u{fffd}".as_bytes(), "\u{fffd}"),
+    ] {
+        let (found, told) = body(charset, bytes);
+        assert_eq!(String::from_utf8(found).unwrap(), text, "{charset}");
+        assert!(!told.contains("note:") && !told.contains("mean nothing"), "{charset}: {told}");
+    }
+    for (charset, bytes, text) in [
+        ("utf-8", &b"K\xf6ln"[..], "K\u{fffd}ln"),
+        ("gb2312", b"a\xff", "a\u{fffd}"),
+        ("iso-2022-kr", b"\x1b$)C\x0eGQ19\x0f", "\x1b$)C\x0eGQ19\x0f"),
+        ("hz-gb-2312", b"~{VP~}", "~{VP~}"),
+    ] {
+        let (found, told) = body(charset, bytes);
+        assert_eq!(String::from_utf8(found).unwrap(), text, "{charset}");
+        assert!(told.contains(charset) && told.contains("a.eml"), "{charset}: {told}");
+    }
+    let (found, told) = body("x-none", b"K\xf6ln");
+    assert_eq!(found, b"K\xf6ln");
+    assert!(
+        told.contains("1 file with texts in x-none, a character set that is not known"),
+        "{told}"
+    );
+    let (text, told) = read(b"Content-Type: text/html\n\n<meta charset=iso-8859-1><p>caf\xe9</p>");
+    assert!(text.ends_with("café\n".as_bytes()), "{told}");
+    let (_, told) = read(b"Subject: =?utf-8?Q?=E9?= caf\xe9\n\nx\n");
+    assert!(
+        told.contains("1 file with bytes that mean nothing in utf-8, for which U+FFFD"),
+        "{told}"
+    );
+
+    // Texts and pages, too.
+    folder.write("in/a.txt", b"K\xf6ln");
+    folder.write("in/b.txt", b"K\xf6ln");
+    let ran = folder.run(&["ingest", "in", "--charset", "utf-8", "-o", "t.tadoc"]);
+    assert!(ran.stderr.contains("2 files with bytes that mean nothing in utf-8"), "{}", ran.stderr);
+    folder.write("p.html", b"<meta charset=euc-jp><p>\xff</p>");
+    let ran = folder.run(&["ingest", "p.html", "--html", "text", "-o", "p.tadoc"]);
+    assert!(ran.stderr.contains("1 file with bytes that mean nothing in euc-jp"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_mail() {
+    let folder = new_folder();
+    folder.write("a.mbox", format!("\u{feff}{MAIL}"));
+    folder.write("b.eml", "\u{feff}Subject: one\n\nbody\n");
+    folder.write("c.eml", "\u{feff}");
+    folder.ok(&["ingest", "a.mbox", "b.eml", "c.eml", "--documents", "mbox", "-o", "c.tadoc"]);
+    let sql = "SELECT path, subject FROM d ORDER BY doc_id";
+    assert_eq!(
+        folder.table_rows("c.tadoc", sql),
+        ["a.mbox,Grüße", "a.mbox,no body", "a.mbox,last", "b.eml,one", "c.eml,"]
+    );
+    assert_eq!(folder.cat("c.tadoc", "b.eml"), b"Subject: one\n\nbody\n");
+}
+
+#[test]
 fn a_file_may_be_one_message() {
     let folder = new_folder();
     let mail = "From: Ann <ann@example.com>\r\nSubject: one\r\n\r\nHello,\r\n\r\nFrom here\r\n>From\r\n\r\n";

@@ -8,9 +8,11 @@
 //! Sources: the WHATWG standards of HTML (which bytes say what) and of encodings (names and tables, by the
 //! crate encoding_rs). A declaration stands in the first [`HEAD_BYTES`] bytes. A page that says nothing, or
 //! that it is in UTF-8, keeps its bytes, also those that are not UTF-8. In other pages U+FFFD stands for
-//! bytes that mean nothing. Time is linear in the bytes, and memory is constant.
+//! bytes that mean nothing, which the user is told. Time is linear in the bytes, and memory is constant.
 
+use std::cell::Cell;
 use std::io::{self, BufRead, Read};
+use std::rc::Rc;
 use std::str::FromStr;
 
 use encoding_rs::{CoderResult, Decoder, Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
@@ -22,7 +24,7 @@ const HEAD_BYTES: usize = 1024;
 /// Bytes that are decoded at once. An encoding needs room for a few characters.
 const PART_BYTES: usize = 16 << 10;
 /// Byte order mark of UTF-8.
-const MARK: &[u8] = b"\xef\xbb\xbf";
+pub const MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// Facts about the character set of a page that are known from elsewhere.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +87,11 @@ pub struct Utf8Page<R> {
     text: Vec<u8>,
     text_taken: usize,
     is_at_end: bool,
+    damage: Damage,
 }
+
+/// Name of a character set, once a text has bytes that mean nothing in it.
+pub type Damage = Rc<Cell<Option<&'static str>>>;
 
 impl<R: BufRead> Utf8Page<R> {
     /// Reads the beginning of the page.
@@ -103,7 +109,13 @@ impl<R: BufRead> Utf8Page<R> {
         let head_taken = if !is_decoded && head.starts_with(MARK) { MARK.len() } else { 0 };
         let decoder = is_decoded.then(|| encoding.new_decoder_with_bom_removal());
         let (text, text_taken) = (Vec::new(), 0);
-        Ok(Self { inner, head, head_taken, decoder, text, text_taken, is_at_end: false })
+        let (is_at_end, damage) = (false, Damage::default());
+        Ok(Self { inner, head, head_taken, decoder, text, text_taken, is_at_end, damage })
+    }
+
+    /// Returns the place of the name of the character set, which is set once U+FFFD stands in the text.
+    pub fn damage(&self) -> Damage {
+        Rc::clone(&self.damage)
     }
 
     fn decode(&mut self) -> io::Result<()> {
@@ -117,13 +129,16 @@ impl<R: BufRead> Utf8Page<R> {
                 false => self.inner.fill_buf()?,
             };
             let is_last = bytes.is_empty();
-            let (result, taken, written, _) =
+            let (result, taken, written, is_damaged) =
                 decoder.decode_to_utf8(bytes, &mut self.text[len..], is_last);
             match is_head {
                 true => self.head_taken += taken,
                 false => self.inner.consume(taken),
             }
             len += written;
+            if is_damaged {
+                self.damage.set(Some(decoder.encoding().name()));
+            }
             self.is_at_end = is_last && result == CoderResult::InputEmpty;
             if result == CoderResult::OutputFull {
                 break;

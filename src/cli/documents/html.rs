@@ -22,7 +22,7 @@ use datafusion_tadoc::contain_panics;
 use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
 use html5gum::{IoReader, Span, Tokenizer};
 
-use super::charset::{Given, Utf8Page};
+use super::charset::{Damage, Given, Utf8Page};
 use super::open::Opened;
 use super::rows::Rows;
 use crate::failure::{Failure, Outcome};
@@ -166,8 +166,10 @@ pub fn append_text(
     let mut text = Text::new(form);
     let name = format!("{}: HTML", rows.input.shown());
     let mut is_too_large = false;
+    let mut damage = Damage::default();
     let mut convert = || -> Outcome {
         let page = Utf8Page::new(&mut *reader, given).map_err(failed)?;
+        damage = page.damage();
         let mut page = page.take(max_bytes.saturating_add(1));
         let mut emitter =
             CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| text.take(event));
@@ -179,6 +181,9 @@ pub fn append_text(
         Ok(())
     };
     contain_panics(&name, &mut convert).map_err(Failure::from)??;
+    if let Some(charset) = damage.get() {
+        rows.sink.undecoded.add_damaged(charset, rows.input);
+    }
     if is_too_large {
         return Err(rows.too_large("the HTML of a page"));
     }

@@ -6,16 +6,19 @@
 //! ```
 //!
 //! Sources: RFC 2047 and 2231 for words, with what mailers write in spite of them: words of any length, words
-//! beside each other or inside quotes, blanks in a word. The crate mail-parser knows the character sets. Words
-//! are decoded here, as the crate decodes each alone. U+FFFD stands for bytes that mean nothing. Time is linear
-//! in the bytes.
+//! beside each other or inside quotes, blanks in a word, base64 that is not filled up as it should. Words are
+//! decoded here, as the crate mail-parser decodes each alone, from [`mail_charsets`]. U+FFFD stands for bytes
+//! that mean nothing, which the user is told. Time is linear in the bytes.
 
 use base64::Engine;
 use base64::alphabet::STANDARD as ALPHABET;
 use base64::engine::DecodePaddingMode;
 use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
-use mail_parser::decoders::charsets::map::charset_decoder;
 use mail_parser::{HeaderName, MessageParser, MimeHeaders};
+
+use super::mail_charsets::{self, Decoded};
+use super::undecoded::Undecoded;
+use crate::inputs::Input;
 
 /// Base64 with or without the signs that fill it up.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
@@ -28,20 +31,41 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 const MAX_CHARSET_BYTES: usize = 64;
 
 /// Returns header lines in UTF-8. Bytes that are not UTF-8 are read in the character set of the message.
-pub fn in_utf8(head: Vec<u8>) -> Vec<u8> {
+pub fn in_utf8(head: Vec<u8>, witness: &mut Witness<'_>) -> Vec<u8> {
     if std::str::from_utf8(&head).is_ok() {
         return head;
     }
-    match charset_of(&head).and_then(|charset| charset_decoder(charset.as_bytes())) {
-        Some(decode) => {
-            let lines = head.split_inclusive(|&byte| byte == b'\n');
-            let in_utf8 = lines.map(|line| match std::str::from_utf8(line) {
-                Ok(line) => line.to_owned(),
-                Err(_) => decode(line),
-            });
-            in_utf8.collect::<String>().into_bytes()
+    let charset = charset_of(&head).unwrap_or_else(|| "utf-8".to_owned());
+    let lines = head.split_inclusive(|&byte| byte == b'\n');
+    let in_utf8 = lines.map(|line| match std::str::from_utf8(line) {
+        Ok(line) => line.to_owned(),
+        Err(_) => match witness.decode(&charset, line) {
+            Some(line) => line,
+            None => String::from_utf8_lossy(line).into_owned(),
+        },
+    });
+    in_utf8.collect::<String>().into_bytes()
+}
+
+/// Decodes texts of one input, and counts it if a character set is not known or does not fit.
+pub struct Witness<'a> {
+    /// The input.
+    pub input: &'a Input,
+    /// Receiver of the count.
+    pub undecoded: &'a mut Undecoded,
+}
+
+impl Witness<'_> {
+    /// Decodes `bytes` from `charset`. Returns none if nobody knows it.
+    pub fn decode(&mut self, charset: &str, bytes: &[u8]) -> Option<String> {
+        let Some(Decoded { text, is_damaged }) = mail_charsets::decode(charset, bytes) else {
+            self.undecoded.add_unknown(charset, self.input);
+            return None;
+        };
+        if is_damaged {
+            self.undecoded.add_damaged(charset, self.input);
         }
-        None => head,
+        Some(text)
     }
 }
 
@@ -54,20 +78,20 @@ fn charset_of(head: &[u8]) -> Option<String> {
 }
 
 /// Decodes the encoded words of a header.
-pub fn decoded(value: &str) -> String {
+pub fn decoded(value: &str, witness: &mut Witness<'_>) -> String {
     let mut text = String::new();
     let mut run = Run::default();
     let mut rest = value;
     while let Some((before, word, after)) = next_word(rest) {
         // Blanks between two encoded words are left out.
         if !(run.is_open() && before.trim().is_empty()) {
-            run.end(&mut text);
+            run.end(&mut text, witness);
             text.push_str(before);
         }
-        run.push(word, &mut text);
+        run.push(word, &mut text, witness);
         rest = after;
     }
-    run.end(&mut text);
+    run.end(&mut text, witness);
     text + rest
 }
 
@@ -96,11 +120,11 @@ impl<'a> Run<'a> {
         self.charset.is_some()
     }
 
-    fn push(&mut self, word: Word<'a>, text: &mut String) {
+    fn push(&mut self, word: Word<'a>, text: &mut String, witness: &mut Witness<'_>) {
         let is_other =
             self.charset.is_some_and(|charset| !charset.eq_ignore_ascii_case(word.charset));
         if is_other || self.is_shifted_back() {
-            self.end(text);
+            self.end(text, witness);
             self.follows = true;
         }
         if self.is_open() {
@@ -121,17 +145,10 @@ impl<'a> Run<'a> {
     }
 
     /// Appends the words to `text`, as they are written if nobody knows their character set.
-    fn end(&mut self, text: &mut String) {
+    fn end(&mut self, text: &mut String, witness: &mut Witness<'_>) {
         let Self { charset, bytes, written, follows, is_behind_written } = std::mem::take(self);
         let Some(charset) = charset else { return };
-        let is_utf8 = ["utf-8", "utf8"].iter().any(|name| charset.eq_ignore_ascii_case(name));
-        let decoded = match charset_decoder(charset.as_bytes()) {
-            _ if is_utf8 => Some(String::from_utf8_lossy(&bytes).into_owned()),
-            Some(decode) => Some(decode(&bytes)),
-            None => None,
-        };
-        // The web has given up some character sets: all bytes are one sign.
-        let decoded = decoded.filter(|text| text != "\u{fffd}" || bytes.len() == 1);
+        let decoded = witness.decode(charset, &bytes);
         self.is_behind_written = decoded.is_none();
         if follows && (is_behind_written || decoded.is_none()) {
             text.push(' ');
@@ -165,7 +182,7 @@ fn word_at(text: &str) -> Option<(Word<'_>, usize)> {
     let coded_start = text.len() - coded.len();
     let end = end_of_word(coded.as_bytes())?;
     let bytes = match encoding {
-        "B" | "b" => BASE64.decode(coded[..end].replace(' ', "")).ok()?,
+        "B" | "b" => base64(&coded[..end])?,
         "Q" | "q" => quoted_printable(&coded.as_bytes()[..end]),
         _ => return None,
     };
@@ -188,6 +205,16 @@ fn end_of_word(coded: &[u8]) -> Option<usize> {
         }
     }
     None
+}
+
+/// Decodes base64, also of words that were put behind each other, and with too many signs that fill it up.
+fn base64(coded: &str) -> Option<Vec<u8>> {
+    let coded = coded.replace([' ', '\t'], "");
+    let mut bytes = Vec::with_capacity(coded.len());
+    for part in coded.split('=') {
+        BASE64.decode_vec(part, &mut bytes).ok()?;
+    }
+    Some(bytes)
 }
 
 /// Decodes `=C3`, and `_` as a blank. Other signs stay.
@@ -220,6 +247,23 @@ fn quoted_printable(coded: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::inputs::Source;
+
+    /// Returns what `decode` gives, and the number of notes.
+    fn witnessed<T>(decode: impl FnOnce(&mut Witness<'_>) -> T) -> (T, usize) {
+        let input = Input::new(Source::Stdin, "a.mbox".to_owned(), 0);
+        let mut undecoded = Undecoded::default();
+        let decoded = decode(&mut Witness { input: &input, undecoded: &mut undecoded });
+        (decoded, undecoded.notes().count())
+    }
+
+    fn decoded(value: &str) -> String {
+        witnessed(|witness| super::decoded(value, witness)).0
+    }
+
+    fn in_utf8(head: Vec<u8>) -> Vec<u8> {
+        witnessed(|witness| super::in_utf8(head, witness)).0
+    }
 
     #[test]
     fn encoded_words_are_decoded() {
@@ -251,11 +295,28 @@ mod tests {
             ("=?UTF-8?Q?=C3?=", "\u{fffd}"),
             ("=?UTF-8?Q?=ZZ?= =?", "=ZZ =?"),
             ("=?UTF-8?B?!?= x", "=?UTF-8?B?!?= x"),
+            ("=?UTF-8?B?YWJj=?= x", "abc x"),
+            ("=?UTF-8?B?YWI==?= =?UTF-8?B?YQ==Yg==?=", "abab"),
+            ("=?\"utf-8\"?Q?=C3=A9?= =?'UTF-8'?B?YQ?=", "éa"),
+            ("=?eucgb2312_cn?B?1tC5+g?= =?big5_tw?Q?=A4=A4?=", "中国中"),
+            ("=?cp437?Q?caf=82?=", "café"),
             ("=?a =?utf-8?q?b?=", "=?a b"),
             ("=?utf-8?q?a =?utf-8?q?b?=", "=?utf-8?q?a b"),
             ("a =? b ?= c", "a =? b ?= c"),
         ] {
             assert_eq!(decoded(value), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn character_sets_that_do_not_fit_are_told() {
+        for (value, num_notes) in [
+            ("=?utf-8?Q?=C3=A9?= =?iso-8859-1?Q?=E9?=", 0),
+            ("=?utf-8?Q?=E9?=", 1),
+            ("=?gb2312?B?/w==?= =?hz-gb-2312?Q?~{VP~}?= =?x-no?Q?a?=", 3),
+        ] {
+            let (text, told) = witnessed(|witness| super::decoded(value, witness));
+            assert_eq!(told, num_notes, "{value}: {text}");
         }
     }
 
@@ -273,6 +334,9 @@ mod tests {
             b"Subject: caf\xe9\nFrom: J\xc3\xb6rg\nContent-Type: text/plain; charset=iso-8859-1\n";
         let expected = "Subject: café\nFrom: Jörg\nContent-Type: text/plain; charset=iso-8859-1\n";
         assert_eq!(in_utf8(head.to_vec()), expected.as_bytes());
-        assert_eq!(in_utf8(b"Subject: caf\xe9\n".to_vec()), b"Subject: caf\xe9\n");
+        assert_eq!(in_utf8(b"Subject: caf\xe9\n".to_vec()), "Subject: caf\u{fffd}\n".as_bytes());
+        let (_, told) =
+            witnessed(|witness| super::in_utf8(b"Subject: caf\xe9\n".to_vec(), witness));
+        assert_eq!(told, 1);
     }
 }

@@ -15,15 +15,17 @@
 //! at a line `From ` at the start of the file or behind a blank line, because some mailers quote no such line in
 //! bodies. If the line has a date, a header line or a blank one follows; without a date, a header line of a usual
 //! name. Other lines of that kind are text, so each line is in a document or begins one. `Content-Length` is not
-//! looked at. A file whose name ends with `.eml` is one message, with every byte of it. Attachments stay encoded.
+//! looked at. A file whose name ends with `.eml` is one message, with every byte of it but the byte order mark of
+//! UTF-8 in front, which is left out of mailboxes, too. Attachments stay encoded.
 //! With `--html text` a message is its text instead ([`message_text`]), and is in memory as a whole. Otherwise
 //! lines and messages have any length, and the header lines of one message are in memory.
 
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 
+use super::charset::MARK;
 use super::headers::{Headers, MAX_HEADER_BYTES};
-use super::mail_headers::{decoded, in_utf8};
+use super::mail_headers::{Witness, decoded, in_utf8};
 use super::open::Opened;
 use super::record_columns::RecordColumns;
 use super::rows::Rows;
@@ -69,9 +71,16 @@ const PART_BYTES: u64 = 64 << 10;
 /// Reads the messages of one input.
 pub fn read(mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
     let mut messages = Messages::new(rows);
+    let mut is_first = true;
     loop {
         let part = read_part(&mut *opened.reader);
-        let part = part.map_err(|error| opened.failed(messages.rows.input, &error))?;
+        let mut part = part.map_err(|error| opened.failed(messages.rows.input, &error))?;
+        if std::mem::take(&mut is_first) && part.starts_with(MARK) {
+            part.drain(..MARK.len());
+            if part.is_empty() {
+                continue;
+            }
+        }
         if part.is_empty() {
             break;
         }
@@ -237,9 +246,12 @@ impl<'a, 'r, 's> Messages<'a, 'r, 's> {
         }
         self.num_ended += 1;
         self.rows.sink.end_document(&self.path)?;
-        let headers = Headers::parse(&in_utf8(head));
-        let text = |name: &str| headers.get(name).map(|value| decoded(value.trim_start()));
-        let texts = ["from", "to", "subject"].map(text);
+        let Rows { input, sink, .. } = &mut *self.rows;
+        let mut witness = Witness { input, undecoded: &mut sink.undecoded };
+        let headers = Headers::parse(&in_utf8(head, &mut witness));
+        let mut text =
+            |name: &str| headers.get(name).map(|value| decoded(value.trim_start(), &mut witness));
+        let texts = ["from", "to", "subject"].map(&mut text);
         let date = headers.get("date").and_then(mail_date::micros);
         self.columns.push(texts, date, self.rows)
     }

@@ -10,7 +10,8 @@
 //!
 //! Sources: RFC 2045 to 2049 for parts, encodings and character sets, by the crate mail-parser. Of
 //! alternatives the plain text counts; a page without one becomes text as any other ([`html`]). Messages
-//! inside a message and attachments are left out. The message is in memory, and so are its texts.
+//! inside a message and attachments are left out. A multipart that is cut is [closed](mail_multiparts), and the
+//! body of one without a boundary, or of a damaged text, is text as it stands there. The message is in memory, and so are its texts.
 //!
 //! mail-parser makes a tree of messages inside messages and recurses once for each level when the tree is
 //! copied or dropped. So the types that hold messages are [hidden](without_messages) from it before it is
@@ -21,12 +22,19 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use datafusion_tadoc::contain_panics;
-use mail_parser::{Message, MessageParser, MimeHeaders, PartType};
+use mail_parser::decoders::base64::base64_decode;
+use mail_parser::decoders::quoted_printable::quoted_printable_decode;
+use mail_parser::{Encoding, Message, MessageParser, MessagePart, MimeHeaders, PartType};
 
 use super::charset::Given;
 use super::html::{self, Form};
+use super::mail_headers::Witness;
 use super::rows::Rows;
+use super::{mail_charsets, mail_multiparts};
 use crate::failure::{Failure, Outcome};
+
+/// Most times that a message is read again because its parts were not closed.
+const MAX_ROUNDS: usize = 4;
 
 /// Appends the text of `message`, whose header lines have `head_bytes` bytes, to the open document.
 ///
@@ -38,28 +46,123 @@ pub fn append_text(
     head_bytes: usize,
     rows: &mut Rows<'_, '_>,
 ) -> Outcome {
-    rows.sink.append(path, message.get(..head_bytes).unwrap_or(message))?;
+    let (head, body) = message.split_at_checked(head_bytes).unwrap_or((message, &[]));
+    rows.sink.append(path, head)?;
     let name = format!("{}: message", rows.input.shown());
-    let flat = without_messages(message);
-    let parsed = contain_panics(&name, || MessageParser::new().parse(flat.as_ref()));
-    let Some(parsed) = parsed.map_err(Failure::from)? else { return Ok(()) };
-    let in_digests = messages_in_digests(&parsed);
-    for part in parsed.text_body.iter().filter(|part| !in_digests.contains(part)) {
+    let mut flat = without_messages(message);
+    for round in 0.. {
+        let parsed = contain_panics(&name, || MessageParser::new().parse(flat.as_ref()));
+        let Some(parsed) = parsed.map_err(Failure::from)? else {
+            // There are no header lines.
+            return rows.sink.append(path, body);
+        };
+        let closed = mail_multiparts::closed(&flat, &parsed).filter(|_| round < MAX_ROUNDS);
+        let Some(closed) = closed else { return append_parts(path, &flat, &parsed, &name, rows) };
+        flat = Cow::Owned(closed);
+    }
+    Ok(())
+}
+
+/// Appends the texts of `flat`, which was read as `parsed`.
+fn append_parts(
+    path: &Arc<str>,
+    flat: &[u8],
+    parsed: &Message<'_>,
+    name: &str,
+    rows: &mut Rows<'_, '_>,
+) -> Outcome {
+    let in_digests = messages_in_digests(parsed);
+    let mut shown = lost_texts(parsed);
+    shown.extend(&parsed.text_body);
+    shown.sort_unstable();
+    shown.dedup();
+    for part in shown.iter().filter(|part| !in_digests.contains(part)) {
+        let Some(part) = parsed.parts.get(*part as usize) else { continue };
         rows.sink.append(path, b"\n")?;
-        match parsed.parts.get(*part as usize).map(|part| &part.body) {
-            Some(PartType::Text(text)) => {
-                rows.sink.append(path, with_messages(text.as_bytes()).as_ref())?;
-            }
-            Some(PartType::Html(page)) => {
-                let failed = |error| Failure::with_cause(name.clone(), &error);
-                let page = with_messages(page.as_bytes());
-                let mut page = page.as_ref();
-                html::append_text(Form::Html, Given::Utf8, path, &mut page, rows, &failed)?;
-            }
-            _ => {}
+        let is_page =
+            has_type(part, "text", Some("html")) || matches!(part.body, PartType::Html(_));
+        let (text, given) = text_in_utf8(part, flat, rows);
+        let text = with_messages(&text);
+        if is_page {
+            let failed = |error| Failure::with_cause(name.to_owned(), &error);
+            html::append_text(Form::Html, given, path, &mut text.as_ref(), rows, &failed)?;
+        } else {
+            rows.sink.append(path, &text)?;
         }
     }
     Ok(())
+}
+
+/// Returns the parts with text that mail-parser takes for attachments, though they are none: multiparts without a
+/// boundary, damaged texts, and the text of a message of a type that it does not know.
+fn lost_texts(parsed: &Message<'_>) -> Vec<u32> {
+    let is_lost = |(idx, part): &(usize, &MessagePart<'_>)| {
+        let is_multipart = has_type(part, "multipart", None);
+        let is_text = part.content_type().is_none() || has_type(part, "text", None);
+        let is_alone = *idx == 0;
+        let is_attached = part.content_disposition().is_some_and(|kind| kind.is_attachment());
+        match &part.body {
+            PartType::Text(text) | PartType::Html(text) => {
+                let is_damaged = part.is_encoding_problem || is_alone;
+                !text.is_empty() && !is_attached && (is_multipart || is_text && is_damaged)
+            }
+            PartType::Binary(bytes) | PartType::InlineBinary(bytes) => {
+                !bytes.is_empty() && is_multipart
+            }
+            _ => false,
+        }
+    };
+    let lost = parsed.parts.iter().enumerate().filter(is_lost);
+    lost.filter_map(|(idx, _)| u32::try_from(idx).ok()).collect()
+}
+
+fn has_type(part: &MessagePart<'_>, main: &str, subtype: Option<&str>) -> bool {
+    part.content_type().is_some_and(|kind| {
+        let is_subtype = |wanted: &str| {
+            kind.subtype().is_some_and(|subtype| subtype.eq_ignore_ascii_case(wanted))
+        };
+        kind.ctype().eq_ignore_ascii_case(main) && subtype.is_none_or(is_subtype)
+    })
+}
+
+/// Returns the text of a part in UTF-8, or its bytes if nobody knows their character set, and what is known of it
+/// if it is a page.
+fn text_in_utf8<'p>(
+    part: &'p MessagePart<'_>,
+    flat: &[u8],
+    rows: &mut Rows<'_, '_>,
+) -> (Cow<'p, [u8]>, Given<'static>) {
+    let text = match &part.body {
+        PartType::Text(text) | PartType::Html(text) => text,
+        PartType::Binary(bytes) | PartType::InlineBinary(bytes) => {
+            return (Cow::Borrowed(bytes), Given::Utf8);
+        }
+        _ => return (Cow::default(), Given::Utf8),
+    };
+    let charset = part.content_type().and_then(|kind| kind.attribute("charset"));
+    let is_decoded = !text.contains(char::REPLACEMENT_CHARACTER)
+        && (text.is_ascii() || charset.is_none_or(mail_charsets::is_plain));
+    let bytes = if is_decoded { None } else { bytes_of(part, flat) };
+    let Some(bytes) = bytes else { return (Cow::Borrowed(text.as_bytes()), Given::Utf8) };
+    let is_page = matches!(part.body, PartType::Html(_));
+    if is_page && charset.is_none() {
+        return (Cow::Owned(bytes), Given::ContentType(None));
+    }
+    let mut witness = Witness { input: rows.input, undecoded: &mut rows.sink.undecoded };
+    match witness.decode(charset.unwrap_or("utf-8"), &bytes) {
+        Some(text) => (Cow::Owned(text.into_bytes()), Given::Utf8),
+        None => (Cow::Owned(bytes), Given::ContentType(None)),
+    }
+}
+
+/// Returns the bytes of a part without its transfer encoding.
+fn bytes_of(part: &MessagePart<'_>, flat: &[u8]) -> Option<Vec<u8>> {
+    let coded = flat.get(part.offset_body as usize..part.offset_end as usize)?;
+    match part.encoding {
+        Encoding::None => Some(coded.to_vec()),
+        Encoding::QuotedPrintable => quoted_printable_decode(coded),
+        Encoding::Base64 => base64_decode(coded),
+    }
 }
 
 /// Subtypes of parts that hold messages: `message/rfc822`, `message/global`, `multipart/digest`.

@@ -24,8 +24,10 @@ mod headers;
 mod html;
 mod json_array;
 mod jsonl;
+mod mail_charsets;
 mod mail_date;
 mod mail_headers;
+mod mail_multiparts;
 mod mbox;
 mod message_text;
 mod open;
@@ -39,6 +41,7 @@ mod tar_headers;
 mod tar_sparse;
 mod text;
 mod timestamps;
+mod undecoded;
 mod unsearchable;
 mod warc;
 mod zeek;
@@ -47,6 +50,7 @@ mod zstd_frames;
 
 use std::fmt;
 use std::io::{self, BufRead};
+use std::rc::Rc;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -64,6 +68,7 @@ use self::rows::Rows;
 use self::tally::Tally;
 use self::timestamps::Clock;
 pub use self::timestamps::Timestamps;
+use self::undecoded::Undecoded;
 use self::unsearchable::{Judged, Unsearchable};
 use crate::columns::{Columns, StoredColumns};
 use crate::display;
@@ -340,7 +345,8 @@ fn read_one(
         }
         _ => opened,
     };
-    match &division.documents {
+    let damage = Rc::clone(&opened.damage);
+    let outcome = match &division.documents {
         Documents::Jsonl(field) => jsonl::read(field, opened, rows),
         Documents::Csv(column) | Documents::Tsv(column) if zeek::is_log(head) => {
             zeek::read(column, opened, rows)
@@ -369,13 +375,18 @@ fn read_one(
                 text::read_file(opened, input, rows.sink)
             }
         },
+    };
+    if let Some(charset) = damage.get() {
+        rows.sink.undecoded.add_damaged(charset, input);
     }
+    outcome
 }
 
 /// Joins small documents into batches, and divides long ones.
 pub struct Gather<'a> {
     batch: Batch,
     unsearchable: Unsearchable,
+    undecoded: Undecoded,
     /// Cells of CSV with text behind the closing quote.
     odd_cells: Tally,
     faults: Faults,
@@ -389,6 +400,7 @@ impl<'a> Gather<'a> {
         Self {
             batch: Batch::default(),
             unsearchable: Unsearchable::default(),
+            undecoded: Undecoded::default(),
             odd_cells: Tally::default(),
             faults: faults.clone(),
             open: None,
@@ -484,7 +496,8 @@ impl<'a> Gather<'a> {
                 display::plural(count, "cell")
             )
         });
-        odd_cells.into_iter().chain(self.unsearchable.notes()).collect()
+        let notes = odd_cells.into_iter().chain(self.undecoded.notes());
+        notes.chain(self.unsearchable.notes()).collect()
     }
 
     fn flush(&mut self) -> Outcome {

@@ -23,7 +23,7 @@ use std::rc::Rc;
 use liblzma::read::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
 
-use super::charset::{Charset, Given, Utf8Page};
+use super::charset::{Charset, Damage, Given, Utf8Page};
 use super::decoders::{Bzip2Streams, GzipMembers, Lz4Frames, read_up_to};
 use super::faults::{Faults, RAW};
 use super::zstd_frames::{self, SkippableFrames};
@@ -148,6 +148,8 @@ pub struct Opened<'a> {
     /// Seconds since 1970 at which the text was last changed, as the member of gzip that is read states it;
     /// 0 if it does not.
     pub changed: Rc<Cell<u32>>,
+    /// Name of the character set, once U+FFFD stands for bytes that mean nothing in it.
+    pub damage: Damage,
     counters: Counters,
     /// Bytes of text that were counted.
     text_taken: u64,
@@ -292,7 +294,8 @@ fn decode<'a>(
     let counters = Counters { packed_bytes, text_bytes: Counter::default() };
     let limited = Limited { inner: decoder, counters: counters.clone(), budget: budget.clone() };
     let reader = Box::new(UntilFault::buffered(limited, Some(codec), input, &budget));
-    Ok(Opened { reader, codec: Some(codec), changed, counters, text_taken: 0, budget })
+    let damage = Damage::default();
+    Ok(Opened { reader, codec: Some(codec), changed, damage, counters, text_taken: 0, budget })
 }
 
 /// Builds a decoder of zstd within the window of `budget`.
@@ -334,7 +337,8 @@ impl<'a> Opened<'a> {
     fn plain(reader: impl Read + 'a, input: &Input, bytes: Counter, budget: Budget) -> Self {
         let reader = Box::new(UntilFault::buffered(reader, None, input, &budget));
         let counters = Counters { packed_bytes: Rc::clone(&bytes), text_bytes: bytes };
-        Self { reader, codec: None, changed: Rc::default(), counters, text_taken: 0, budget }
+        let (changed, damage) = (Rc::default(), Damage::default());
+        Self { reader, codec: None, changed, damage, counters, text_taken: 0, budget }
     }
 
     /// Returns the bytes read since the last call.
@@ -364,6 +368,7 @@ impl<'a> Opened<'a> {
         let bytes = std::mem::replace(&mut self.reader, Box::new(io::empty()));
         let page = Utf8Page::new(bytes, Given::Charset(charset));
         let page = page.map_err(|error| self.failed(input, &error))?;
+        self.damage = page.damage();
         self.reader = Box::new(BufReader::with_capacity(BUFFER_BYTES, page));
         Ok(self)
     }

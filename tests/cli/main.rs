@@ -1,6 +1,7 @@
 //! Tests of the command line as a user meets it: the binary runs on files in temporary folders.
 //!
-//! - Inputs: `ingest` (every kind of input, byte for byte), `archives`, `odd_inputs` (names, links, devices),
+//! - Inputs: `ingest` (every kind of input, byte for byte), `archives`, `odd_archives` (joined, wrapped, old), `odd_inputs` (names,
+//!   links, devices),
 //!   `long` (inputs of any length, in bounded memory), `rows` (documents with columns), `avro`,
 //!   `timestamps`, `web_and_mail` (WARC and mbox), `damaged` (Parquet), `keep_going` (damage that is left out).
 //! - Locations: `remote` (corpora behind HTTP and S3), `azure`, `locations` (each command at each kind of
@@ -43,6 +44,7 @@ mod locations;
 mod long;
 #[cfg(target_os = "linux")]
 mod memory;
+mod odd_archives;
 mod odd_inputs;
 mod pipes;
 mod plot;

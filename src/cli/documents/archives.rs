@@ -75,6 +75,9 @@ pub struct Archives<'a> {
     num_replaced: u64,
 }
 
+/// Type of the member that is the label of a GNU tar archive (`tar -V`).
+const VOLUME_LABEL: u8 = b'V';
+
 #[derive(Clone, Copy)]
 enum Kind {
     Tar,
@@ -137,7 +140,10 @@ impl<'a> Archives<'a> {
             return visit(opened, input, &head);
         }
         let mut kind = Kind::of(&head);
-        if kind.is_none() && zip_file::may_be_behind(&opened, input, &head) {
+        let is_behind = kind.is_none()
+            && zip_file::may_be_behind(&mut opened, input, &head)
+                .map_err(|error| opened.failed(input, &error))?;
+        if is_behind {
             let mut file = seekable(&mut opened, input)?;
             let failed = |error| damaged(&opened.budget.faults, input, Kind::Zip, &error);
             kind = zip_file::is_behind(&mut file).map_err(failed)?.then_some(Kind::Zip);
@@ -179,7 +185,10 @@ impl<'a> Archives<'a> {
         for entry in archive.entries().map_err(failed)? {
             let mut entry = entry.map_err(failed)?;
             let entry_type = entry.header().entry_type();
-            if entry_type.is_dir() || entry_type.is_pax_global_extensions() {
+            if entry_type.is_dir()
+                || entry_type.is_pax_global_extensions()
+                || entry_type.as_byte() == VOLUME_LABEL
+            {
                 continue;
             }
             if !(entry_type.is_file() || entry_type.is_contiguous() || entry_type.is_gnu_sparse()) {
@@ -226,8 +235,8 @@ impl<'a> Archives<'a> {
             }
         }
         let rest = archive.into_inner();
+        let shown = input.shown();
         if rest.has_ended {
-            let shown = input.shown();
             budget.faults.note(
                 input,
                 Failure::new(format!(
@@ -240,7 +249,15 @@ impl<'a> Archives<'a> {
             Some(_) => budget.failed(codec, input, &error),
             None => failed(error),
         };
-        io::copy(&mut rest.inner.into_inner(), &mut io::sink()).map_err(failed)?;
+        if rest.inner.finish().map_err(failed)? {
+            budget.faults.note(
+                input,
+                Failure::new(format!(
+                    "{shown}: bytes behind the end of the tar archive are left out; if they are wanted, split the \
+                     file there, or pass {RAW}"
+                )),
+            );
+        }
         Ok(())
     }
 

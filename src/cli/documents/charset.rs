@@ -175,14 +175,22 @@ fn encoding_of(head: &[u8], given: Given<'_>) -> &'static Encoding {
     let content_type = match given {
         Given::Utf8 | Given::Charset(Charset::Keep) => return UTF_8,
         Given::Charset(Charset::Named(encoding)) => return encoding,
-        Given::Charset(Charset::Mark) => return Encoding::for_bom(head).map_or(UTF_8, |(e, _)| e),
+        Given::Charset(Charset::Mark) => return of_mark(head).unwrap_or(UTF_8),
         Given::ContentType(content_type) => content_type,
     };
-    if let Some((encoding, _)) = Encoding::for_bom(head) {
+    if let Some(encoding) = of_mark(head) {
         return encoding;
     }
     let of_type = content_type.and_then(|kind| charset_in(kind.as_bytes()));
     of_type.or_else(|| of_xml(head)).or_else(|| of_meta(head)).unwrap_or(UTF_8)
+}
+
+/// Returns the encoding that the byte order mark in front of a text tells. The bytes of UTF-32 stay.
+fn of_mark(head: &[u8]) -> Option<&'static Encoding> {
+    match head {
+        [0xff, 0xfe, 0, 0, ..] => Some(UTF_8),
+        _ => Encoding::for_bom(head).map(|(encoding, _)| encoding),
+    }
 }
 
 /// Returns the encoding with a name that was found in a page, whose bytes are ASCII there: it is not UTF-16.

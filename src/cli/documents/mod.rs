@@ -369,7 +369,14 @@ fn read_one(
             }
         }
         Documents::Files => match page {
-            Some(form) => html::read_file(form, opened, rows),
+            Some(form) => {
+                // A page says its character set.
+                let is_unpacked = opened.codec.is_some();
+                let charset = options.charset.or(Some(Charset::Mark));
+                let options = ReadOptions { charset, ..options };
+                rows.sink.count_unsearchable(input, options, head, is_unpacked);
+                html::read_file(form, opened, rows)
+            }
             None => {
                 rows.sink.count_unsearchable(input, options, head, opened.codec.is_some());
                 text::read_file(opened, input, rows.sink)
@@ -386,6 +393,8 @@ fn read_one(
 pub struct Gather<'a> {
     batch: Batch,
     unsearchable: Unsearchable,
+    /// True in a script, behind which packed bytes may stand.
+    is_watched: bool,
     undecoded: Undecoded,
     /// Cells of CSV with text behind the closing quote.
     odd_cells: Tally,
@@ -400,6 +409,7 @@ impl<'a> Gather<'a> {
         Self {
             batch: Batch::default(),
             unsearchable: Unsearchable::default(),
+            is_watched: false,
             undecoded: Undecoded::default(),
             odd_cells: Tally::default(),
             faults: faults.clone(),
@@ -484,6 +494,16 @@ impl<'a> Gather<'a> {
         if options.decompress && options.charset != Some(Charset::Keep) {
             let has_charset = options.charset.is_some();
             self.unsearchable.count(input, Judged { head, is_unpacked, has_charset });
+            let is_text = !has_charset && !unsearchable::is_binary(head);
+            self.is_watched = is_text && unsearchable::is_script(head);
+        }
+    }
+
+    /// Notes that the script `input` goes on with `bytes`, if they are no text.
+    fn watch_script(&mut self, input: &Input, bytes: &[u8]) {
+        if self.is_watched && unsearchable::is_binary(bytes) {
+            self.unsearchable.count_binary(input);
+            self.is_watched = false;
         }
     }
 

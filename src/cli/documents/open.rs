@@ -352,7 +352,12 @@ impl<'a> Opened<'a> {
 
     /// Returns the first bytes of the text, at most [`HEAD_BYTES`]. They are read again afterwards.
     pub fn head(&mut self) -> io::Result<Vec<u8>> {
-        let mut head = vec![0; HEAD_BYTES];
+        self.first_bytes(HEAD_BYTES)
+    }
+
+    /// Returns the first bytes of the text, at most `max_bytes`. They are read again afterwards.
+    pub fn first_bytes(&mut self, max_bytes: usize) -> io::Result<Vec<u8>> {
+        let mut head = vec![0; max_bytes];
         let len = read_up_to(&mut self.reader, &mut head)?;
         head.truncate(len);
         let rest = std::mem::replace(&mut self.reader, Box::new(io::empty()));

@@ -1,4 +1,4 @@
-//! The headers of tar archives: how an archive is told, and a limit.
+//! The headers of tar archives: how an archive is told, a limit, and archives behind each other.
 //!
 //! ```text
 //! ┌ header, 512 bytes ┬ content, padded to 512 ┬ header ┬ …
@@ -7,11 +7,14 @@
 //!
 //! GNU's long names (`L`, `K`) and the attributes of pax (`x`, `g`) are members of their own before the
 //! member that they are about. The crate `tar` reads them into memory whatever they state as their size.
-//! This reader stands before it and refuses large ones. Source: POSIX.1-2017, pax, "ustar Interchange
+//! This reader stands before it and refuses large ones. It also takes out the mark between archives that were put
+//! behind each other, as `tar -i` does, and corrects the checksums of old programs. Source: POSIX.1-2017, pax, "ustar Interchange
 //! Format"; GNU tar manual, "Basic Tar Format". Time is linear in the number of headers.
 
 use std::io::{self, Read};
 use std::ops::Range;
+
+use super::decoders::read_up_to;
 
 /// Bytes of a block, which headers have and contents are padded to.
 pub const BLOCK_BYTES: usize = 512;
@@ -39,9 +42,28 @@ fn is_v7_header(head: &[u8]) -> bool {
     let has_name = header[0] != 0;
     let is_padded = header[V7_PADDING].iter().all(|&byte| byte == 0);
     let has_numbers = NUMBERS.into_iter().all(|field| octal(&header[field]).is_some());
-    let bytes_but_sum = header[..CHECKSUM.start].iter().chain(&header[CHECKSUM.end..]);
-    let sum = bytes_but_sum.map(|&byte| u64::from(byte)).sum::<u64>() + 8 * u64::from(b' ');
-    has_name && is_padded && has_numbers && octal(&header[CHECKSUM]) == Some(sum)
+    has_name && is_padded && has_numbers && checksum(header).is_some()
+}
+
+/// Returns the checksum of a header with the right one: the sum of its bytes, which some old programs took for
+/// numbers with a sign.
+fn checksum(header: &[u8; BLOCK_BYTES]) -> Option<Checksum> {
+    let stated = octal(&header[CHECKSUM])?;
+    let bytes_but_sum = || header[..CHECKSUM.start].iter().chain(&header[CHECKSUM.end..]);
+    let blanks = 8 * i64::from(b' ');
+    let unsigned = bytes_but_sum().map(|&byte| i64::from(byte)).sum::<i64>() + blanks;
+    let signed = bytes_but_sum().map(|&byte| i64::from(byte.cast_signed())).sum::<i64>() + blanks;
+    match i64::try_from(stated).ok()? {
+        sum if sum == unsigned => Some(Checksum::Unsigned),
+        sum if sum == signed => Some(Checksum::Signed),
+        _ => None,
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Checksum {
+    Unsigned,
+    Signed,
 }
 
 /// Returns the number of an octal field: digits with blanks before them, and blanks and zeros behind them.
@@ -51,49 +73,81 @@ fn octal(field: &[u8]) -> Option<u64> {
     u64::from_str_radix(digits, 8).ok()
 }
 
-/// A reader of an archive that fails at a header that is too large.
+/// A reader of an archive that fails at a header that is too large, and goes on behind the mark at the end of an
+/// archive if another archive was put there.
 pub struct BoundedHeaders<R> {
     inner: R,
     header: [u8; BLOCK_BYTES],
-    /// Bytes of the header that were read.
+    /// Bytes of the header that were read, and those of them that were taken.
     num_read: usize,
+    num_taken: usize,
     /// Bytes up to the next header.
     content_bytes: u64,
     /// True if the next block continues the map of a sparse file.
     is_map: bool,
+    /// True if other bytes than another archive stand behind the mark at the end.
+    has_rest: bool,
+    /// Error behind the mark at the end.
+    error: Option<io::Error>,
 }
 
 impl<R: Read> BoundedHeaders<R> {
     /// Reads from `inner`, which is at a header.
     pub fn new(inner: R) -> Self {
-        Self { inner, header: [0; BLOCK_BYTES], num_read: 0, content_bytes: 0, is_map: false }
-    }
-
-    /// Returns the inner reader.
-    pub fn into_inner(self) -> R {
-        self.inner
-    }
-
-    /// Follows `bytes` of the archive.
-    fn follow(&mut self, mut bytes: &[u8]) -> io::Result<()> {
-        while !bytes.is_empty() {
-            if self.content_bytes > 0 {
-                let len =
-                    usize::try_from(self.content_bytes).unwrap_or(usize::MAX).min(bytes.len());
-                self.content_bytes -= len as u64;
-                bytes = &bytes[len..];
-                continue;
-            }
-            let len = (BLOCK_BYTES - self.num_read).min(bytes.len());
-            self.header[self.num_read..][..len].copy_from_slice(&bytes[..len]);
-            self.num_read += len;
-            bytes = &bytes[len..];
-            if self.num_read == BLOCK_BYTES {
-                self.num_read = 0;
-                self.end_header()?;
-            }
+        Self {
+            inner,
+            header: [0; BLOCK_BYTES],
+            num_read: 0,
+            num_taken: 0,
+            content_bytes: 0,
+            is_map: false,
+            has_rest: false,
+            error: None,
         }
-        Ok(())
+    }
+
+    /// Reads what is behind the archives. Returns true if bytes were left out there.
+    ///
+    /// # Errors
+    /// The errors of the inner reader.
+    pub fn finish(mut self) -> io::Result<bool> {
+        match self.error.take() {
+            Some(error) => Err(error),
+            None => io::copy(&mut self.inner, &mut io::sink()).map(|_| self.has_rest),
+        }
+    }
+
+    /// Reads the next header, or the next block of a map.
+    fn next_header(&mut self) -> io::Result<()> {
+        self.num_taken = 0;
+        self.num_read = read_up_to(&mut self.inner, &mut self.header)?;
+        if self.num_read < BLOCK_BYTES {
+            return Ok(());
+        }
+        if !self.is_map && is_zero(&self.header) {
+            self.skip_end_mark();
+        }
+        // The crate knows one kind of checksum.
+        if !self.is_map && checksum(&self.header) == Some(Checksum::Signed) {
+            let mut header = tar::Header::from_byte_slice(&self.header).clone();
+            header.set_cksum();
+            self.header = *header.as_bytes();
+        }
+        self.end_header()
+    }
+
+    /// Skips zeros up to the header of another archive. The header is the mark again if there is none.
+    fn skip_end_mark(&mut self) {
+        let mut block = [0; BLOCK_BYTES];
+        loop {
+            match read_up_to(&mut self.inner, &mut block) {
+                Ok(BLOCK_BYTES) if is_zero(&block) => continue,
+                Ok(BLOCK_BYTES) if checksum(&block).is_some() => self.header = block,
+                Ok(len) => self.has_rest = !is_zero(&block[..len]),
+                Err(error) => self.error = Some(error),
+            }
+            return;
+        }
     }
 
     fn end_header(&mut self) -> io::Result<()> {
@@ -124,10 +178,25 @@ impl<R: Read> BoundedHeaders<R> {
 
 impl<R: Read> Read for BoundedHeaders<R> {
     fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
-        let len = self.inner.read(bytes)?;
-        self.follow(&bytes[..len])?;
+        if self.num_taken == self.num_read {
+            // The map of a sparse file stands before its content.
+            if self.content_bytes > 0 && !self.is_map {
+                let room = usize::try_from(self.content_bytes).unwrap_or(usize::MAX);
+                let room = room.min(bytes.len());
+                let len = self.inner.read(&mut bytes[..room])?;
+                self.content_bytes -= len as u64;
+                return Ok(len);
+            }
+            self.next_header()?;
+        }
+        let len = (&self.header[self.num_taken..self.num_read]).read(bytes)?;
+        self.num_taken += len;
         Ok(len)
     }
+}
+
+fn is_zero(block: &[u8]) -> bool {
+    block.iter().all(|&byte| byte == 0)
 }
 
 #[cfg(test)]
@@ -186,10 +255,58 @@ mod tests {
     }
 
     #[test]
+    fn checksums_may_have_a_sign() {
+        let mut header = tar::Header::new_gnu();
+        header.set_path("caf\u{e9}.txt").unwrap();
+        header.set_size(0);
+        header.set_cksum();
+        assert_eq!(checksum(header.as_bytes()), Some(Checksum::Unsigned));
+        let sum = octal(&header.as_bytes()[CHECKSUM]).unwrap();
+        let signed = format!("{:06o}\0 ", sum - 2 * 256);
+        let mut old = *header.as_bytes();
+        old[CHECKSUM].copy_from_slice(signed.as_bytes());
+        assert_eq!(checksum(&old), Some(Checksum::Signed));
+        let mut read = Vec::new();
+        BoundedHeaders::new(old.as_slice()).read_to_end(&mut read).unwrap();
+        assert_eq!(read, header.as_bytes());
+        old[0] ^= 1;
+        assert_eq!(checksum(&old), None);
+    }
+
+    #[test]
+    fn archives_behind_each_other_are_one() {
+        let one = archive(10);
+        let members = &one[..one.len() - 2 * BLOCK_BYTES];
+        let mark = [0; BLOCK_BYTES];
+        for piece in [1, 7, 512, 8192] {
+            for num_marks in [1, 2, 30] {
+                let marks = mark.repeat(num_marks);
+                let joined = [members, &marks, &one, &marks].concat();
+                // The mark at the end is one block.
+                let expected = 2 * members.len() + BLOCK_BYTES;
+                let (mut reader, mut read) = (BoundedHeaders::new(joined.as_slice()), 0);
+                let mut buffer = vec![0; piece];
+                while read < expected {
+                    read += reader.read(&mut buffer).unwrap();
+                }
+                assert!(read == expected && !reader.finish().unwrap());
+                for rest in [&b"text"[..], &[7; 2000]] {
+                    let joined = [members, &marks, rest].concat();
+                    let mut reader = BoundedHeaders::new(joined.as_slice());
+                    let mut read = vec![0; members.len() + BLOCK_BYTES];
+                    reader.read_exact(&mut read).unwrap();
+                    assert!(reader.finish().unwrap(), "{num_marks}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn large_names_are_refused_in_pieces_of_any_size() {
         for piece in [1, 7, 512, 8192] {
             let small = archive(1000);
-            assert_eq!(read(&small, piece), Ok(small.len()));
+            // The second block of the mark at the end is looked at only.
+            assert_eq!(read(&small, piece), Ok(small.len() - BLOCK_BYTES));
             let error = read(&archive(MAX_HEADER_BYTES as usize + 1), piece).unwrap_err();
             assert!(error.contains("a name or attributes of 1048577 bytes"), "{error}");
         }

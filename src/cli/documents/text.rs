@@ -19,6 +19,7 @@ pub fn read_file(mut opened: Opened<'_>, input: &Input, sink: &mut Gather<'_>) -
         if len == 0 {
             break;
         }
+        sink.watch_script(input, text);
         sink.append(&path, text)?;
         opened.reader.consume(len);
         sink.count_read(opened.take_counts());
@@ -38,6 +39,7 @@ pub fn read_lines(mut opened: Opened<'_>, input: &Input, sink: &mut Gather<'_>) 
         if len == 0 {
             break;
         }
+        sink.watch_script(input, text);
         while let Some(end) = memchr(b'\n', text) {
             sink.push(&path, &text[..end])?;
             text = &text[end + 1..];

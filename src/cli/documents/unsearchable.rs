@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use memchr::memchr;
 
+use super::charset::MARK;
 use super::tally::Tally;
 use super::zstd_frames::is_skippable;
 use crate::display;
@@ -112,8 +113,31 @@ const BINARY_MAGICS: [&[u8]; 13] = [
     b"PK\x03\x04",
 ];
 
+/// Of so many bytes that are no text, one is a control character. Of packed bytes, one in ten is.
+const MIN_CONTROL_SHARE: usize = 32;
+
 fn kind_idx(head: &[u8]) -> Option<usize> {
     KINDS.iter().position(|kind| kind.magics.iter().any(|magic| head.starts_with(magic)))
+}
+
+/// Returns true if `bytes` are no text: they have zeros, or are no UTF-8 and have as many control characters as
+/// packed bytes have, which character sets do not use.
+pub fn is_binary(bytes: &[u8]) -> bool {
+    if memchr(0, bytes).is_some() {
+        return true;
+    }
+    // A character may be cut at the end.
+    let is_utf8 = match str::from_utf8(bytes) {
+        Ok(_) => true,
+        Err(error) => error.error_len().is_none(),
+    };
+    let is_control = |byte: &&u8| matches!(**byte, 1..=8 | 0x10..=0x1a | 0x1c..=0x1f | 0x7f);
+    !is_utf8 && bytes.iter().filter(is_control).count() * MIN_CONTROL_SHARE > bytes.len()
+}
+
+/// Returns true if `head` begins a script, which may have packed bytes behind it.
+pub fn is_script(head: &[u8]) -> bool {
+    head.starts_with(b"#!")
 }
 
 /// Returns true if `path` says that the bytes are packed. If they were unpacked, it may say that they are an archive.
@@ -156,11 +180,13 @@ impl Unsearchable {
             return;
         }
         let kind_idx =
-            kind_idx(head).filter(|idx| !has_charset || !KINDS[*idx].name.starts_with("in "));
-        let is_magic = BINARY_MAGICS.iter().any(|magic| head.starts_with(magic));
+            kind_idx(head).filter(|idx| !has_charset || !KINDS[*idx].name.starts_with("in UTF-16"));
+        // Readers of PDF skip what stands before it.
+        let start = head.strip_prefix(MARK).unwrap_or(head).trim_ascii_start();
+        let is_magic = BINARY_MAGICS.iter().any(|magic| head.starts_with(magic))
+            || start.starts_with(BINARY_MAGICS[0]);
         // Texts in UTF-16 have zeros.
-        let is_binary =
-            is_magic || is_skippable(head) || (!has_charset && memchr(0, head).is_some());
+        let is_binary = is_magic || is_skippable(head) || (!has_charset && is_binary(head));
         if let Some(kind_idx) = kind_idx {
             self.kinds.entry(kind_idx).or_insert_with(|| (0, input.shown())).0 += 1;
         } else if is_named_packed(&input.path, is_unpacked) {
@@ -168,6 +194,11 @@ impl Unsearchable {
         } else if is_binary {
             self.binary.add(1, || input.shown());
         }
+    }
+
+    /// Counts `input`, a script with binary bytes behind its first ones.
+    pub fn count_binary(&mut self, input: &Input) {
+        self.binary.add(1, || input.shown());
     }
 
     /// Returns one warning for each kind.
@@ -221,6 +252,26 @@ mod tests {
     }
 
     #[test]
+    fn bytes_that_are_no_text_are_told() {
+        let random = &mut testkit::random::Random(7);
+        let mut packed: Vec<u8> = (0..512).map(|_| 1 + random.below(255) as u8).collect();
+        assert!(is_binary(&packed) && is_binary(&packed[..64]));
+        packed.retain(u8::is_ascii);
+        assert!(!is_binary(&packed));
+        for text in [
+            &b"caf\xe9 cr\xe8me\tna\xefve\r\n"[..],
+            b"\x93\xfa\x96{\x8c\xea\x82\xcc\x83e\x83L\x83X\x83g",
+            b"\x1b$)C\x0eGQ19\x0f \xff",
+            b"a\x01b\x01c\x01d\n",
+            "é\u{1}é\u{1}".as_bytes(),
+            &"\u{1}é\u{1}é".as_bytes()[..5],
+            b"",
+        ] {
+            assert!(!is_binary(text), "{text:?}");
+        }
+    }
+
+    #[test]
     fn files_count_once_by_bytes_and_name() {
         let counts = |path: &str, head: &[u8], is_unpacked, has_charset| {
             let input = Input::new(Source::Member(path.to_owned()), path.to_owned(), 0);
@@ -244,5 +295,9 @@ mod tests {
         assert_eq!(counts("a", b"%PDF-1.4\n", false, true), (0, 0, 1));
         assert_eq!(counts("a", b"\xff\xfea\0", false, false), (1, 0, 0));
         assert_eq!(counts("a", b"\xff\xfea\0", false, true), (0, 0, 0));
+        assert_eq!(counts("a", b"\xff\xfe\0\0a\0\0\0", false, true), (1, 0, 0));
+        assert_eq!(counts("a", b"\r\n%PDF-1.4\n", false, true), (0, 0, 1));
+        assert_eq!(counts("a", b"\xef\xbb\xbf%PDF-1.4\n", false, false), (0, 0, 1));
+        assert_eq!(counts("a", b"the magic is %PDF-1.4", false, false), (0, 0, 0));
     }
 }

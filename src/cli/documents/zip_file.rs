@@ -17,6 +17,7 @@ use zip::ExtraField;
 use zip::read::ZipFile;
 
 use super::open::Opened;
+use super::unsearchable::is_script;
 use crate::inputs::{Input, Source, since_1970};
 
 /// First bytes of a zip file, of one without members, and of the first of several parts.
@@ -34,6 +35,8 @@ const ENTRY: (&[u8], usize) = (b"PK\x01\x02", 46);
 const LENGTHS: [usize; 3] = [28, 30, 32];
 /// First bytes of programs: of Windows, of Unix, and scripts.
 const PROGRAMS: [&[u8]; 3] = [b"MZ", b"\x7fELF", b"#!"];
+/// Bytes of a script in front of a zip file, where it is no file on a disk.
+const MAX_SCRIPT_BYTES: usize = 64 << 10;
 /// Ends of the names of zip files and of programs that unpack themselves.
 const NAMES: [&str; 3] = [".zip", ".exe", ".sfx"];
 
@@ -42,12 +45,20 @@ pub fn is_zip(head: &[u8]) -> bool {
     MAGICS.iter().any(|magic| head.starts_with(magic))
 }
 
-/// Returns true if a zip file may stand behind `head`: the input has the name of one, or is a program on a disk.
-pub fn may_be_behind(opened: &Opened<'_>, input: &Input, head: &[u8]) -> bool {
+/// Returns true if a zip file may stand behind `head`: the input has the name of one, is a program on a disk, or a
+/// script with a member behind it.
+///
+/// # Errors
+/// The script cannot be read.
+pub fn may_be_behind(opened: &mut Opened<'_>, input: &Input, head: &[u8]) -> io::Result<bool> {
     let name = input.path.to_ascii_lowercase();
     let is_on_disk = matches!(input.source, Source::File(_)) && opened.codec.is_none();
     let is_program = PROGRAMS.iter().any(|magic| head.starts_with(magic));
-    NAMES.iter().any(|end| name.ends_with(end)) || (is_on_disk && is_program)
+    if NAMES.iter().any(|end| name.ends_with(end)) || (is_on_disk && is_program) {
+        return Ok(true);
+    }
+    let has_member = |bytes: &[u8]| memmem::find(bytes, MAGICS[0]).is_some();
+    Ok(is_script(head) && has_member(&opened.first_bytes(MAX_SCRIPT_BYTES)?))
 }
 
 /// Returns true if `file` ends with the list of members of a zip file. The next byte is the first one then.

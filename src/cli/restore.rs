@@ -8,8 +8,8 @@
 //!
 //! All targets are checked before the first file is written. The folder is opened once, and files by
 //! their path below it (`cap-std`), so no link leads out of it. Documents that share a path, such as
-//! the lines of a file, become one file with a line end behind each. Dates and permissions are not
-//! stored in a corpus, so they are those of new files. Memory is that of as many segments as there
+//! the lines of a file, become one file with a line end behind each, and a note counts such files. Dates and
+//! permissions are not stored in a corpus, so they are those of new files. Memory is that of as many segments as there
 //! are cores, of the text of their tasks, and of all paths. What a killed restore left is removed by the next
 //! one that writes to the same folders.
 
@@ -107,14 +107,17 @@ pub fn run(arguments: &Arguments) -> Outcome {
     restore.documents(&listing)?;
     if !arguments.quiet {
         let (num_bytes, elapsed) = (restore.num_bytes.into_inner(), start.elapsed());
+        let num_shared = plan.shared.len() as u64;
+        let of_several = format!("; {} of several documents each", plural(num_shared, "file"));
         note(format!(
-            "{}: {}, {} of {} in {}, {}",
+            "{}: {}, {} of {} in {}, {}{}",
             plain(&arguments.output.to_string_lossy()),
             plural(plan.targets.len() as u64, "file"),
             bytes(num_bytes),
             plural(plan.num_docs, "document"),
             seconds(elapsed),
-            rate(num_bytes, elapsed)
+            rate(num_bytes, elapsed),
+            if num_shared > 0 { &of_several } else { "" }
         ));
     }
     Ok(())

@@ -13,7 +13,11 @@ fn what_is_left_out_is_named() {
         (&["sql", "-c", "SELECT * FROM word_count('s3://b/c.tadoc')"], "s3://"),
         (&["sql", "-c", "COPY (SELECT 1) TO 'gs://b/x.csv'"], "gs://"),
         (
-            &["sql", "-c", "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'http://h/x.csv'"],
+            &[
+                "sql",
+                "-c",
+                "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 'http://h.invalid/x.csv'",
+            ],
             "http://",
         ),
     ] {

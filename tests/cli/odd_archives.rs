@@ -105,3 +105,88 @@ fn zip_files_behind_long_scripts_are_read_anywhere() {
         assert_eq!(folder.cat("c.tadoc", path), b"in zip");
     }
 }
+
+/// Returns a zip file with the members `a.txt` and `b.txt`. The first has a field with another name, of another
+/// time: its sum is not that of the name.
+fn zip_with_stale_name() -> Vec<u8> {
+    use std::io::{Cursor, Write};
+    use zip::write::{ExtendedFileOptions, FileOptions, SimpleFileOptions};
+
+    let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    let mut options = FileOptions::<ExtendedFileOptions>::default();
+    let field: Box<[u8]> = Box::from(&b"\x01\0\0\0\0old"[..]);
+    options.add_extra_data(0x7075, field, true).unwrap();
+    writer.start_file("a.txt", options).unwrap();
+    writer.write_all(b"hello").unwrap();
+    writer.start_file("b.txt", SimpleFileOptions::default()).unwrap();
+    writer.write_all(b"second").unwrap();
+    writer.finish().unwrap().into_inner()
+}
+
+#[test]
+fn names_of_an_earlier_time_in_zip_files_are_ignored() {
+    let folder = new_folder();
+    for prefix in [&b""[..], b"#!/bin/sh\n"] {
+        folder.write("x.zip", [prefix, &zip_with_stale_name()].concat());
+        let ran = ingest(&folder, &["x.zip"]);
+        assert_eq!(told(&ran), Vec::<&str>::new());
+        assert_eq!(folder.ok(&["ls", "c.tadoc"]), "a.txt\nb.txt\n");
+        assert_eq!(folder.cat("c.tadoc", "a.txt"), b"hello");
+    }
+}
+
+#[test]
+fn zip_files_behind_each_other_are_said() {
+    let folder = new_folder();
+    folder.write("x.zip", [zip(&[("a", b"first")]), zip(&[("b", b"second")])].concat());
+    let ran = ingest(&folder, &["x.zip"]);
+    assert!(ran.stderr.contains("another zip file stands in front of this one"), "{}", ran.stderr);
+    assert_eq!(folder.ok(&["ls", "c.tadoc"]), "b\n");
+}
+
+#[test]
+fn members_whose_sum_is_wrong_are_damaged() {
+    let folder = new_folder();
+    let mut bytes = zip(&[("a", b"a text of some length that is stored"), ("b", b"whole")]);
+    // The sums of the first member, in front of it and in the list.
+    for (magic, offset) in [(b"PK\x03\x04", 14), (b"PK\x01\x02", 16)] {
+        let place = bytes.windows(4).position(|window| window == magic).unwrap();
+        bytes[place + offset] ^= 1;
+    }
+    folder.write("x.zip", bytes);
+    let ran = folder.run(&["ingest", "-o", "c.tadoc", "x.zip"]);
+    assert_eq!(ran.status, 1);
+    assert!(ran.stderr.contains("the member of the zip file is cut or damaged"), "{}", ran.stderr);
+    let ran = ingest(&folder, &["x.zip", "--keep-going"]);
+    assert!(ran.stderr.contains("warning: x.zip/a: the member of the zip file"), "{}", ran.stderr);
+    assert_eq!(folder.ok(&["ls", "c.tadoc"]), "a\nb\n");
+}
+
+#[test]
+fn paths_that_no_document_can_have_are_faults_of_their_members() {
+    let folder = new_folder();
+    let mut builder = tar::Builder::new(Vec::new());
+    for path in ["a", &("p/".repeat(40_000) + "x.txt"), "c"] {
+        let mut header = tar::Header::new_gnu();
+        header.set_size(4);
+        builder.append_data(&mut header, path, &b"text"[..]).unwrap();
+    }
+    folder.write("x.tar", builder.into_inner().unwrap());
+    let ran = folder.run(&["ingest", "-o", "c.tadoc", "x.tar"]);
+    assert_eq!(ran.status, 1);
+    assert!(ran.stderr.contains("has 80005 bytes, and documents have paths of"), "{}", ran.stderr);
+    ingest(&folder, &["x.tar", "--keep-going"]);
+    assert_eq!(folder.ok(&["ls", "c.tadoc"]), "a\nc\n");
+}
+
+#[test]
+fn members_of_the_same_name_are_counted() {
+    let folder = new_folder();
+    folder.write("x.tar", tar(&[("a", b"old"), ("b", b"other"), ("a", b"new")]));
+    let ran = ingest(&folder, &["x.tar"]);
+    let text = "of tar archives with the name of an earlier one (tar -r)";
+    assert!(ran.stderr.contains("1 member") && ran.stderr.contains(text), "{}", ran.stderr);
+    let restored = folder.run(&["restore", "c.tadoc", "-o", "out"]);
+    let told = "; 1 file of several documents each";
+    assert!(restored.status == 0 && restored.stderr.contains(told), "{}", restored.stderr);
+}

@@ -15,20 +15,24 @@
 //! so archives in archives expand no further than one file may.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
 use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::time::SystemTime;
 
+use tadoc::build::MAX_PATH_BYTES;
 use tadoc::format::path_text;
 use zip::ZipArchive;
 use zip::read::{ZipFile, read_zipfile_from_stream};
 use zip::result::ZipError;
 
-use super::faults::{Faults, RAW};
+use super::faults::{Faults, MemberBytes, RAW};
 use super::open::{Budget, Counters, Opened, limited, open_member};
 use super::tar_headers::{BoundedHeaders, is_tar};
 use super::tar_sparse::SparseMember;
 use super::zip_file;
+use super::zip_list::Patched;
 use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::{Input, Source, since_1970};
@@ -73,8 +77,13 @@ pub struct Archives<'a> {
     num_hidden: u64,
     /// Number of members of zip files that were left out because a later one has their name.
     num_replaced: u64,
+    /// Number of members of tar archives that have the name of an earlier one.
+    num_repeated: u64,
+    hasher: RandomState,
 }
 
+/// Characters of a name that is too long that are shown.
+const MAX_SHOWN_CHARS: usize = 60;
 /// Type of the member that is the label of a GNU tar archive (`tar -V`).
 const VOLUME_LABEL: u8 = b'V';
 
@@ -103,7 +112,14 @@ impl Kind {
 
 impl<'a> Archives<'a> {
     pub fn new(options: &'a ArchiveOptions) -> Self {
-        Self { options, num_skipped: 0, num_hidden: 0, num_replaced: 0 }
+        Self {
+            options,
+            num_skipped: 0,
+            num_hidden: 0,
+            num_replaced: 0,
+            num_repeated: 0,
+            hasher: RandomState::new(),
+        }
     }
 
     /// Returns a warning for each kind of members that were left out.
@@ -112,6 +128,11 @@ impl<'a> Archives<'a> {
             (self.num_skipped, "link or special file", "of archives left out"),
             (self.num_hidden, "hidden member", "of archives left out"),
             (self.num_replaced, "member", "of zip files left out: a later one has the same name"),
+            (
+                self.num_repeated,
+                "member",
+                "of tar archives with the name of an earlier one (tar -r): each is stored, and restore joins them",
+            ),
         ];
         let counts = counts.into_iter().filter(|(count, ..)| *count > 0);
         counts.map(|(count, noun, end)| format!("{} {end}", display::plural(count, noun)))
@@ -182,6 +203,8 @@ impl<'a> Archives<'a> {
             inner: BoundedHeaders::new(opened.reader),
             has_ended: false,
         });
+        // Hashes of the names so far.
+        let mut names = HashSet::new();
         for entry in archive.entries().map_err(failed)? {
             let mut entry = entry.map_err(failed)?;
             let entry_type = entry.header().entry_type();
@@ -210,6 +233,8 @@ impl<'a> Archives<'a> {
             let len_bytes = sparse.as_ref().map_or(data_bytes, |sparse| sparse.len_bytes);
             let changed = entry.header().mtime().ok().and_then(since_1970);
             if let Some(member) = self.member(input, &name, len_bytes, changed, &budget)? {
+                let is_new = names.insert(self.hasher.hash_one(&member.path));
+                self.num_repeated += u64::from(!is_new);
                 let packed_bytes = match entry_type.is_gnu_sparse() {
                     true => entry.header().entry_size().map_err(failed)?,
                     false => data_bytes,
@@ -281,7 +306,16 @@ impl<'a> Archives<'a> {
         };
         // All members together may expand as far as one file of this length.
         let counters = budget.counters(file_bytes);
-        let mut archive = match ZipArchive::new(BufReader::new(&file)) {
+        let damaged_file = |error: io::Error| damaged(&budget.faults, input, Kind::Zip, &error);
+        let list = Patched::new(&file).map_err(damaged_file)?;
+        let archive = match ZipArchive::new(BufReader::new(list)) {
+            Ok(archive) => Ok(archive),
+            Err(error) => match Patched::without_stale_fields(&file).map_err(damaged_file)? {
+                Some(list) => ZipArchive::new(BufReader::new(list)),
+                None => Err(error),
+            },
+        };
+        let mut archive = match archive {
             Ok(archive) => archive,
             Err(error) => {
                 budget.faults.pass(input, Err(failed(error)))?;
@@ -291,6 +325,16 @@ impl<'a> Archives<'a> {
         let num_listed = zip_file::num_listed(&file, archive.central_directory_start())
             .map_err(|error| damaged(&budget.faults, input, Kind::Zip, &error))?;
         self.num_replaced += num_listed.saturating_sub(archive.len() as u64);
+        if archive.offset() > 0 && zip_file::begins_with_member(&file).map_err(damaged_file)? {
+            budget.faults.note(
+                input,
+                Failure::new(format!(
+                    "{}: another zip file stands in front of this one, and its members are left out; split the \
+                     file there, or pass {RAW}",
+                    input.shown()
+                )),
+            );
+        }
         for idx in 0..archive.len() {
             let packed = match archive.by_index(idx) {
                 Ok(packed) => packed,
@@ -347,7 +391,7 @@ impl<'a> Archives<'a> {
         let Some(member) = self.member(input, &name, len_bytes, changed, budget)? else {
             return Ok(());
         };
-        let bytes = limited(Box::new(packed), counters, budget);
+        let bytes = limited(Box::new(MemberBytes(packed)), counters, budget);
         let outcome = open_member(&member, bytes, true, budget)
             .and_then(|opened| self.visit_below(opened, &member, depth + 1, visit));
         budget.faults.pass(&member, outcome)
@@ -384,6 +428,18 @@ impl<'a> Archives<'a> {
         let shown = format!("{}/{}", archive.shown(), display::plain(name));
         let path = format!("{}{name}", archive.members);
         let member = Input::new(Source::Member(shown), path, len_bytes);
+        if member.path.len() > MAX_PATH_BYTES {
+            let start: String = name.chars().take(MAX_SHOWN_CHARS).collect();
+            let failure = Failure::new(format!(
+                "{}: the path of the member {}… has {} bytes, and documents have paths of {MAX_PATH_BYTES} at \
+                 most; shorten it, or pass {}",
+                archive.shown(),
+                display::plain(&start),
+                member.path.len(),
+                budget.faults.ways_out()
+            ));
+            return budget.faults.pass(&member, Err(failure)).map(|()| None);
+        }
         Ok(Some(Input { changed: changed.or(archive.changed), ..member }))
     }
 }

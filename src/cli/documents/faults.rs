@@ -14,6 +14,9 @@
 //! of their own.
 
 use std::cell::{Cell, RefCell};
+use std::error::Error;
+use std::fmt;
+use std::io::{self, ErrorKind, Read};
 use std::rc::Rc;
 
 use crate::display;
@@ -24,6 +27,32 @@ use crate::inputs::Input;
 pub const RAW: &str = "--no-decompress to store the bytes as they are";
 /// Most inputs that are named.
 const MAX_NAMED: usize = 20;
+
+/// A fault of the bytes of a member.
+#[derive(Debug)]
+pub struct DamagedMember(String);
+
+impl fmt::Display for DamagedMember {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl Error for DamagedMember {}
+
+/// The bytes of a member, with faults that are told from those of a disk.
+pub struct MemberBytes<R>(pub R);
+
+impl<R: Read> Read for MemberBytes<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.0.read(bytes).map_err(|error| match error.kind() {
+            ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof => {
+                io::Error::new(error.kind(), DamagedMember(error.to_string()))
+            }
+            _ => error,
+        })
+    }
+}
 
 /// Faults of all inputs so far. Clones share them.
 #[derive(Clone, Default)]

@@ -46,6 +46,7 @@ mod unsearchable;
 mod warc;
 mod zeek;
 mod zip_file;
+mod zip_list;
 mod zstd_frames;
 
 use std::fmt;

@@ -25,7 +25,7 @@ use liblzma::stream::{CONCATENATED, Stream};
 
 use super::charset::{Charset, Damage, Given, Utf8Page};
 use super::decoders::{Bzip2Streams, GzipMembers, Lz4Frames, read_up_to};
-use super::faults::{Faults, RAW};
+use super::faults::{DamagedMember, Faults, RAW};
 use super::zstd_frames::{self, SkippableFrames};
 use crate::display;
 use crate::failure::{Failure, Outcome};
@@ -414,6 +414,14 @@ impl Budget {
         expansion(error).is_some()
     }
 
+    fn damaged_member(&self, input: &Input, error: &io::Error) -> Failure {
+        Failure::new(format!(
+            "{}: the member of the zip file is cut or damaged ({error}); repair it, or pass {}",
+            input.shown(),
+            self.faults.ways_out()
+        ))
+    }
+
     /// Builds the failure for an error of the decoder `codec`.
     pub fn failed(&self, codec: Option<&str>, input: &Input, error: &io::Error) -> Failure {
         let shown = input.shown();
@@ -423,7 +431,14 @@ impl Budget {
             let codec = codec.unwrap_or("packed");
             return Failure::new(format!("{shown}: the {codec} stream {limit}, or {raw}"));
         }
-        let Some(codec) = codec else { return failed(input, error) };
+        let Some(codec) = codec else {
+            let is_damage = error.get_ref().is_some_and(|error| error.is::<DamagedMember>());
+            return if is_damage {
+                self.damaged_member(input, error)
+            } else {
+                failed(input, error)
+            };
+        };
         let text = error.to_string();
         let of_xz = error.get_ref().and_then(|e| e.downcast_ref::<liblzma::stream::Error>());
         if text == ZSTD_WINDOW || of_xz == Some(&XZ_WINDOW) {

@@ -18,21 +18,14 @@ use zip::read::ZipFile;
 
 use super::open::Opened;
 use super::unsearchable::is_script;
+use super::zip_list::{END, END_LIST_BYTES, ENTRY, LENGTHS};
 use crate::inputs::{Input, Source, since_1970};
 
 /// First bytes of a zip file, of one without members, and of the first of several parts.
 const MAGICS: [&[u8]; 4] =
     [b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08PK\x03\x04", b"PK00PK\x03\x04"];
-/// First bytes of the end of the list of members, and its bytes without the comment.
-const END: (&[u8], usize) = (b"PK\x05\x06", 22);
-/// Place and number of bytes of the size of the list in its end. All bits are set if it stands elsewhere (zip64).
-const END_LIST_BYTES: usize = 12;
 /// Greatest number of bytes of a comment.
 const MAX_COMMENT_BYTES: u64 = 65_535;
-/// First bytes of an entry of the list of members of a zip file, and bytes of an entry besides texts.
-const ENTRY: (&[u8], usize) = (b"PK\x01\x02", 46);
-/// Places of the lengths of the texts of an entry: name, extra fields and comment.
-const LENGTHS: [usize; 3] = [28, 30, 32];
 /// First bytes of programs: of Windows, of Unix, and scripts.
 const PROGRAMS: [&[u8]; 3] = [b"MZ", b"\x7fELF", b"#!"];
 /// Bytes of a script in front of a zip file, where it is no file on a disk.
@@ -98,6 +91,17 @@ fn begins_entry(file: &mut File, at: u64) -> io::Result<bool> {
     let mut magic = Vec::new();
     file.take(ENTRY.0.len() as u64).read_to_end(&mut magic)?;
     Ok(magic == ENTRY.0)
+}
+
+/// Returns true if `file` begins with a member of a zip file.
+///
+/// # Errors
+/// The errors of the disk.
+pub fn begins_with_member(mut file: &File) -> io::Result<bool> {
+    let mut magic = Vec::new();
+    file.rewind()?;
+    file.take(MAGICS[0].len() as u64).read_to_end(&mut magic)?;
+    Ok(magic == MAGICS[0])
 }
 
 /// Returns the name of a member: in UTF-8 if its bytes are, as Unix and macOS write it also without saying so,

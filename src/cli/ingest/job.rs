@@ -23,6 +23,7 @@ use crate::inputs::Input;
 use crate::machine::Machine;
 use crate::output::{Output, note};
 use crate::progress::Progress;
+use crate::runtime::STACK_BYTES;
 use crate::taken::TakenPaths;
 use crate::{display, interrupt};
 
@@ -79,9 +80,11 @@ impl Job {
         let archives = self.archives.clone();
         // If the builder fails, the reader is not joined, as it may wait for input that never
         // comes.
-        let reader = thread::spawn(move || {
-            documents::read(&inputs, &division, read, &archives, &mut Sender(sender))
-        });
+        let reading =
+            move || documents::read(&inputs, &division, read, &archives, &mut Sender(sender));
+        // Values of documents may be deep.
+        let reader = thread::Builder::new().stack_size(STACK_BYTES).spawn(reading);
+        let reader = reader.map_err(|error| Failure::with_cause("starting a thread", &error))?;
         let at_output = |failure: Failure| failure.within(name);
         let built = self.build(builder, receiver, progress).map_err(at_output)?;
         let read = reader.join().map_err(|_| Failure::new("the reader thread broke down"))??;

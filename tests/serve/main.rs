@@ -7,7 +7,7 @@
 //! - `http`: the page's requests, health and metrics.
 //! - `hostile`: clients that send rubbish, read slowly, or open thousands of connections.
 //! - `page`: the page in a browser, if there is one.
-//! - `load`: many clients at a time. `SERVE_CLIENTS=64 SERVE_SECONDS=30 cargo test --test serve load
+//! - `load`: many clients at a time. `SERVE_CLIENTS=64 SERVE_SECONDS=30 cargo test --features full --test serve load
 //!   -- --nocapture` measures.
 //! - Helpers: `server`.
 

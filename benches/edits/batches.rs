@@ -75,9 +75,12 @@ pub fn measure(workload: &Workload<'_>, name: &str, living: &LivingCorpus, plain
             Some("count") => living.count_batch(&words).unwrap().iter().sum(),
             _ => living.search_batch(&words, u64::MAX).unwrap().into_parts().0.len() as u64,
         };
-        let of_plain = || match passages.is_empty() {
-            true => words.par_iter().map(|q| plain.find(q.doc_id, q.word).len() as u64).sum(),
-            false => passages.par_iter().map(|q| plain.extract(q)).map(|t| t.len() as u64).sum(),
+        let of_plain = || {
+            if passages.is_empty() {
+                words.par_iter().map(|q| plain.find(q.doc_id, q.word).len() as u64).sum()
+            } else {
+                passages.par_iter().map(|q| plain.extract(q)).map(|t| t.len() as u64).sum()
+            }
         };
         let (living, plain) = least(of_living, of_plain);
         let per = |nanos: u64| nanos as f64 / operations.len() as f64;

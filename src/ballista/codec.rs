@@ -54,9 +54,10 @@ impl LogicalExtensionCodec for LogicalCodec {
         inputs: &[LogicalPlan],
         context: &TaskContext,
     ) -> Result<Extension> {
-        match is_message(buf) {
-            true => TadocLogicalCodec.try_decode(buf, inputs, context),
-            false => self.0.try_decode(buf, inputs, context),
+        if is_message(buf) {
+            TadocLogicalCodec.try_decode(buf, inputs, context)
+        } else {
+            self.0.try_decode(buf, inputs, context)
         }
     }
 
@@ -71,12 +72,11 @@ impl LogicalExtensionCodec for LogicalCodec {
         schema: SchemaRef,
         context: &TaskContext,
     ) -> Result<Arc<dyn TableProvider>> {
-        match is_message(buf) {
-            true => {
-                let table = TadocLogicalCodec.try_decode_table_provider(buf, name, schema, context);
-                Ok(Arc::new(SlicedTable(table?)))
-            }
-            false => self.0.try_decode_table_provider(buf, name, schema, context),
+        if is_message(buf) {
+            let table = TadocLogicalCodec.try_decode_table_provider(buf, name, schema, context);
+            Ok(Arc::new(SlicedTable(table?)))
+        } else {
+            self.0.try_decode_table_provider(buf, name, schema, context)
         }
     }
 
@@ -123,9 +123,10 @@ impl PhysicalExtensionCodec for PhysicalCodec {
             let leaf = TadocCodec.try_decode(leaf, &[], context, converter)?;
             return Ok(Arc::new(SlicedExec::try_new(leaf, Arc::clone(numbers))?));
         }
-        match is_message(buf) {
-            true => TadocCodec.try_decode(buf, inputs, context, converter),
-            false => self.0.try_decode(buf, inputs, context, converter),
+        if is_message(buf) {
+            TadocCodec.try_decode(buf, inputs, context, converter)
+        } else {
+            self.0.try_decode(buf, inputs, context, converter)
         }
     }
 

@@ -144,9 +144,10 @@ impl TableProvider for ClusterRows {
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let num_columns = self.schema().fields().len();
-        match projection.is_none_or(|columns| columns.iter().copied().eq(0..num_columns)) {
-            true => Ok(Arc::clone(&self.0)),
-            false => not_impl_err!("some columns of the rows of a cluster"),
+        if projection.is_none_or(|columns| columns.iter().copied().eq(0..num_columns)) {
+            Ok(Arc::clone(&self.0))
+        } else {
+            not_impl_err!("some columns of the rows of a cluster")
         }
     }
 }

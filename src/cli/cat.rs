@@ -248,12 +248,11 @@ fn some_of(file: &CorpusFile, arguments: &Arguments) -> Outcome<(LivingCorpus, V
     let is_needed = footer.segments_of(&doc_ids);
     let mut segments = Vec::with_capacity(is_needed.len());
     for (segment_idx, (meta, is_needed)) in footer.segments.iter().zip(is_needed).enumerate() {
-        segments.push(Arc::new(match is_needed {
-            true => {
-                let bytes = file.read(meta.byte_range())?;
-                read_segment(name, footer, segment_idx, &bytes, &limits)?
-            }
-            false => Segment::absent(meta.num_docs as usize, meta.continues)?,
+        segments.push(Arc::new(if is_needed {
+            let bytes = file.read(meta.byte_range())?;
+            read_segment(name, footer, segment_idx, &bytes, &limits)?
+        } else {
+            Segment::absent(meta.num_docs as usize, meta.continues)?
         }));
     }
     Ok((LivingCorpus::new(Corpus::new(footer.profile, segments)), named))
@@ -288,9 +287,10 @@ fn paths_of(name: &OsStr) -> Vec<Cow<'_, str>> {
 
 fn unknown_path(documents: &[(u64, &str)], path: &str) -> Failure {
     let nearest = nearest_paths(path, documents.iter().map(|&(_, path)| path));
-    let hint = match nearest.is_empty() {
-        true => "the corpus is empty".to_owned(),
-        false => format!("the nearest are {}", nearest.join(", ")),
+    let hint = if nearest.is_empty() {
+        "the corpus is empty".to_owned()
+    } else {
+        format!("the nearest are {}", nearest.join(", "))
     };
     Failure::new(format!("there is no document `{path}`; {hint}"))
 }

@@ -53,10 +53,7 @@ Exit status: 0 done or nothing to do, 1 failed, 2 usage, 130 interrupted.";
 pub fn run(arguments: &Arguments) -> Outcome {
     let living = Living::open(&arguments.corpus)?;
     let cleaned = living.wait(living.store.clean_up(arguments.age, arguments.dry_run))?;
-    match arguments.quiet {
-        true => Ok(()),
-        false => say(told(&living, &cleaned, arguments.dry_run)),
-    }
+    if arguments.quiet { Ok(()) } else { say(told(&living, &cleaned, arguments.dry_run)) }
 }
 
 /// Formats what a clean-up removed, or would remove.

@@ -146,9 +146,10 @@ fn farewell(dir: &Path) -> String {
 fn find_text(arguments: &Arguments) -> Outcome<(Vec<Input>, String)> {
     if let Some(folder) = &arguments.source {
         let inputs = text_files(std::slice::from_ref(folder), arguments.max_size, u64::MAX)?;
-        return match inputs.is_empty() {
-            true => Err(Failure::new(format!("{}: no text file inside", folder.display()))),
-            false => Ok((inputs, folder.display().to_string())),
+        return if inputs.is_empty() {
+            Err(Failure::new(format!("{}: no text file inside", folder.display())))
+        } else {
+            Ok((inputs, folder.display().to_string()))
         };
     }
     for folders in [crate_sources(), toolchain_documents(), own_sources()] {

@@ -15,10 +15,7 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     }
     let mut escaped = String::with_capacity(text.len() + 8);
     for c in text.chars() {
-        match c.is_control() {
-            true => escaped.extend(c.escape_default()),
-            false => escaped.push(c),
-        }
+        if c.is_control() { escaped.extend(c.escape_default()) } else { escaped.push(c) }
     }
     Cow::Owned(escaped)
 }
@@ -142,9 +139,10 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
         .parse()
         .map_err(|_| format!("`{text}` is no size; write a number and a unit, such as 64MiB"))?;
     let len_bytes = value * factor as f64;
-    match len_bytes >= 1.0 && len_bytes < u64::MAX as f64 {
-        true => Ok(len_bytes as u64),
-        false => Err(format!("`{text}` is out of range; a size is at least one byte")),
+    if len_bytes >= 1.0 && len_bytes < u64::MAX as f64 {
+        Ok(len_bytes as u64)
+    } else {
+        Err(format!("`{text}` is out of range; a size is at least one byte"))
     }
 }
 

@@ -78,9 +78,10 @@ impl Failure {
 
     /// Creates a failure with the text `what: cause`, including the causes of `cause`.
     pub fn with_cause(what: impl fmt::Display, cause: &(dyn StdError + 'static)) -> Self {
-        match is_broken_pipe(cause) {
-            true => Self::broken_pipe(),
-            false => Self::new(format!("{what}: {}", chain(cause))),
+        if is_broken_pipe(cause) {
+            Self::broken_pipe()
+        } else {
+            Self::new(format!("{what}: {}", chain(cause)))
         }
     }
 
@@ -94,9 +95,10 @@ impl Failure {
 
     /// Variant of [`within`](Self::within) that leaves a text as it is if `what` is named in it.
     pub fn about(self, what: &str) -> Self {
-        match self.text.as_ref().is_some_and(|text| text.contains(what)) {
-            true => self,
-            false => self.within(what),
+        if self.text.as_ref().is_some_and(|text| text.contains(what)) {
+            self
+        } else {
+            self.within(what)
         }
     }
 
@@ -124,9 +126,10 @@ impl Failure {
     }
 
     fn from_cause(cause: &(dyn StdError + 'static)) -> Self {
-        match is_broken_pipe(cause) {
-            true => Self::broken_pipe(),
-            false => Self { is_damage: is_damage(cause), ..Self::new(chain(cause)) },
+        if is_broken_pipe(cause) {
+            Self::broken_pipe()
+        } else {
+            Self { is_damage: is_damage(cause), ..Self::new(chain(cause)) }
         }
     }
 }
@@ -142,9 +145,10 @@ impl From<tadoc::Error> for Failure {
 
 impl From<DataFusionError> for Failure {
     fn from(error: DataFusionError) -> Self {
-        match is_broken_pipe(&error) {
-            true => Self::broken_pipe(),
-            false => Self { is_damage: is_damage(&error), ..Self::new(query_error(&error)) },
+        if is_broken_pipe(&error) {
+            Self::broken_pipe()
+        } else {
+            Self { is_damage: is_damage(&error), ..Self::new(query_error(&error)) }
         }
     }
 }

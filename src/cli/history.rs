@@ -35,12 +35,11 @@ const WORDS: [bool; 8] = [false, true, true, false, false, false, false, true];
 pub fn run(arguments: &Arguments) -> Outcome {
     let living = Living::open(&arguments.corpus)?;
     let versions = living.wait(living.store.history())?;
-    let text = match arguments.json {
-        true => {
-            let versions: Vec<String> = versions.iter().map(json).collect();
-            format!("[{}]\n", versions.join(",\n "))
-        }
-        false => table(versions.iter().map(row).collect()),
+    let text = if arguments.json {
+        let versions: Vec<String> = versions.iter().map(json).collect();
+        format!("[{}]\n", versions.join(",\n "))
+    } else {
+        table(versions.iter().map(row).collect())
     };
     Ok(io::stdout().lock().write_all(text.as_bytes())?)
 }
@@ -65,11 +64,9 @@ fn table(mut rows: Vec<[String; 8]>) -> String {
     let widths: Vec<usize> = (0..HEADER.len()).map(width).collect();
     let mut text = String::new();
     for row in &rows {
-        let cells =
-            row.iter().zip(&widths).zip(WORDS).map(|((cell, &width), is_word)| match is_word {
-                true => format!("{cell:<width$}"),
-                false => format!("{cell:>width$}"),
-            });
+        let cells = row.iter().zip(&widths).zip(WORDS).map(|((cell, &width), is_word)| {
+            if is_word { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+        });
         let line = cells.collect::<Vec<_>>().join("  ");
         text += line.trim_end();
         text.push('\n');

@@ -228,9 +228,10 @@ pub fn collect(arguments: &[PathBuf], filter: &Filter) -> Outcome<Found> {
     if is_once {
         keep_once(&mut found)?;
     }
-    match found.inputs.is_empty() && !filter.may_be_empty {
-        true => Err(nothing_found(arguments, filter, &found.skipped)),
-        false => Ok(found),
+    if found.inputs.is_empty() && !filter.may_be_empty {
+        Err(nothing_found(arguments, filter, &found.skipped))
+    } else {
+        Ok(found)
     }
 }
 
@@ -523,14 +524,16 @@ impl Walk<'_> {
         };
         if metadata.is_dir() {
             let below = format!("{relative}{name}");
-            return match self.folders.is_none_or(|folders| folders.enters(&below)) {
-                true => self.folder(&path, &format!("{below}/")),
-                false => Ok(()),
+            return if self.folders.is_none_or(|folders| folders.enters(&below)) {
+                self.folder(&path, &format!("{below}/"))
+            } else {
+                Ok(())
             };
         }
-        match metadata.is_file() {
-            true => (self.found)(&path, &format!("{relative}{name}"), metadata.len()),
-            false => self.skipped.special += 1,
+        if metadata.is_file() {
+            (self.found)(&path, &format!("{relative}{name}"), metadata.len())
+        } else {
+            self.skipped.special += 1
         }
         Ok(())
     }
@@ -541,22 +544,19 @@ fn nothing_found(arguments: &[PathBuf], filter: &Filter, skipped: &Skipped) -> F
     let folders = folders.join(", ");
     let patterns: Vec<&str> = filter.patterns.iter().map(Pattern::as_str).collect();
     let notes = and_notes(skipped);
-    match patterns.is_empty() {
-        true => {
-            let hidden = display::plural(skipped.hidden, "hidden name");
-            let hidden = match skipped.hidden {
-                0 => "none is hidden".to_owned(),
-                _ => format!("{hidden} left out; name one to read it"),
-            };
-            Failure::new(format!(
-                "{folders}: no file in it or below it ({hidden}){notes}; name a folder with \
+    if patterns.is_empty() {
+        let hidden = display::plural(skipped.hidden, "hidden name");
+        let hidden = match skipped.hidden {
+            0 => "none is hidden".to_owned(),
+            _ => format!("{hidden} left out; name one to read it"),
+        };
+        Failure::new(format!(
+            "{folders}: no file in it or below it ({hidden}){notes}; name a folder with \
                  files, or pass --allow-empty for a corpus without documents"
-            ))
-        }
-        false => {
-            let patterns = patterns.join(", ");
-            Failure::new(format!("{folders}: no file matches --glob {patterns}{notes}"))
-        }
+        ))
+    } else {
+        let patterns = patterns.join(", ");
+        Failure::new(format!("{folders}: no file matches --glob {patterns}{notes}"))
     }
 }
 

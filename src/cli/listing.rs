@@ -145,9 +145,10 @@ impl Globs {
         let Some((first, _)) = self.0.first() else {
             return Failure::new(format!("{location} has no documents"));
         };
-        let hint = match is_glob(first) {
-            true => "* matches within one folder, ** across folders",
-            false => "a glob such as '*.md' or 'docs/**' chooses several",
+        let hint = if is_glob(first) {
+            "* matches within one folder, ** across folders"
+        } else {
+            "a glob such as '*.md' or 'docs/**' chooses several"
         };
         Failure::new(format!(
             "{location}: no document matches `{first}`; {hint}; `tadoc ls {location}` lists all"

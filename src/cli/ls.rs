@@ -85,8 +85,9 @@ pub fn run(arguments: &Arguments) -> Outcome {
         Ok(written?)
     })?;
     out.flush()?;
-    match is_empty && !arguments.globs.is_empty() {
-        true => Err(globs.nothing_chosen(&arguments.corpus)),
-        false => Ok(()),
+    if is_empty && !arguments.globs.is_empty() {
+        Err(globs.nothing_chosen(&arguments.corpus))
+    } else {
+        Ok(())
     }
 }

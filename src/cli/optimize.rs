@@ -134,10 +134,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
         }
     }
     lines.extend(cleaned.map(|cleaned| told(&living, &cleaned, arguments.dry_run)));
-    match arguments.quiet {
-        true => Ok(()),
-        false => lines.iter().try_for_each(say),
-    }
+    if arguments.quiet { Ok(()) } else { lines.iter().try_for_each(say) }
 }
 
 impl Arguments {
@@ -183,9 +180,10 @@ fn rewrite(file: &CorpusFile, arguments: &Arguments) -> Outcome {
         return say(format!("{name}: would be written with {asked}"));
     }
     // A folder or a glob with one file means that file.
-    let target = match arguments.corpus.to_string_lossy() == *name {
-        true => arguments.corpus.clone(),
-        false => PathBuf::from(name),
+    let target = if arguments.corpus.to_string_lossy() == *name {
+        arguments.corpus.clone()
+    } else {
+        PathBuf::from(name)
     };
     let out = BufWriter::new(Output::create(&target, true)?);
     let columns = file.footer.columns.as_ref().map(|section| {

@@ -33,9 +33,10 @@ impl Pattern {
     /// Returns true if `path` matches. A pattern without a slash is matched against the last
     /// component.
     pub fn matches(&self, path: &str) -> bool {
-        match self.text.contains('/') {
-            true => self.matches_path(path),
-            false => self.matches_path(path.rsplit('/').next().unwrap_or(path)),
+        if self.text.contains('/') {
+            self.matches_path(path)
+        } else {
+            self.matches_path(path.rsplit('/').next().unwrap_or(path))
         }
     }
 
@@ -109,9 +110,10 @@ fn to_regex(glob: &str) -> Result<String, String> {
             '*' if chars.peek() == Some(&'*') => {
                 while chars.next_if_eq(&'*').is_some() {}
                 let whole = regex.ends_with('^') || regex.ends_with('/');
-                match whole && chars.next_if_eq(&'/').is_some() {
-                    true => regex.push_str("(?:.*/)?"),
-                    false => regex.push_str(".*"),
+                if whole && chars.next_if_eq(&'/').is_some() {
+                    regex.push_str("(?:.*/)?")
+                } else {
+                    regex.push_str(".*")
                 }
             }
             '*' => regex.push_str("[^/]*"),

@@ -209,10 +209,7 @@ fn target(path: &str) -> Result<PathBuf, String> {
             }
         }
     }
-    match target.as_os_str().is_empty() {
-        true => Err("has no name of a file".to_owned()),
-        false => Ok(target),
-    }
+    if target.as_os_str().is_empty() { Err("has no name of a file".to_owned()) } else { Ok(target) }
 }
 
 #[cfg(unix)]

@@ -159,16 +159,15 @@ impl TakenPaths {
 
     fn refusal(&self, what: &str) -> Failure {
         let location = &self.location;
-        let way_out = match self.of_files {
-            true => format!(
+        let way_out = if self.of_files {
+            format!(
                 "`tadoc edit {location} --replace ID FILE` changes a document, --path NAME stores a file under \
                  another path, and --duplicate stores all once more"
-            ),
-            false => {
-                "--follow goes on where it stopped in a log, --path NAME stores a file under another path, and \
+            )
+        } else {
+            "--follow goes on where it stopped in a log, --path NAME stores a file under another path, and \
                  --duplicate stores all once more"
                     .to_owned()
-            }
         };
         Failure::new(format!("{what}; nothing was added: {way_out}"))
     }

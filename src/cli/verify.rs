@@ -139,9 +139,10 @@ impl Report {
     }
 
     fn note(&mut self, failure: Failure) {
-        match failure.is_damage() {
-            true => self.damages.push(failure.into_text()),
-            false => self.unread.push(failure.into_text()),
+        if failure.is_damage() {
+            self.damages.push(failure.into_text())
+        } else {
+            self.unread.push(failure.into_text())
         }
     }
 }

@@ -127,10 +127,7 @@ pub fn run(arguments: &Arguments) -> Outcome {
     let (environment, _pool) = limited(RuntimeEnvBuilder::new(), memory_limit, sandbox.as_ref());
     let tls = tls(arguments.tls_cert.as_deref(), arguments.tls_key.as_deref())?;
     let credentials = credentials(secret.as_deref(), arguments.workers_ca.as_deref())?;
-    let permission = match arguments.writable {
-        true => WorkerAccess::Write,
-        false => WorkerAccess::Read,
-    };
+    let permission = if arguments.writable { WorkerAccess::Write } else { WorkerAccess::Read };
     let worker = worker_of(environment.build_arc()?, credentials, permission);
     let router = router(worker_routes(worker).into_axum_router(), access);
     let max_connections = arguments.max_connections.into();

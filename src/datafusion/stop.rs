@@ -77,9 +77,10 @@ impl Stop {
     }
 
     fn check(&self) -> Result<()> {
-        match self.0.load(Ordering::Relaxed) {
-            true => exec_err!("the statement was stopped: nobody reads its rows"),
-            false => Ok(()),
+        if self.0.load(Ordering::Relaxed) {
+            exec_err!("the statement was stopped: nobody reads its rows")
+        } else {
+            Ok(())
         }
     }
 }
@@ -117,9 +118,10 @@ impl ExtensionOptions for Stop {
 /// An operator does not take its input, which is an error of the plan.
 pub fn cooperative(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let wrap = |node: Arc<dyn ExecutionPlan>| {
-        Ok(match multiplies_rows(node.name()) {
-            true => Transformed::yes(Arc::new(CooperativeExec::new(node)) as _),
-            false => Transformed::no(node),
+        Ok(if multiplies_rows(node.name()) {
+            Transformed::yes(Arc::new(CooperativeExec::new(node)) as _)
+        } else {
+            Transformed::no(node)
         })
     };
     Ok(plan.transform_up(wrap)?.data)

@@ -115,10 +115,8 @@ impl<B: AsRef<[u8]>> Block<B> {
     /// Checks that no null row has codes.
     fn check_nulls(&self) -> Result<()> {
         let has_codes = |row: &usize| self.is_null(*row) && !self.code_range(*row).is_empty();
-        let found = match self.header.has_validity {
-            true => (0..self.num_rows()).find(has_codes),
-            false => None,
-        };
+        let found =
+            if self.header.has_validity { (0..self.num_rows()).find(has_codes) } else { None };
         match found {
             Some(row) => {
                 Err(fault("validity", row / 8, format!("row {row} is null and has codes")))

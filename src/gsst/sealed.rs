@@ -162,9 +162,10 @@ fn frames(header: &Header, sections: &Sections, block: &[u8]) -> Result<RowFrame
         packed_lengths::frames(packed, section.start, header.num_rows, name)
     };
     let code_counts = read(&sections.code_counts, "numbers of codes")?;
-    let text_lengths = match header.has_text_lengths {
-        true => read(&sections.text_lengths, "lengths of texts")?,
-        false => Vec::new(),
+    let text_lengths = if header.has_text_lengths {
+        read(&sections.text_lengths, "lengths of texts")?
+    } else {
+        Vec::new()
     };
     Ok(RowFrames { code_counts, text_lengths })
 }

@@ -252,9 +252,10 @@ impl ExecutionPlan for CrossingExec {
         children: Vec<Arc<dyn ExecutionPlan>>,
         _options: ReplaceChildrenOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        match children.is_empty() {
-            true => Ok(self),
-            false => internal_err!("TadocCrossing is a leaf, got {} children", children.len()),
+        if children.is_empty() {
+            Ok(self)
+        } else {
+            internal_err!("TadocCrossing is a leaf, got {} children", children.len())
         }
     }
 

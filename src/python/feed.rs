@@ -65,9 +65,10 @@ impl<'py> Feed<'py> {
     /// # Errors
     /// `source` is neither.
     pub fn new(source: &Bound<'py, PyAny>) -> PyResult<Self> {
-        Ok(match is_arrow(source)? {
-            true => Self::Arrow(reader_of(source)?),
-            false => Self::Documents(source.try_iter()?),
+        Ok(if is_arrow(source)? {
+            Self::Arrow(reader_of(source)?)
+        } else {
+            Self::Documents(source.try_iter()?)
         })
     }
 
@@ -209,9 +210,10 @@ fn next_documents(
 }
 
 fn path_of(path: &Bound<'_, PyAny>) -> PyResult<String> {
-    match path.hasattr("__fspath__")? {
-        true => path.call_method0("__fspath__")?.extract(),
-        false => path.extract(),
+    if path.hasattr("__fspath__")? {
+        path.call_method0("__fspath__")?.extract()
+    } else {
+        path.extract()
     }
 }
 

@@ -145,10 +145,7 @@ fn handle() -> PyResult<Handle> {
 pub fn check_host(py: Python<'_>) -> PyResult<()> {
     let version: String = py.import("datafusion")?.getattr("__version__")?.extract()?;
     let major = version.split('.').next().and_then(|major| major.parse::<u64>().ok());
-    match major == Some(datafusion_ffi::version()) {
-        true => Ok(()),
-        false => Err(wrong_version(&version)),
-    }
+    if major == Some(datafusion_ffi::version()) { Ok(()) } else { Err(wrong_version(&version)) }
 }
 
 fn wrong_version(got: &str) -> PyErr {
@@ -172,9 +169,10 @@ fn codec_of(session: &Bound<'_, PyAny>) -> PyResult<FFI_LogicalExtensionCodec> {
     let codec = unsafe { pointer.cast::<FFI_LogicalExtensionCodec>().as_ref() };
     // SAFETY: the function takes nothing.
     let version = unsafe { (codec.version)() };
-    match version == datafusion_ffi::version() {
-        true => Ok(codec.clone()),
-        false => Err(wrong_version(&version.to_string())),
+    if version == datafusion_ffi::version() {
+        Ok(codec.clone())
+    } else {
+        Err(wrong_version(&version.to_string()))
     }
 }
 

@@ -200,9 +200,10 @@ fn number(digits: &str) -> Expr {
 }
 
 fn float(value: f64) -> Expr {
-    match value.is_finite() {
-        true => number(&format!("{value:e}")),
-        false => typed(DataType::Double(ExactNumberInfo::None), value.to_string()),
+    if value.is_finite() {
+        number(&format!("{value:e}"))
+    } else {
+        typed(DataType::Double(ExactNumberInfo::None), value.to_string())
     }
 }
 

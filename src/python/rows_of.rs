@@ -242,10 +242,7 @@ fn each<'py>(
     column: &dyn Array,
     value: impl Fn(usize) -> PyResult<Bound<'py, PyAny>>,
 ) -> Values<'py> {
-    let value = |at| match column.is_null(at) {
-        true => Ok(py.None().into_bound(py)),
-        false => value(at),
-    };
+    let value = |at| if column.is_null(at) { Ok(py.None().into_bound(py)) } else { value(at) };
     (0..column.len()).map(value).collect()
 }
 

@@ -24,9 +24,10 @@ pub fn usual_schema(schema: &Schema, has_views: bool) -> SchemaRef {
 pub fn cast_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     let fields = schema.fields().iter();
     let columns = batch.columns().iter().zip(fields).map(|(column, field)| {
-        match column.data_type() == field.data_type() {
-            true => Ok(Arc::clone(column)),
-            false => cast(column, field.data_type()),
+        if column.data_type() == field.data_type() {
+            Ok(Arc::clone(column))
+        } else {
+            cast(column, field.data_type())
         }
     });
     RecordBatch::try_new(Arc::clone(schema), columns.collect::<Result<_, _>>()?)
@@ -34,9 +35,10 @@ pub fn cast_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch
 
 fn usual_field(field: &FieldRef, has_views: bool) -> FieldRef {
     let data_type = usual_type(field.data_type(), has_views);
-    match data_type == *field.data_type() {
-        true => Arc::clone(field),
-        false => Arc::new(Field::clone(field).with_data_type(data_type)),
+    if data_type == *field.data_type() {
+        Arc::clone(field)
+    } else {
+        Arc::new(Field::clone(field).with_data_type(data_type))
     }
 }
 

@@ -87,10 +87,7 @@ async fn remove_abandoned(
     }
     let named = names(&versions.await?);
     for hold in holds {
-        match named.contains(hold.name()) {
-            true => hold.release(),
-            false => remove_held(storage, hold).await,
-        }
+        if named.contains(hold.name()) { hold.release() } else { remove_held(storage, hold).await }
     }
     Ok(())
 }

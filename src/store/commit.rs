@@ -337,9 +337,10 @@ mod tests {
                 others.commit(&base, &nothing()).await.unwrap();
             }
             others.clean_up(Duration::ZERO, false).await.unwrap();
-            match self.hears_the_answer {
-                true => Ok(()),
-                false => Err(StorageError::Transient("it took too long".into())),
+            if self.hears_the_answer {
+                Ok(())
+            } else {
+                Err(StorageError::Transient("it took too long".into()))
             }
         }
 

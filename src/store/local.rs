@@ -320,9 +320,10 @@ impl<D: Disk> Storage for LocalFolder<D> {
         let name = name.to_string();
         self.with_disk(move |disk, root| {
             let bytes = disk.read(&root.join(name), max_bytes).map_err(failed)?;
-            match bytes.len() as u64 > max_bytes {
-                true => Err(too_large(max_bytes)),
-                false => Ok(bytes.into()),
+            if bytes.len() as u64 > max_bytes {
+                Err(too_large(max_bytes))
+            } else {
+                Ok(bytes.into())
             }
         })
         .await
@@ -373,9 +374,10 @@ impl<D: Disk> Storage for LocalFolder<D> {
                     _ => {}
                 }
             }
-            match names.is_empty() {
-                true => Ok(()),
-                false => disk.sync_folder(&root.join(folder)).map_err(failed),
+            if names.is_empty() {
+                Ok(())
+            } else {
+                disk.sync_folder(&root.join(folder)).map_err(failed)
             }
         })
         .await

@@ -294,14 +294,17 @@ fn part(cursor: &mut Cursor<'_>) -> Result<Part> {
 
 /// Returns the kind of storage of the edits at `cursor`. Refuses edits of more than `max_bytes`.
 fn edits_kind(mut cursor: Cursor<'_>, max_bytes: u64) -> Result<u8> {
-    let check = |requested: u64| match requested <= max_bytes {
-        true => Ok(()),
-        false => Err(Error::Capacity {
-            what: "the edits of one commit (bytes)",
-            requested,
-            limit: max_bytes,
-            knob: "max_version_bytes",
-        }),
+    let check = |requested: u64| {
+        if requested <= max_bytes {
+            Ok(())
+        } else {
+            Err(Error::Capacity {
+                what: "the edits of one commit (bytes)",
+                requested,
+                limit: max_bytes,
+                knob: "max_version_bytes",
+            })
+        }
     };
     let kind = cursor.u8()?;
     match kind {

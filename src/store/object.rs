@@ -198,9 +198,10 @@ impl Storage for ObjectPrefix {
 
     async fn get(&self, name: &str, max_bytes: u64) -> StorageResult<Bytes> {
         let object = self.store.get(&self.path(name)).await.map_err(failed)?;
-        match object.meta.size > max_bytes {
-            true => Err(too_large(max_bytes)),
-            false => object.bytes().await.map_err(failed),
+        if object.meta.size > max_bytes {
+            Err(too_large(max_bytes))
+        } else {
+            object.bytes().await.map_err(failed)
         }
     }
 

@@ -168,16 +168,13 @@ impl LivingStore {
         let (mut parts, mut dropped) = (Vec::new(), Vec::new());
         for (run, edits) in runs.iter().zip(&mut edits) {
             let restricted = restriction::restricted(&base, run, std::mem::take(edits));
-            let gone = match run.is_rebuilt {
-                true => {
-                    let rebuilt = self.rebuild(restricted, options).await?;
-                    parts.push(rebuilt.part);
-                    rebuilt.dropped
-                }
-                false => {
-                    parts.extend(restricted.version.parts);
-                    restricted.version.dropped
-                }
+            let gone = if run.is_rebuilt {
+                let rebuilt = self.rebuild(restricted, options).await?;
+                parts.push(rebuilt.part);
+                rebuilt.dropped
+            } else {
+                parts.extend(restricted.version.parts);
+                restricted.version.dropped
             };
             let first_id = run.doc_ids.start;
             for doc_ids in gone {

@@ -142,16 +142,16 @@ impl LivingStore {
             let (len_bytes, crc32c) = (writer.len_bytes, writer.crc32c);
             (written.map(|footer| (footer, len_bytes, crc32c)), writer.is_refused)
         });
-        let hold = match commits_here {
-            true => self.storage().hold(&name).await,
-            false => None,
-        };
+        let hold = if commits_here { self.storage().hold(&name).await } else { None };
         let putting = self.storage().put_stream(&name, receiver.boxed());
         let (written, put) = futures::join!(writing, putting);
         let put = put.map_err(|e| e.into_error(format!("writing {}", self.name_of(&name))));
-        let written = written.and_then(|(written, is_refused)| match is_refused {
-            true => put.and(written),
-            false => written.and_then(|written| put.map(|()| written)),
+        let written = written.and_then(|(written, is_refused)| {
+            if is_refused {
+                put.and(written)
+            } else {
+                written.and_then(|written| put.map(|()| written))
+            }
         });
         self.abandoned.keep_or_remove(self.storage(), hold, written.is_ok()).await;
         let (footer, len_bytes, crc32c) = written?;
@@ -197,12 +197,11 @@ impl LivingStore {
         on_computing_thread(move || {
             let (footer, corpus) = Corpus::from_bytes(&file, &bytes, &limits)?;
             check_profile(&footer, profile)?;
-            match footer.num_docs() == num_docs {
-                true => Ok((footer, corpus)),
-                false => {
-                    let got = footer.num_docs();
-                    Err(fault(&file, format!("expected {num_docs} documents, got {got}")))
-                }
+            if footer.num_docs() == num_docs {
+                Ok((footer, corpus))
+            } else {
+                let got = footer.num_docs();
+                Err(fault(&file, format!("expected {num_docs} documents, got {got}")))
             }
         })
         .await?
@@ -223,9 +222,10 @@ impl Part {
         }
         let got = crc32c::crc32c(bytes);
         let (file, section) = (file.into(), "file");
-        match got == expected {
-            true => Ok(()),
-            false => Err(Error::Checksum { file, section, offset: 0, expected, got }),
+        if got == expected {
+            Ok(())
+        } else {
+            Err(Error::Checksum { file, section, offset: 0, expected, got })
         }
     }
 }
@@ -235,12 +235,13 @@ fn fault(file: &str, reason: String) -> Error {
 }
 
 fn check_profile(footer: &FileFooter, profile: tadoc::text::TokenizerProfile) -> Result<()> {
-    match footer.profile == profile {
-        true => Ok(()),
-        false => Err(Error::InvalidArgument {
+    if footer.profile == profile {
+        Ok(())
+    } else {
+        Err(Error::InvalidArgument {
             name: "tokenizer",
             got: footer.profile.to_string(),
             allowed: format!("{profile}, which the corpus was created with"),
-        }),
+        })
     }
 }

@@ -57,9 +57,10 @@ impl LivingStore {
             return self.optimize(&options).await;
         }
         let of_any_share = OptimizeOptions { recompress_ratio: 0.0, ..options };
-        match self.has_many_additions(version, &of_any_share).await? {
-            true => self.optimize(&of_any_share).await,
-            false => Ok(None),
+        if self.has_many_additions(version, &of_any_share).await? {
+            self.optimize(&of_any_share).await
+        } else {
+            Ok(None)
         }
     }
 

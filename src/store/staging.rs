@@ -56,9 +56,10 @@ impl LockedFile {
         // A file system without locks refuses. Then nobody can lock the file in order to remove it
         // either.
         let _locked = file.lock();
-        match is_named(&file, &path) {
-            true => Ok(Self { file, path }),
-            false => Err(ErrorKind::AlreadyExists.into()),
+        if is_named(&file, &path) {
+            Ok(Self { file, path })
+        } else {
+            Err(ErrorKind::AlreadyExists.into())
         }
     }
 

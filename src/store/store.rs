@@ -188,10 +188,7 @@ impl LivingStore {
         let mut names = version.parts.iter().filter_map(Part::file_name);
         let is_whole = version.edit_versions().all(|number| files.contains(&version_name(number)))
             && names.all(|name| files.contains(&name));
-        match is_whole {
-            true => Ok(version),
-            false => Err(self.missing_version(Some(number)).await),
-        }
+        if is_whole { Ok(version) } else { Err(self.missing_version(Some(number)).await) }
     }
 
     /// Returns the edits of `versions`, in order, without versions that have none. The edits of

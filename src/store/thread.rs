@@ -55,8 +55,5 @@ pub(super) async fn on_computing_thread<T: Send + 'static>(
 /// # Errors
 /// The errors of [`on_thread`].
 pub(super) async fn wait(duration: Duration) -> Result<()> {
-    match duration.is_zero() {
-        true => Ok(()),
-        false => on_thread(move || std::thread::sleep(duration)).await,
-    }
+    if duration.is_zero() { Ok(()) } else { on_thread(move || std::thread::sleep(duration)).await }
 }

@@ -149,9 +149,10 @@ impl Model {
             Some(Some(text)) if text.len() < 10_000 => naive::words(profile, text),
             _ => Vec::new(),
         };
-        match words.is_empty() {
-            true => ["power", "a", "b", "中"][random.below(4)].to_owned(),
-            false => words[random.below(words.len())].text.to_owned(),
+        if words.is_empty() {
+            ["power", "a", "b", "中"][random.below(4)].to_owned()
+        } else {
+            words[random.below(words.len())].text.to_owned()
         }
     }
 

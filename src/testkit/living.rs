@@ -115,9 +115,12 @@ pub fn after(texts: &Texts, step: &Step) -> Texts {
 /// Reads the texts of `version`.
 pub async fn texts(store: &LivingStore, version: &Version) -> Result<Texts> {
     let corpus = store.corpus(version, &OpenLimits::default()).await?;
-    let text = |doc_id| match corpus.is_dropped(doc_id) {
-        true => Ok(None),
-        false => corpus.extract(doc_id, 0, u64::MAX).map(Some),
+    let text = |doc_id| {
+        if corpus.is_dropped(doc_id) {
+            Ok(None)
+        } else {
+            corpus.extract(doc_id, 0, u64::MAX).map(Some)
+        }
     };
     (0..corpus.num_docs()).map(text).collect()
 }
@@ -228,9 +231,10 @@ impl Ledger {
                 }
             }
         }
-        match self.has_cleaned {
-            false => assert!(numbers.iter().copied().eq(1..=latest.number), "{numbers:?}"),
-            true => assert_eq!(numbers.last(), Some(&latest.number)),
+        if self.has_cleaned {
+            assert_eq!(numbers.last(), Some(&latest.number))
+        } else {
+            assert!(numbers.iter().copied().eq(1..=latest.number), "{numbers:?}")
         }
         // Further steps must succeed.
         let expected = after(self.texts_of(latest.number).unwrap(), &Step::Edit(vec![add("on")]));

@@ -84,9 +84,8 @@ fn reopened(folder: &Folder) -> (Texts, Duration) {
         store.corpus(&latest, &OpenLimits::default()).await.unwrap()
     });
     let elapsed = started.elapsed();
-    let text = |id| match corpus.is_dropped(id) {
-        true => None,
-        false => Some(corpus.extract(id, 0, u64::MAX).unwrap()),
+    let text = |id| {
+        if corpus.is_dropped(id) { None } else { Some(corpus.extract(id, 0, u64::MAX).unwrap()) }
     };
     ((0..corpus.num_docs()).map(text).collect(), elapsed)
 }

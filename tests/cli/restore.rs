@@ -16,12 +16,11 @@ fn files_below(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     while let Some(next) = folders.pop() {
         for entry in fs::read_dir(next).unwrap() {
             let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => folders.push(path),
-                false => {
-                    let bytes = fs::read(&path).unwrap();
-                    files.insert(path.strip_prefix(folder).unwrap().to_owned(), bytes);
-                }
+            if path.is_dir() {
+                folders.push(path)
+            } else {
+                let bytes = fs::read(&path).unwrap();
+                files.insert(path.strip_prefix(folder).unwrap().to_owned(), bytes);
             }
         }
     }

@@ -46,9 +46,12 @@ fn json_lines_may_be_piped_and_compressed() {
 fn json_types_of_many_chunks_are_joined() {
     let folder = new_folder();
     let filler = "x".repeat(1 << 16);
-    let line = |id: usize| match id < 100 {
-        true => format!("{{\"t\":\"{filler}\",\"n\":{id}}}\n"),
-        false => format!("{{\"t\":\"{filler}\",\"n\":{id}.5,\"late\":\"yes\"}}\n"),
+    let line = |id: usize| {
+        if id < 100 {
+            format!("{{\"t\":\"{filler}\",\"n\":{id}}}\n")
+        } else {
+            format!("{{\"t\":\"{filler}\",\"n\":{id}.5,\"late\":\"yes\"}}\n")
+        }
     };
     folder.write("a.jsonl", (0..200).map(line).collect::<String>());
     folder.ok(&["ingest", "a.jsonl", "--documents", "jsonl:t", "-o", "c.tadoc"]);

@@ -76,9 +76,10 @@ fn slow(docs: &[Vec<u8>], expression: &LineExpression<'_>, options: &GrepOptions
         let (lines, mut line_offset, mut num_rows) = (lines(text), 0, 0);
         for (idx, &whole) in lines.iter().enumerate() {
             let line = whole.strip_suffix(b"\n").unwrap_or(whole);
-            let matched = match expression.is_inverted {
-                true => (!regex.is_match(line)).then_some(0..line.len()),
-                false => regex.find(line).map(|found| found.range()),
+            let matched = if expression.is_inverted {
+                (!regex.is_match(line)).then_some(0..line.len())
+            } else {
+                regex.find(line).map(|found| found.range())
             };
             if let Some(matched) = matched.filter(|_| num_rows < options.max_lines_per_doc) {
                 num_rows += 1;

@@ -138,12 +138,11 @@ impl Opened {
             let (meta, dictionary) = (&self.footer.segments[idx], self.dictionaries[idx].clone());
             let range = meta.rest_range();
             let bytes = &self.file[range.start as usize..range.end as usize];
-            Arc::new(match is_needed {
-                true => {
-                    let (footer, limits) = (&self.footer, OpenLimits::default());
-                    read_segment_with("some", footer, idx, bytes, dictionary, &limits).unwrap()
-                }
-                false => Segment::absent(meta.num_docs as usize, meta.continues).unwrap(),
+            Arc::new(if is_needed {
+                let (footer, limits) = (&self.footer, OpenLimits::default());
+                read_segment_with("some", footer, idx, bytes, dictionary, &limits).unwrap()
+            } else {
+                Segment::absent(meta.num_docs as usize, meta.continues).unwrap()
             })
         };
         let segments = is_needed.iter().enumerate().map(open).collect();

@@ -160,9 +160,10 @@ async fn a_file_that_was_replaced_is_refused() {
     for call in ["word_count(@)", "read_lines('~/notes/*.md')", "corpus_verify(@)"] {
         let sql = format!("SELECT * FROM {}", scene.call(call));
         let plan = travelled(&from, &to, &sql).await.unwrap();
-        let path = match call.starts_with("read") {
-            true => scene.dir.path().join("notes/one.md"),
-            false => scene.dir.path().join("many.tadoc"),
+        let path = if call.starts_with("read") {
+            scene.dir.path().join("notes/one.md")
+        } else {
+            scene.dir.path().join("many.tadoc")
         };
         // The same bytes at another time are another file.
         let bytes = fs::read(&path).unwrap();

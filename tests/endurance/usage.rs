@@ -74,9 +74,10 @@ impl Usage {
         let tenths = samples.chunks(samples.len().div_ceil(10)).map(median_kib);
         let tenths: Vec<String> = tenths.map(|kib| format!("{:.1}", kib / 1024.0)).collect();
         println!("MiB resident, by tenths of the run: {}", tenths.join(" "));
-        let limit_kib = match run < SHORT {
-            true => SHORT_GROWTH_KIB,
-            false => GROWTH_KIB + GROWTH_KIB_PER_HOUR * run.as_secs_f64() / 3600.0,
+        let limit_kib = if run < SHORT {
+            SHORT_GROWTH_KIB
+        } else {
+            GROWTH_KIB + GROWTH_KIB_PER_HOUR * run.as_secs_f64() / 3600.0
         };
         println!(
             "{:.0} s: {:.1} MiB resident, {:+.2} MiB from the second third to the last; {files_after} \

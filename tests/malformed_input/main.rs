@@ -95,9 +95,10 @@ fn try_case(seed: u64, samples: &[Sample]) -> Result<(&'static str, bool), Strin
     let outcome = catch_unwind(AssertUnwindSafe(|| try_mutant(seed, &mutant)));
     let is_open = outcome.map_err(|_| failed("panicked, see above"))?;
     let taken = busy_time() - before;
-    match taken <= MAX_CASE_TIME {
-        true => Ok((kind, is_open)),
-        false => Err(failed(&format!("took {taken:?} of a processor"))),
+    if taken <= MAX_CASE_TIME {
+        Ok((kind, is_open))
+    } else {
+        Err(failed(&format!("took {taken:?} of a processor")))
     }
 }
 

@@ -372,10 +372,8 @@ fn faults(server: &Server, case: &Case) -> Vec<String> {
 
 #[test]
 fn statements_keep_their_limits() {
-    let cases: Vec<&Case> = match is_whole() {
-        true => FEW.iter().chain(MORE).collect(),
-        false => FEW.iter().collect(),
-    };
+    let cases: Vec<&Case> =
+        if is_whole() { FEW.iter().chain(MORE).collect() } else { FEW.iter().collect() };
     let mut server = started();
     let mut wrong = Vec::new();
     for case in cases {

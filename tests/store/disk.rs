@@ -191,9 +191,10 @@ impl State {
         }
         let call = self.num_calls;
         self.num_calls += 1;
-        match self.failing_call == Some(call) {
-            true => Err(io::Error::other("injected failure")),
-            false => Ok(()),
+        if self.failing_call == Some(call) {
+            Err(io::Error::other("injected failure"))
+        } else {
+            Ok(())
         }
     }
 

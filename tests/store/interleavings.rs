@@ -69,10 +69,7 @@ impl Shelf {
     /// Lets other tasks run first, and fails at times.
     async fn call(&self) -> StorageResult<()> {
         future::yield_now().await;
-        match self.fails() {
-            true => Err(StorageError::Transient("busy".into())),
-            false => Ok(()),
-        }
+        if self.fails() { Err(StorageError::Transient("busy".into())) } else { Ok(()) }
     }
 }
 

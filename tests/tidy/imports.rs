@@ -266,12 +266,11 @@ fn files_of_a_crate_import_each_other_without_circles() {
     for folder in crates() {
         let sources = sources(&folder);
         for (group, chain) in circles(&Modules::new(&sources).edges()) {
-            let others = match group.len() < chain.len() {
-                true => String::new(),
-                false => {
-                    let group: Vec<&str> = group.iter().copied().collect();
-                    format!(" (in a group: {})", group.join(", "))
-                }
+            let others = if group.len() < chain.len() {
+                String::new()
+            } else {
+                let group: Vec<&str> = group.iter().copied().collect();
+                format!(" (in a group: {})", group.join(", "))
             };
             findings.push(format!("{}{others}", chain.join(" -> ")));
         }

@@ -174,14 +174,16 @@ fn printed(number: f64) -> Option<String> {
     array_value_to_string(&Float64Array::from(vec![number]), 0).ok()
 }
 
+/// Returns the number that the `len` digits of `text` are.
+fn number(text: &str, len: usize) -> Option<u32> {
+    let is_number = text.len() == len && text.bytes().all(|byte| byte.is_ascii_digit());
+    if is_number { text.parse().ok() } else { None }
+}
+
 /// Returns true for `YYYY-MM-DD` with a day that exists.
 fn is_date(value: &str) -> bool {
     let parts: Vec<&str> = value.split('-').collect();
     let [year, month, day] = parts[..] else { return false };
-    let number = |text: &str, len: usize| match text.len() == len {
-        true if text.bytes().all(|byte| byte.is_ascii_digit()) => text.parse::<u32>().ok(),
-        _ => None,
-    };
     match (number(year, 4), number(month, 2), number(day, 2)) {
         (Some(year), Some(month), Some(day)) => (1..=days_of(year, month)).contains(&day),
         _ => false,

@@ -157,9 +157,10 @@ impl Columns {
         let typed = |run: &SchemaRun| self.numbers.typed(&run.schema);
         let differs = |earlier: &&SchemaRun| join_schemas(&typed(earlier), &typed(run)).is_err();
         let earlier = self.runs.iter().find(differs).unwrap_or(run);
-        let inputs = match earlier.input == run.input {
-            true => format!("both in {}", earlier.input),
-            false => format!("{}, then {}", earlier.input, run.input),
+        let inputs = if earlier.input == run.input {
+            format!("both in {}", earlier.input)
+        } else {
+            format!("{}, then {}", earlier.input, run.input)
         };
         format!("{reason} ({inputs}); pass --no-columns to keep the text only")
     }

@@ -195,9 +195,12 @@ impl<'a> Archives<'a> {
         visit: &mut Visit<'_>,
     ) -> Outcome {
         let (budget, codec) = (opened.budget.clone(), opened.codec);
-        let failed = |error: io::Error| match Budget::is_exceeded(&error) {
-            true => budget.failed(codec, input, &error),
-            false => damaged(&budget.faults, input, Kind::Tar, &error),
+        let failed = |error: io::Error| {
+            if Budget::is_exceeded(&error) {
+                budget.failed(codec, input, &error)
+            } else {
+                damaged(&budget.faults, input, Kind::Tar, &error)
+            }
         };
         let mut archive = tar::Archive::new(Ending {
             inner: BoundedHeaders::new(opened.reader),
@@ -235,9 +238,10 @@ impl<'a> Archives<'a> {
             if let Some(member) = self.member(input, &name, len_bytes, changed, &budget)? {
                 let is_new = names.insert(self.hasher.hash_one(&member.path));
                 self.num_repeated += u64::from(!is_new);
-                let packed_bytes = match entry_type.is_gnu_sparse() {
-                    true => entry.header().entry_size().map_err(failed)?,
-                    false => data_bytes,
+                let packed_bytes = if entry_type.is_gnu_sparse() {
+                    entry.header().entry_size().map_err(failed)?
+                } else {
+                    data_bytes
                 };
                 let bytes: io::Result<Box<dyn Read>> = match sparse {
                     Some(sparse) => {
@@ -246,11 +250,10 @@ impl<'a> Archives<'a> {
                     None => Ok(Box::new(entry)),
                 };
                 // Holes take no bytes in the archive.
-                let bytes = match len_bytes == packed_bytes {
-                    true => bytes,
-                    false => {
-                        bytes.map(|bytes| limited(bytes, &budget.counters(packed_bytes), &budget))
-                    }
+                let bytes = if len_bytes == packed_bytes {
+                    bytes
+                } else {
+                    bytes.map(|bytes| limited(bytes, &budget.counters(packed_bytes), &budget))
                 };
                 let outcome = bytes
                     .map_err(failed)

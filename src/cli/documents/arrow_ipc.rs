@@ -66,9 +66,10 @@ pub fn read(column: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Ou
     }
     stream.take(column, END.to_vec(), 0, rows)?;
     rows.sink.count_read(opened.take_counts());
-    match stream.is_checked {
-        true => Ok(()),
-        false => Err(Failure::new(format!("{file}: no valid Arrow IPC: there is no schema"))),
+    if stream.is_checked {
+        Ok(())
+    } else {
+        Err(Failure::new(format!("{file}: no valid Arrow IPC: there is no schema")))
     }
 }
 
@@ -189,9 +190,10 @@ fn next_message(reader: &mut dyn BufRead) -> io::Result<Option<Bytes>> {
     let mut message = Bytes { metadata: start..bytes.len(), bytes };
     let body_bytes = message.message().map_err(io::Error::other)?.bodyLength();
     let body_bytes = u64::try_from(body_bytes).map_err(|_| cut())?;
-    match body_bytes == 0 || read_more(reader, body_bytes, &mut message.bytes)? {
-        true => Ok(Some(message)),
-        false => Err(cut()),
+    if body_bytes == 0 || read_more(reader, body_bytes, &mut message.bytes)? {
+        Ok(Some(message))
+    } else {
+        Err(cut())
     }
 }
 
@@ -199,10 +201,12 @@ fn next_message(reader: &mut dyn BufRead) -> io::Result<Option<Bytes>> {
 fn read_more(reader: &mut dyn BufRead, len: u64, bytes: &mut Vec<u8>) -> io::Result<bool> {
     // The memory grows with what is there, not with what the length says.
     let read = reader.take(len).read_to_end(bytes)?;
-    match read as u64 == len {
-        true => Ok(true),
-        false if read == 0 => Ok(false),
-        false => Err(cut()),
+    if read as u64 == len {
+        Ok(true)
+    } else if read == 0 {
+        Ok(false)
+    } else {
+        Err(cut())
     }
 }
 

@@ -63,9 +63,12 @@ pub fn read(column: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Ou
             Failure::with_cause(format!("{file}: no valid Avro: block {number}"), error)
         };
         let unpacked = header.codec.unpack(block.bytes, max_bytes, &opened.budget);
-        let unpacked = unpacked.map_err(|error| match Budget::is_exceeded(&error) {
-            true => opened.budget.failed(Some(header.codec.name()), rows.input, &error),
-            false => wrong(&error),
+        let unpacked = unpacked.map_err(|error| {
+            if Budget::is_exceeded(&error) {
+                opened.budget.failed(Some(header.codec.name()), rows.input, &error)
+            } else {
+                wrong(&error)
+            }
         })?;
         rows.sink.count_read(opened.take_counts());
         let (mut rest, mut num_left) = (unpacked.as_slice(), block.num_rows);
@@ -212,9 +215,10 @@ impl Block {
         let bytes = read_bytes(reader, max_bytes)?;
         let mut behind = [0; MARKER_BYTES];
         reader.read_exact(&mut behind).map_err(|_| damaged("the last block is cut"))?;
-        match behind == *marker {
-            true => Ok(Some(Self { num_rows, bytes })),
-            false => Err(damaged("the marker behind a block differs from that of the header")),
+        if behind == *marker {
+            Ok(Some(Self { num_rows, bytes }))
+        } else {
+            Err(damaged("the marker behind a block differs from that of the header"))
         }
     }
 }
@@ -287,19 +291,21 @@ fn unpack_snappy(packed: &[u8], max_bytes: u64, budget: &Budget) -> io::Result<V
     let unpacked = snap::raw::Decoder::new().decompress_vec(packed).map_err(io::Error::other)?;
     let mut crc = Crc::new();
     crc.update(&unpacked);
-    match crc.sum() == u32::from_be_bytes(*checksum) {
-        true => Ok(unpacked),
-        false => Err(damaged("the checksum differs")),
+    if crc.sum() == u32::from_be_bytes(*checksum) {
+        Ok(unpacked)
+    } else {
+        Err(damaged("the checksum differs"))
     }
 }
 
 fn check_len(len: u64, max_bytes: u64) -> io::Result<()> {
-    match len <= max_bytes {
-        true => Ok(()),
-        false => Err(damaged(&format!(
+    if len <= max_bytes {
+        Ok(())
+    } else {
+        Err(damaged(&format!(
             "a part of {len} bytes or more; parts are held in memory as a whole: pass a larger \
              --max-row-size than {max_bytes}"
-        ))),
+        )))
     }
 }
 
@@ -310,10 +316,7 @@ fn read_bytes(reader: &mut dyn BufRead, max_bytes: u64) -> io::Result<Vec<u8>> {
     check_len(len, max_bytes)?;
     let mut bytes = Vec::new();
     reader.take(len).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 == len {
-        true => Ok(bytes),
-        false => Err(damaged("the file is cut")),
-    }
+    if bytes.len() as u64 == len { Ok(bytes) } else { Err(damaged("the file is cut")) }
 }
 
 /// Reads a number: groups of seven bits, the lowest first, whose lowest bit is the sign.

@@ -124,16 +124,15 @@ impl<R: BufRead> Utf8Page<R> {
         let mut len = 0;
         while !self.is_at_end {
             let is_head = self.head_taken < self.head.len();
-            let bytes = match is_head {
-                true => &self.head[self.head_taken..],
-                false => self.inner.fill_buf()?,
-            };
+            let bytes =
+                if is_head { &self.head[self.head_taken..] } else { self.inner.fill_buf()? };
             let is_last = bytes.is_empty();
             let (result, taken, written, is_damaged) =
                 decoder.decode_to_utf8(bytes, &mut self.text[len..], is_last);
-            match is_head {
-                true => self.head_taken += taken,
-                false => self.inner.consume(taken),
+            if is_head {
+                self.head_taken += taken
+            } else {
+                self.inner.consume(taken)
             }
             len += written;
             if is_damaged {
@@ -352,26 +351,25 @@ mod tests {
     }
 
     proptest! {
-        #[test]
-        fn decoding_in_parts_is_decoding_at_once(
-            label in prop::sample::select(vec!["latin1", "shift_jis", "gb18030", "iso-2022-jp", "utf-8", "koi8-r"]),
-            bytes in prop::collection::vec(any::<u8>(), 0..3000),
-            len in 1usize..300,
-        ) {
-            let page = [format!("<meta charset={label}>").as_bytes(), &bytes].concat();
-            let encoding = Encoding::for_label(label.as_bytes()).unwrap();
-            let expected = match encoding == UTF_8 {
-                true => page.clone(),
-                false => encoding.decode_without_bom_handling(&page).0.into_owned().into_bytes(),
-            };
-            prop_assert_eq!(read(&page, Given::ContentType(None), len), expected);
-        }
+           #[test]
+           fn decoding_in_parts_is_decoding_at_once(
+               label in prop::sample::select(vec!["latin1", "shift_jis", "gb18030", "iso-2022-jp", "utf-8", "koi8-r"]),
+               bytes in prop::collection::vec(any::<u8>(), 0..3000),
+               len in 1usize..300,
+           ) {
+               let page = [format!("<meta charset={label}>").as_bytes(), &bytes].concat();
+               let encoding = Encoding::for_label(label.as_bytes()).unwrap();
+               let expected = if encoding == UTF_8 { page.clone()
+    } else { encoding.decode_without_bom_handling(&page).0.into_owned().into_bytes()
+    };
+               prop_assert_eq!(read(&page, Given::ContentType(None), len), expected);
+           }
 
-        #[test]
-        fn any_head_is_read(page in prop::collection::vec(
-            prop_oneof![prop::sample::select(b"<meta charset=?xml\"';>".to_vec()), any::<u8>()], 0..300,
-        )) {
-            read(&page, Given::ContentType(Some("text/html;charset=")), 4096);
-        }
-    }
+           #[test]
+           fn any_head_is_read(page in prop::collection::vec(
+               prop_oneof![prop::sample::select(b"<meta charset=?xml\"';>".to_vec()), any::<u8>()], 0..300,
+           )) {
+               read(&page, Given::ContentType(Some("text/html;charset=")), 4096);
+           }
+       }
 }

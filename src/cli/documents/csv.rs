@@ -126,9 +126,10 @@ impl Table<'_> {
         rows.check_num_columns(schema)?;
         rows.check_time_column(schema)?;
         let reader = reader.with_batch_size(BATCH_ROWS);
-        let reader = match rows.options.keep_columns {
-            true => reader,
-            false => reader.with_projection(indices(schema, |name| rows.needs(name, column))),
+        let reader = if rows.options.keep_columns {
+            reader
+        } else {
+            reader.with_projection(indices(schema, |name| rows.needs(name, column)))
         };
         let mut feeder = Feeder::new(reader.build_decoder(), first, quotes);
         let mut row_idx = 0;
@@ -186,10 +187,7 @@ impl Feeder {
         let mut batch_bytes = 0;
         loop {
             let from_first = self.first.position() < self.first.get_ref().len() as u64;
-            let bytes = match from_first {
-                true => self.first.fill_buf(),
-                false => opened.reader.fill_buf(),
-            };
+            let bytes = if from_first { self.first.fill_buf() } else { opened.reader.fill_buf() };
             let bytes = match bytes {
                 Ok(bytes) => bytes,
                 Err(error) => return Err(opened.failed(rows.input, &error)),
@@ -211,9 +209,10 @@ impl Feeder {
                     rows.input.shown()
                 )));
             }
-            match from_first {
-                true => self.first.consume(len),
-                false => opened.reader.consume(len),
+            if from_first {
+                self.first.consume(len)
+            } else {
+                opened.reader.consume(len)
             }
             batch_bytes += len;
             self.row_bytes = if num_rows > 0 { 0 } else { self.row_bytes + len as u64 };

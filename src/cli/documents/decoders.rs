@@ -206,10 +206,10 @@ impl<R: Read> LastBytes<R> {
     /// Checks that the end mark of a frame, and its checksum, were the last bytes.
     fn check_end(&self, checksum_bytes: usize) -> io::Result<()> {
         let end = self.last.len() - checksum_bytes;
-        match self.last[end - LZ4_END_BYTES..end] == [0; LZ4_END_BYTES] {
-            true => Ok(()),
-            false => Err(io::ErrorKind::UnexpectedEof.into()),
+        if self.last[end - LZ4_END_BYTES..end] != [0; LZ4_END_BYTES] {
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
+        Ok(())
     }
 }
 

@@ -90,11 +90,10 @@ impl Faults {
 
     /// Returns the ways out of damage, for messages: options behind "pass".
     pub fn ways_out(&self) -> &'static str {
-        match self.is_kept_going {
-            true => RAW,
-            false => {
-                "--no-decompress to store the bytes as they are, or --keep-going to store what can be read"
-            }
+        if self.is_kept_going {
+            RAW
+        } else {
+            "--no-decompress to store the bytes as they are, or --keep-going to store what can be read"
         }
     }
 
@@ -120,9 +119,10 @@ impl Faults {
             return;
         }
         noted.latest = Some(shown);
-        match noted.warnings.len() < MAX_NAMED {
-            true => noted.warnings.push(failure.into_text()),
-            false => noted.num_more += 1,
+        if noted.warnings.len() < MAX_NAMED {
+            noted.warnings.push(failure.into_text())
+        } else {
+            noted.num_more += 1
         }
     }
 

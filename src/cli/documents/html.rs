@@ -303,10 +303,7 @@ impl Text {
     /// Appends text with its white space.
     fn kept(&mut self, text: &[u8]) {
         // The line end behind the tag is none of the text.
-        let text = match self.is_line_due {
-            true => text.strip_prefix(b"\n").unwrap_or(text),
-            false => text,
-        };
+        let text = if self.is_line_due { text.strip_prefix(b"\n").unwrap_or(text) } else { text };
         if !text.is_empty() {
             self.begin();
             self.text.extend_from_slice(text);
@@ -317,10 +314,10 @@ impl Text {
     /// Puts a line end, a tab or a blank in front of the next text, if there is text before it.
     fn begin(&mut self) {
         let gap = self.gap.take().filter(|_| self.is_in_line);
-        match std::mem::take(&mut self.is_line_due) {
-            true if self.is_in_line => self.text.push(b'\n'),
-            true => {}
-            false => self.text.extend(gap),
+        if !std::mem::take(&mut self.is_line_due) {
+            self.text.extend(gap);
+        } else if self.is_in_line {
+            self.text.push(b'\n');
         }
         self.is_in_line = true;
     }

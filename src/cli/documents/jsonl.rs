@@ -174,9 +174,10 @@ fn take_chunk(field: &str, chunk: &mut Chunk, rows: &mut Rows<'_, '_>) -> Outcom
     let (schema, num_rows) = inferred.map_err(|error| bad_line(&file, chunk, &error))?;
     check_field(field, &format!("from {unit} {first_line}"), &schema, rows)?;
     rows.check_num_columns(&schema)?;
-    let schema = match rows.options.keep_columns {
-        true => schema,
-        false => only(&schema, |name| rows.needs(name, field)),
+    let schema = if rows.options.keep_columns {
+        schema
+    } else {
+        only(&schema, |name| rows.needs(name, field))
     };
     let schema = Schema::new(numbers::as_texts(schema.fields()));
     let batch = decode(Arc::new(schema), &chunk.lines, num_rows)

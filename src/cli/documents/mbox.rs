@@ -214,9 +214,10 @@ impl<'a, 'r, 's> Messages<'a, 'r, 's> {
             return self.rows.sink.append(&self.path, bytes);
         };
         message.extend_from_slice(bytes);
-        match message.len() as u64 <= self.rows.options.max_row_bytes {
-            true => Ok(()),
-            false => Err(self.rows.too_large(&format!("message {}", self.num_ended + 1))),
+        if message.len() as u64 <= self.rows.options.max_row_bytes {
+            Ok(())
+        } else {
+            Err(self.rows.too_large(&format!("message {}", self.num_ended + 1)))
         }
     }
 

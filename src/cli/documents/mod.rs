@@ -473,9 +473,10 @@ impl<'a> Gather<'a> {
         self.open = None;
         self.batch.end_document(path);
         // Empty documents count too, so that a batch does not collect a million of them.
-        match self.batch.text.len() + 64 * self.batch.documents.len() < BATCH_BYTES {
-            true => Ok(()),
-            false => self.flush(),
+        if self.batch.text.len() + 64 * self.batch.documents.len() < BATCH_BYTES {
+            Ok(())
+        } else {
+            self.flush()
         }
     }
 
@@ -523,9 +524,10 @@ impl<'a> Gather<'a> {
 
     fn flush(&mut self) -> Outcome {
         let batch = std::mem::take(&mut self.batch);
-        match batch.documents.is_empty() && batch.read == Counts::default() {
-            true => Ok(()),
-            false => self.sink.take(batch).inspect_err(|_| self.faults.end()),
+        if batch.documents.is_empty() && batch.read == Counts::default() {
+            Ok(())
+        } else {
+            self.sink.take(batch).inspect_err(|_| self.faults.end())
         }
     }
 }

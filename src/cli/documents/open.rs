@@ -257,9 +257,10 @@ fn decode<'a>(
         len = skippable.next_magic(&mut magic);
     }
     let dictionary = zstd_frames::dictionary(&skippable.bytes, budget.limits.max_window_bytes);
-    let held = match skippable.bytes.is_empty() {
-        true => magic[..len].to_vec(),
-        false => std::mem::take(&mut skippable.bytes),
+    let held = if skippable.bytes.is_empty() {
+        magic[..len].to_vec()
+    } else {
+        std::mem::take(&mut skippable.bytes)
     };
     let bytes = Cursor::new(held).chain(raw);
     if !decompress {

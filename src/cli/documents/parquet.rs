@@ -50,13 +50,12 @@ pub fn read(column: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Ou
     rows.check_num_columns(metadata.schema())?;
     rows.check_time_column(metadata.schema())?;
     let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
-    let mask = match rows.options.keep_columns {
-        true => ProjectionMask::all(),
-        false => {
-            let names = reader.schema().fields().iter().map(|field| field.name().as_str());
-            let needed = names.filter(|name| rows.needs(name, column));
-            ProjectionMask::columns(reader.parquet_schema(), needed)
-        }
+    let mask = if rows.options.keep_columns {
+        ProjectionMask::all()
+    } else {
+        let names = reader.schema().fields().iter().map(|field| field.name().as_str());
+        let needed = names.filter(|name| rows.needs(name, column));
+        ProjectionMask::columns(reader.parquet_schema(), needed)
     };
     let reader = reader.with_batch_size(batch_rows).with_projection(mask);
     let batches = contain_panics("pages", || reader.build()).map_err(contained)?;
@@ -132,9 +131,10 @@ fn metadata(column: &str, file: &File) -> Result<ArrowReaderMetadata, ParquetErr
             DataType::Binary | DataType::LargeBinary => DataType::BinaryView,
             other => other.clone(),
         };
-        match field.name() == column {
-            true => Arc::new(field.as_ref().clone().with_data_type(view)),
-            false => Arc::clone(field),
+        if field.name() == column {
+            Arc::new(field.as_ref().clone().with_data_type(view))
+        } else {
+            Arc::clone(field)
         }
     });
     let schema =

@@ -36,10 +36,7 @@ impl<const N: usize> RecordColumns<N> {
             column.push(text);
         }
         self.dates.push(date);
-        match self.dates.len() < BATCH_ROWS {
-            true => Ok(()),
-            false => self.store(rows),
-        }
+        if self.dates.len() < BATCH_ROWS { Ok(()) } else { self.store(rows) }
     }
 
     /// Stores the rows that wait.

@@ -85,10 +85,7 @@ impl<'a, 'r, 's> Records<'a, 'r, 's> {
             self.end_line()?;
             text = &text[end + 1..];
         }
-        match text.is_empty() {
-            true => Ok(()),
-            false => self.part(text),
-        }
+        if text.is_empty() { Ok(()) } else { self.part(text) }
     }
 
     /// Takes the next bytes of a line.
@@ -139,9 +136,10 @@ impl<'a, 'r, 's> Records<'a, 'r, 's> {
     }
 
     fn end_document(&mut self) -> Outcome {
-        match std::mem::take(&mut self.is_open) {
-            true => self.rows.sink.end_document(&self.path),
-            false => Ok(()),
+        if std::mem::take(&mut self.is_open) {
+            self.rows.sink.end_document(&self.path)
+        } else {
+            Ok(())
         }
     }
 
@@ -156,10 +154,7 @@ impl<'a, 'r, 's> Records<'a, 'r, 's> {
             self.end_line()?;
         }
         self.end_document()?;
-        match self.times.is_empty() {
-            true => Ok(()),
-            false => self.store_times(),
-        }
+        if self.times.is_empty() { Ok(()) } else { self.store_times() }
     }
 }
 

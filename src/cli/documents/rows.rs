@@ -47,9 +47,10 @@ impl Rows<'_, '_> {
         };
         let texts = texts.as_binary_view();
         let paths = self.paths(text_column, batch)?;
-        let kept = match self.options.keep_columns {
-            true => other_columns(text_column, batch)?,
-            false => batch.project(&[])?,
+        let kept = if self.options.keep_columns {
+            other_columns(text_column, batch)?
+        } else {
+            batch.project(&[])?
         };
         for row_idx in 0..batch.num_rows() {
             if texts.is_null(row_idx) && !self.options.allow_missing {
@@ -76,10 +77,7 @@ impl Rows<'_, '_> {
 
     /// Adds columns of documents that were passed on already.
     pub fn push_columns(&mut self, batch: &RecordBatch) -> Outcome {
-        let kept = match self.options.keep_columns {
-            true => batch.clone(),
-            false => batch.project(&[])?,
-        };
+        let kept = if self.options.keep_columns { batch.clone() } else { batch.project(&[])? };
         self.push_kept(kept, batch)
     }
 

@@ -53,19 +53,17 @@ pub fn read_lines(mut opened: Opened<'_>, input: &Input, sink: &mut Gather<'_>) 
         sink.count_read(opened.take_counts());
     }
     sink.count_read(opened.take_counts());
-    match is_open {
-        true => sink.end_document(&path),
-        false => Ok(()),
-    }
+    if is_open { sink.end_document(&path) } else { Ok(()) }
 }
 
 /// Returns the next bytes of the input, or none at its end.
 pub fn next_bytes<'a>(opened: &'a mut Opened<'_>, input: &Input) -> Outcome<&'a [u8]> {
     let is_end = is_at_end(&mut *opened.reader);
-    match is_end.map_err(|error| opened.failed(input, &error))? {
-        true => Ok(&[]),
+    if is_end.map_err(|error| opened.failed(input, &error))? {
+        Ok(&[])
+    } else {
         // The buffer is filled, so this call reads nothing.
-        false => Ok(opened.reader.fill_buf()?),
+        Ok(opened.reader.fill_buf()?)
     }
 }
 

@@ -144,11 +144,10 @@ pub fn is_script(head: &[u8]) -> bool {
 fn is_named_packed(path: &str, is_unpacked: bool) -> bool {
     let Some((stem, end)) = path.rsplit_once('.') else { return false };
     let name = end.to_ascii_lowercase();
-    match is_unpacked {
-        true => {
-            PACKED_ARCHIVES.contains(&name.as_str()) || stem.to_ascii_lowercase().ends_with(".tar")
-        }
-        false => end == "Z" || PACKED_NAMES.contains(&name.as_str()),
+    if is_unpacked {
+        PACKED_ARCHIVES.contains(&name.as_str()) || stem.to_ascii_lowercase().ends_with(".tar")
+    } else {
+        end == "Z" || PACKED_NAMES.contains(&name.as_str())
     }
 }
 

@@ -49,9 +49,10 @@ pub fn read(mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
         let mut block = (&mut *opened.reader).take(record.len_bytes);
         if KEPT_TYPES.contains(&record.kind.as_str()) {
             let path = Arc::from(record.path.as_deref().unwrap_or(&input.path));
-            let http = match record.is_http {
-                true => Headers::parse(&read_head(&mut block).map_err(failed)?),
-                false => Headers::default(),
+            let http = if record.is_http {
+                Headers::parse(&read_head(&mut block).map_err(failed)?)
+            } else {
+                Headers::default()
             };
             let mut body: Box<dyn BufRead> = match http.get("transfer-encoding") {
                 Some(coding) if coding.eq_ignore_ascii_case("chunked") => {

@@ -136,12 +136,13 @@ impl Header {
         let columns = columns.fields().iter().zip(batch.columns()).map(|(field, column)| {
             let idx = schema.index_of(field.name())?;
             let zeek_type = self.types.get(idx).map_or("string", String::as_str);
-            let column = match field.name() == text_column {
-                true => self.texts(column),
-                false => self.column(zeek_type, column).map_err(|error| {
+            let column = if field.name() == text_column {
+                self.texts(column)
+            } else {
+                self.column(zeek_type, column).map_err(|error| {
                     let reason = format!("field `{}` of type {zeek_type}: {error}", field.name());
                     ArrowError::ParseError(reason)
-                })?,
+                })?
             };
             Ok((Field::new(field.name(), column.data_type().clone(), true), column))
         });

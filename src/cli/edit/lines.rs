@@ -28,9 +28,10 @@ pub fn read_edits(path: &Path) -> Outcome<Vec<Asked>> {
     let is_stdin = path.as_os_str() == "-";
     let name = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
     let failed = |error: std::io::Error| Failure::with_cause(&name, &error);
-    let reader: Box<dyn BufRead> = match is_stdin {
-        true => Box::new(std::io::stdin().lock()),
-        false => Box::new(BufReader::new(std::fs::File::open(path).map_err(failed)?)),
+    let reader: Box<dyn BufRead> = if is_stdin {
+        Box::new(std::io::stdin().lock())
+    } else {
+        Box::new(BufReader::new(std::fs::File::open(path).map_err(failed)?))
     };
     let mut edits = Vec::new();
     for (line_idx, line) in reader.split(b'\n').enumerate() {

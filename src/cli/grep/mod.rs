@@ -170,9 +170,10 @@ enum When {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
-    match search(arguments).map_err(Failure::of_search)? {
-        true => Ok(()),
-        false => Err(Failure::nothing_found()),
+    if search(arguments).map_err(Failure::of_search)? {
+        Ok(())
+    } else {
+        Err(Failure::nothing_found())
     }
 }
 
@@ -181,9 +182,10 @@ fn search(arguments: &Arguments) -> Outcome<bool> {
     let begun_at = Instant::now();
     let (sources, locations) = arguments.patterns_and_locations()?;
     let sources: Vec<&str> = sources.iter().map(String::as_str).collect();
-    let is_any_case = match arguments.smart_case {
-        true => is_any_case_by_smart_case(&sources, arguments.fixed_strings),
-        false => arguments.ignore_case,
+    let is_any_case = if arguments.smart_case {
+        is_any_case_by_smart_case(&sources, arguments.fixed_strings)
+    } else {
+        arguments.ignore_case
     };
     let expression = LineExpression {
         source: "",
@@ -225,9 +227,10 @@ impl Arguments {
             }
             _ => (self.patterns.clone(), &self.operands[..]),
         };
-        match locations.is_empty() {
-            true => Err(Failure::usage("no corpus is given; usage: tadoc grep PATTERN CORPUS…")),
-            false => Ok((patterns, locations.iter().map(PathBuf::from).collect())),
+        if locations.is_empty() {
+            Err(Failure::usage("no corpus is given; usage: tadoc grep PATTERN CORPUS…"))
+        } else {
+            Ok((patterns, locations.iter().map(PathBuf::from).collect()))
         }
     }
 
@@ -407,9 +410,10 @@ impl Output {
     }
 
     fn write(&mut self, text: &[u8]) -> Outcome {
-        let text = match self.is_empty {
-            true => text.strip_prefix(self.separator.as_bytes()).unwrap_or(text),
-            false => text,
+        let text = if self.is_empty {
+            text.strip_prefix(self.separator.as_bytes()).unwrap_or(text)
+        } else {
+            text
         };
         self.is_empty &= text.is_empty();
         if self.is_quiet {

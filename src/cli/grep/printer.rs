@@ -191,10 +191,7 @@ impl<'a> Printer<'a> {
             Statistics { searches: 1, searches_with_match: 1, ..Statistics::default() };
         self.of_document = Statistics { bytes_searched: len_bytes, ..of_document };
         self.begun_at = Instant::now();
-        self.path = match self.style.is_terminal {
-            true => plain(path).into_owned(),
-            false => path.to_owned(),
-        };
+        self.path = if self.style.is_terminal { plain(path).into_owned() } else { path.to_owned() };
         (self.is_begun, self.num_selected, self.next_number, self.next_offset) = (true, 0, 1, 0);
         self.text.extend_from_slice(self.style.separator().as_bytes());
         match self.style.format {

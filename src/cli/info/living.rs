@@ -22,10 +22,7 @@ pub fn run(living: &Living, arguments: &Arguments) -> Outcome {
         facts.push(Fact::text("effort", one_or_mixed(efforts)));
         facts.push(Fact::text("layout", layout_of(&footers)));
     }
-    let text = match arguments.json {
-        true => as_json(&version, &facts),
-        false => as_table(&version, &facts),
-    };
+    let text = if arguments.json { as_json(&version, &facts) } else { as_table(&version, &facts) };
     io::stdout().lock().write_all(text.as_bytes())?;
     Ok(())
 }

@@ -198,9 +198,10 @@ impl Done {
     pub fn sizes(&self, name: &str) -> String {
         let footer = &self.report.footer;
         let (text_bytes, file_bytes) = (footer.len_bytes(), self.report.file_len_bytes);
-        let read = match self.read_bytes == text_bytes {
-            true => String::new(),
-            false => format!(" from {} read,", display::bytes(self.read_bytes)),
+        let read = if self.read_bytes == text_bytes {
+            String::new()
+        } else {
+            format!(" from {} read,", display::bytes(self.read_bytes))
         };
         let reuse = match footer.num_tokens() {
             0 => String::new(),
@@ -218,10 +219,7 @@ impl Done {
     /// Formats the times.
     pub fn times(&self) -> String {
         let elapsed = self.start.elapsed();
-        let bound = match self.waited * 2 > elapsed {
-            true => "reading",
-            false => "building",
-        };
+        let bound = if self.waited * 2 > elapsed { "reading" } else { "building" };
         format!(
             "{}, {}, bound by {bound}: waiting for input {}, tokens {}, grammar {}, writing {}",
             display::seconds(elapsed),

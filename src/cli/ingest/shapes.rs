@@ -40,10 +40,8 @@ impl Shapes {
         let location = living.store.location();
         for part in &version.parts {
             let is_new = part.file_name().is_some_and(|name| self.known.insert(name));
-            let file = match is_new {
-                true => living.resolver.part(Path::new(&location), part)?,
-                false => None,
-            };
+            let file =
+                if is_new { living.resolver.part(Path::new(&location), part)? } else { None };
             if let Some(columns) = file.map(|file| schema_of(&file)).transpose()?.flatten() {
                 // Parts that do not fit each other are the fault of an earlier program.
                 self.joined =

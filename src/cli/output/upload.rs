@@ -81,15 +81,16 @@ impl Upload {
 
     /// Completes the object and makes it visible.
     pub fn persist(mut self) -> Outcome {
-        let outcome = match self.parts.is_some() {
-            false => self.put(),
-            true => self.check_free().and_then(|()| {
+        let outcome = if self.parts.is_some() {
+            self.check_free().and_then(|()| {
                 self.send().map_err(|error| self.failed(&error))?;
                 match self.parts.take() {
                     Some(parts) => self.resolver.wait(parts.finish()).map_err(|e| self.failed(&e)),
                     None => Ok(PutResult { e_tag: None, version: None }),
                 }
-            }),
+            })
+        } else {
+            self.put()
         };
         outcome.map(|_| ())
     }

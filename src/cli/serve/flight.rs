@@ -93,10 +93,8 @@ impl Handle {
 
     fn text(self) -> Result<Text, Status> {
         let id = Uuid::from_slice(&self.id).unwrap_or_else(|_| Uuid::new_v4());
-        let parameters = match self.parameters.is_empty() {
-            true => None,
-            false => Some(read_row(&self.parameters)?),
-        };
+        let parameters =
+            if self.parameters.is_empty() { None } else { Some(read_row(&self.parameters)?) };
         Ok(Text { id, sql: self.sql, parameters })
     }
 }
@@ -153,10 +151,7 @@ impl Flight {
             let id = Uuid::from_slice(&handle.id);
             is_cancelled |= id.is_ok_and(|id| self.statements.cancel(id));
         }
-        Ok(match is_cancelled {
-            true => CancelStatus::Cancelled,
-            false => CancelStatus::NotCancellable,
-        })
+        Ok(if is_cancelled { CancelStatus::Cancelled } else { CancelStatus::NotCancellable })
     }
 }
 
@@ -492,9 +487,12 @@ impl FlightSqlService for Flight {
 
 /// Puts `notices` into a header of the response, if there are any. A header has ASCII only.
 fn with_notices<T>(mut response: Response<T>, notices: &[String]) -> Response<T> {
-    let in_ascii = |c: char| match c.is_ascii_graphic() || c == ' ' {
-        true => c.to_string(),
-        false => c.escape_unicode().to_string(),
+    let in_ascii = |c: char| {
+        if c.is_ascii_graphic() || c == ' ' {
+            c.to_string()
+        } else {
+            c.escape_unicode().to_string()
+        }
     };
     let text: String = notices.join("; ").chars().take(MAX_NOTICE_CHARS).map(in_ascii).collect();
     if let (false, Ok(text)) = (text.is_empty(), MetadataValue::try_from(text)) {
@@ -537,9 +535,10 @@ fn row_bytes(row: &RecordBatch) -> Result<Bytes, Status> {
         writer.into_inner()
     };
     let bytes = write().map_err(Refusal::from)?;
-    match bytes.len() <= MAX_PARAMETER_BYTES {
-        true => Ok(bytes.into()),
-        false => Err(Status::invalid_argument("the parameters have more than 1 MiB")),
+    if bytes.len() <= MAX_PARAMETER_BYTES {
+        Ok(bytes.into())
+    } else {
+        Err(Status::invalid_argument("the parameters have more than 1 MiB"))
     }
 }
 

@@ -237,9 +237,10 @@ fn named(corpus: &Path) -> Outcome<(String, String)> {
     let last = text.trim_end_matches(['/', '\\']);
     let last = last.rsplit(['/', '\\']).next().unwrap_or_default();
     let name = last.strip_suffix(".tadoc").unwrap_or(last);
-    match name.is_empty() || name.contains(['*', '?']) {
-        true => Err(Failure::usage(format!("{text} gives no name for a table: write NAME={text}"))),
-        false => Ok((name.to_owned(), text.into_owned())),
+    if name.is_empty() || name.contains(['*', '?']) {
+        Err(Failure::usage(format!("{text} gives no name for a table: write NAME={text}")))
+    } else {
+        Ok((name.to_owned(), text.into_owned()))
     }
 }
 

@@ -369,10 +369,7 @@ impl Statements {
             return Err(Refusal::new(Kind::Invalid, "the statement has more than 1 MiB"));
         }
         let statement = self.session.parse_one(sql)?;
-        match reads_only(&statement) {
-            true => Ok(statement),
-            false => Err(only_reads()),
-        }
+        if reads_only(&statement) { Ok(statement) } else { Err(only_reads()) }
     }
 
     async fn plan_of(&self, statement: Statement) -> Result<LogicalPlan, Refusal> {
@@ -411,15 +408,14 @@ impl Statements {
     fn slot(&self) -> Result<Slot, Refusal> {
         let slot = Slot(Arc::clone(&self.metrics));
         let num_open = slot.0.statements.fetch_add(1, Ordering::Relaxed);
-        match num_open < self.limits.num_statements as u64 {
-            true => Ok(slot),
-            false => {
-                let text = format!(
-                    "the server has {num_open} statements open, and takes no more; try again later"
-                );
-                self.metrics.end(Some(Kind::Exhausted), Duration::ZERO);
-                Err(Refusal::new(Kind::Exhausted, text))
-            }
+        if num_open < self.limits.num_statements as u64 {
+            Ok(slot)
+        } else {
+            let text = format!(
+                "the server has {num_open} statements open, and takes no more; try again later"
+            );
+            self.metrics.end(Some(Kind::Exhausted), Duration::ZERO);
+            Err(Refusal::new(Kind::Exhausted, text))
         }
     }
 

@@ -218,9 +218,12 @@ fn cells(
     max_width: MaxWidth,
 ) -> Result<Vec<String>> {
     if let Some(bytes_at) = bytes_of(column) {
-        let cell = |row: usize| match column.is_null(row) {
-            true => options.null().to_owned(),
-            false => bounded_bytes(bytes_at(row), max_width),
+        let cell = |row: usize| {
+            if column.is_null(row) {
+                options.null().to_owned()
+            } else {
+                bounded_bytes(bytes_at(row), max_width)
+            }
         };
         return Ok((0..column.len()).map(cell).collect());
     }

@@ -163,18 +163,18 @@ fn scripts(arguments: &Arguments) -> Outcome<Option<Vec<String>>> {
 }
 
 fn read_script(path: &Path) -> Outcome<String> {
-    let text = match path.as_os_str() == "-" {
-        true => {
-            let mut text = String::new();
-            stdin().read_to_string(&mut text).map(|_| text)
-        }
-        false => fs::read_to_string(path),
+    let text = if path.as_os_str() == "-" {
+        let mut text = String::new();
+        stdin().read_to_string(&mut text).map(|_| text)
+    } else {
+        fs::read_to_string(path)
     };
     let text = text.map_err(|error| Failure::with_cause(path.display(), &error))?;
     // A script may be executable: `#!/usr/bin/env -S tadoc sql -f`.
-    match text.starts_with("#!") {
-        true => Ok(text.split_once('\n').map_or_else(String::new, |(_, rest)| rest.to_owned())),
-        false => Ok(text),
+    if text.starts_with("#!") {
+        Ok(text.split_once('\n').map_or_else(String::new, |(_, rest)| rest.to_owned()))
+    } else {
+        Ok(text)
     }
 }
 

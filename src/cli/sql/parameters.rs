@@ -145,8 +145,9 @@ fn visit_node(
 }
 
 fn listed(names: &BTreeSet<String>) -> String {
-    match names.is_empty() {
-        true => "none".to_owned(),
-        false => names.iter().map(|name| format!("${name}")).collect::<Vec<_>>().join(", "),
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.iter().map(|name| format!("${name}")).collect::<Vec<_>>().join(", ")
     }
 }

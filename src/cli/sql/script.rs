@@ -134,9 +134,10 @@ impl Session {
         let mut statements = Statements::new(sql, dialect.as_ref())?;
         let statement = statements.next(self.max_depth())?;
         let statement = statement.ok_or_else(|| Failure::usage("there is no statement"))?;
-        match statements.is_at_end() {
-            true => Ok(statement),
-            false => Err(Failure::usage("expected one statement, got several; send one by one")),
+        if statements.is_at_end() {
+            Ok(statement)
+        } else {
+            Err(Failure::usage("expected one statement, got several; send one by one"))
         }
     }
 

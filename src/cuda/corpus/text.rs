@@ -252,9 +252,10 @@ impl BaseText for CorpusText {
 
     fn terminal_id(&self, is_word: bool, bytes: &[u8]) -> Option<u32> {
         let dictionary = &self.state.corpus.segment.dictionary;
-        let id = match is_word {
-            true => dictionary.word_id(bytes).map(u32::from),
-            false => dictionary.separator_id(bytes),
+        let id = if is_word {
+            dictionary.word_id(bytes).map(u32::from)
+        } else {
+            dictionary.separator_id(bytes)
         };
         id.or_else(|| self.state.dictionary.new_ids[usize::from(is_word)].get(bytes).copied())
     }

@@ -248,10 +248,8 @@ impl Plan {
         for first in (0..block.num_rows()).step_by(FRAME_ROWS) {
             let num_rows = FRAME_ROWS.min(block.num_rows() - first);
             let counts = read_frame(bytes, &mut counts_at, num_rows);
-            let lengths = match has_lengths {
-                true => read_frame(bytes, &mut lengths_at, num_rows),
-                false => (0, 0),
-            };
+            let lengths =
+                if has_lengths { read_frame(bytes, &mut lengths_at, num_rows) } else { (0, 0) };
             // Groups after the last row start at the end of all codes.
             let start_of =
                 |group: usize| block.code_ends()[(first + 16 * group).min(block.num_rows())];

@@ -118,15 +118,12 @@ fn matched_texts(
     let num_offsets = offsets.len() / size_of::<i32>();
     let offsets = OffsetBuffer::new(ScalarBuffer::new(part(offsets), 0, num_offsets));
     let not_valid = |error| Error::external("rows of a device", error);
-    Ok(match text_type.is_utf8() {
-        true => {
-            let texts = StringArray::try_new(offsets, part(text), None).map_err(not_valid)?;
-            Arc::new(StringViewArray::from(&texts))
-        }
-        false => {
-            let texts = BinaryArray::try_new(offsets, part(text), None).map_err(not_valid)?;
-            Arc::new(BinaryViewArray::from(&texts))
-        }
+    Ok(if text_type.is_utf8() {
+        let texts = StringArray::try_new(offsets, part(text), None).map_err(not_valid)?;
+        Arc::new(StringViewArray::from(&texts))
+    } else {
+        let texts = BinaryArray::try_new(offsets, part(text), None).map_err(not_valid)?;
+        Arc::new(BinaryViewArray::from(&texts))
     })
 }
 

@@ -168,9 +168,10 @@ async fn find(runtime: &RuntimeEnv, message: &FileMessage) -> Result<SourceFile>
         found.map_err(|error| DataFusionError::from(error).context(message.shown.clone()))?;
     if !is_planned(message, &found) {
         let (was, is) = (message.len_bytes, found.size);
-        let what = match was == is {
-            true => "it was changed".to_owned(),
-            false => format!("it had {was} bytes, it has {is}"),
+        let what = if was == is {
+            "it was changed".to_owned()
+        } else {
+            format!("it had {was} bytes, it has {is}")
         };
         let what = format!("{}: not the file that was planned, {what}", message.shown);
         return Err(TravelError::Changed(what).into());

@@ -85,9 +85,10 @@ pub(super) fn named(url: &Url, part: &str, error: DataFusionError) -> DataFusion
             shown(&text)
         );
     }
-    match is_typed {
-        true => error.context(format!("worker {url}")),
-        false => exec_datafusion_err!("worker {url}: {text}"),
+    if is_typed {
+        error.context(format!("worker {url}"))
+    } else {
+        exec_datafusion_err!("worker {url}: {text}")
     }
 }
 

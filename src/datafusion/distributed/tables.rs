@@ -105,9 +105,10 @@ impl LogicalExtensionCodec for TadocLogicalCodec {
             }
             _ => return refused("expected a table, got a node of a physical plan"),
         };
-        match table.schema() == schema {
-            true => Ok(table),
-            false => refused(format!("expected the columns of the table, got {schema}")),
+        if table.schema() == schema {
+            Ok(table)
+        } else {
+            refused(format!("expected the columns of the table, got {schema}"))
         }
     }
 
@@ -122,9 +123,10 @@ impl LogicalExtensionCodec for TadocLogicalCodec {
         } else if let Some(listed) = table.downcast_ref::<ListedTable>() {
             NodeMessage { listing: Some(listed.message()?), ..NodeMessage::default() }
         } else {
-            let what = match table.is::<TadocTable>() {
-                true => format!("{name} is read after resolve_tables, and written in its session"),
-                false => format!("{name} is no table of datafusion-tadoc that is read"),
+            let what = if table.is::<TadocTable>() {
+                format!("{name} is read after resolve_tables, and written in its session")
+            } else {
+                format!("{name} is no table of datafusion-tadoc that is read")
             };
             return Err(TravelError::Stays(what).into());
         };

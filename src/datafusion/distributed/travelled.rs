@@ -204,9 +204,10 @@ pub(super) async fn find_version(
     let found = cache.living.find(runtime, location).await?;
     let found = found.ok_or_else(|| changed("there is no living corpus".into()))?;
     let version = found.version(Some(*number)).await?;
-    match version.commit_id.to_string() == *commit {
-        true => Ok((found, version)),
-        false => Err(changed(format!("version {number} has another commit"))),
+    if version.commit_id.to_string() == *commit {
+        Ok((found, version))
+    } else {
+        Err(changed(format!("version {number} has another commit")))
     }
 }
 

@@ -84,16 +84,16 @@ impl DocumentSource {
         {
             return Ok(few);
         }
-        let passing = match tells_before(scan) && run.cache.loaded(&scan.source).is_none() {
-            true => Some(run.shared.passing.get_or_try_init(|| passing(run, user)).await?),
-            false => None,
+        let passing = if tells_before(scan) && run.cache.loaded(&scan.source).is_none() {
+            Some(run.shared.passing.get_or_try_init(|| passing(run, user)).await?)
+        } else {
+            None
         };
-        let loaded = match scan.demands.is_empty() && passing.is_none() {
-            true => run.load().await?,
-            false => {
-                let (demands, doc_ids) = (scan.demands.clone(), passing.cloned());
-                run.load_sought(Sought { demands, doc_ids, ..Sought::default() }).await?
-            }
+        let loaded = if scan.demands.is_empty() && passing.is_none() {
+            run.load().await?
+        } else {
+            let (demands, doc_ids) = (scan.demands.clone(), passing.cloned());
+            run.load_sought(Sought { demands, doc_ids, ..Sought::default() }).await?
         };
         let decoder = DocumentDecoder::new(loaded.corpus.clone(), max_output_bytes(scan));
         let ids = passing.map(|ids| {
@@ -151,9 +151,10 @@ impl DocumentSource {
     ) -> Result<Option<(Self, Option<Vec<u64>>)>> {
         let (scan, context) = (&run.scan, run.load_context());
         let uses_texts = uses_texts(scan);
-        let paths = match scan.stages().any(|stage| stage.columns.contains(&PATH)) {
-            true => Some(PathTable::read(&run.cache, &context, view, None).await?),
-            false => None,
+        let paths = if scan.stages().any(|stage| stage.columns.contains(&PATH)) {
+            Some(PathTable::read(&run.cache, &context, view, None).await?)
+        } else {
+            None
         };
         let range = range_of(run);
         let num_docs = scan.num_docs_of(range.clone());
@@ -351,9 +352,10 @@ fn tells_before(scan: &Scan) -> bool {
 async fn passing(run: &Execution, user: &UserColumns) -> Result<Vec<u64>> {
     let scan = Arc::clone(&run.scan);
     let is_fact = |position: &usize| (PATH..=WORDS).contains(position);
-    let names = match scan.stages().any(|stage| stage.columns.iter().any(is_fact)) {
-        true => Names::Facts(run.load_facts(None).await?),
-        false => Names::None,
+    let names = if scan.stages().any(|stage| stage.columns.iter().any(is_fact)) {
+        Names::Facts(run.load_facts(None).await?)
+    } else {
+        Names::None
     };
     let range = 0..scan.num_doc_ids();
     let picking = Picking { scan, names, user: Arc::clone(user) };

@@ -81,9 +81,10 @@ pub(crate) struct Documents {
 impl Documents {
     /// Builds the function over a location that is no table.
     pub(crate) fn of_location(location: &str) -> Self {
-        match is_glob(location) {
-            true => Self::new(with_file_names(Vec::new())),
-            false => Self::new(Vec::new()),
+        if is_glob(location) {
+            Self::new(with_file_names(Vec::new()))
+        } else {
+            Self::new(Vec::new())
         }
     }
 
@@ -248,18 +249,16 @@ impl Scanner {
         };
         let Range { start: mut seen, end } = range_of(&self.run);
         for chunk in ids.chunks(batch_size) {
-            let kept = match is_filtered {
-                true => chunk.to_vec(),
-                false => self.filter_by_columns(chunk)?,
-            };
+            let kept = if is_filtered { chunk.to_vec() } else { self.filter_by_columns(chunk)? };
             if scan.is_filtered() {
                 let chunk_end = chunk.last().map_or(seen, |last| last + 1);
                 self.run.note_kept(&(seen..chunk_end), &kept);
                 seen = chunk_end;
             }
-            let more = match needs_decoding(&scan) {
-                true => self.send_decoded(&kept)?,
-                false => self.send(&kept, None, None)?,
+            let more = if needs_decoding(&scan) {
+                self.send_decoded(&kept)?
+            } else {
+                self.send(&kept, None, None)?
             };
             if !more {
                 return Ok(());

@@ -165,9 +165,10 @@ impl TableFunction for Grep {
         async move {
             let pattern = self.pattern().map_err(datafusion_error)?;
             let (demands, doc_ids) = (pattern.demands().to_vec(), sought_documents(&run).await?);
-            let loaded = match demands.is_empty() && doc_ids.is_none() {
-                true => run.load().await?,
-                false => run.load_sought(Sought { demands, doc_ids, ..Sought::default() }).await?,
+            let loaded = if demands.is_empty() && doc_ids.is_none() {
+                run.load().await?
+            } else {
+                run.load_sought(Sought { demands, doc_ids, ..Sought::default() }).await?
             };
             run.blocking(move |run| self.send_lines(run, &pattern, &loaded)).await
         }

@@ -81,9 +81,10 @@ impl TableFunction for IngestionModel {
     }
 
     fn prepare(&self, _scan: &Scan) -> Result<()> {
-        match self.link_gb_per_s > 0.0 {
-            true => Ok(()),
-            false => Err(self.signature().error("link_gb_per_s: got 0, expected a number above 0")),
+        if self.link_gb_per_s > 0.0 {
+            Ok(())
+        } else {
+            Err(self.signature().error("link_gb_per_s: got 0, expected a number above 0"))
         }
     }
 

@@ -82,9 +82,10 @@ impl TableFunction for InvertedIndex {
     }
 
     fn device_task(&self, scan: &Scan) -> std::result::Result<Task, &'static str> {
-        match needs_lists(scan) {
-            true => Ok(Task::InvertedIndex { is_folded: self.fold != Fold::NONE }),
-            false => Err("no documents are asked for"),
+        if needs_lists(scan) {
+            Ok(Task::InvertedIndex { is_folded: self.fold != Fold::NONE })
+        } else {
+            Err("no documents are asked for")
         }
     }
 
@@ -97,9 +98,10 @@ impl TableFunction for InvertedIndex {
     }
 
     fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        let traversal = match needs_lists(scan) {
-            true => shown_choices(scan, |segment| choose_traversal(segment)),
-            false => "none: words are read from the dictionary".to_owned(),
+        let traversal = if needs_lists(scan) {
+            shown_choices(scan, |segment| choose_traversal(segment))
+        } else {
+            "none: words are read from the dictionary".to_owned()
         };
         vec![scan.device(), ("traversal", traversal)]
     }

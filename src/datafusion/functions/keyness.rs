@@ -132,10 +132,7 @@ fn shown_fold(arguments: &Arguments) -> String {
         Some((fold, table)) => format!("{fold},synonyms:{table}"),
         None => arguments.fold("fold").to_string(),
     };
-    match shown == Fold::NONE.to_string() {
-        true => String::new(),
-        false => format!(", fold => '{shown}'"),
-    }
+    if shown == Fold::NONE.to_string() { String::new() } else { format!(", fold => '{shown}'") }
 }
 
 /// Returns the functions that the plan calls.

@@ -267,10 +267,10 @@ fn with_single_blanks(text: Cow<'_, str>) -> Cow<'_, str> {
     }
     let mut single = String::with_capacity(text.len());
     for c in text.chars() {
-        match c.is_whitespace() {
-            false => single.push(c),
-            true if single.ends_with(' ') => {}
-            true => single.push(' '),
+        if !c.is_whitespace() {
+            single.push(c);
+        } else if !single.ends_with(' ') {
+            single.push(' ');
         }
     }
     Cow::Owned(single)

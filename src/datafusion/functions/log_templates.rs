@@ -152,9 +152,10 @@ impl TableFunction for LogTemplates {
 
     fn schema(&self) -> SchemaRef {
         let mut fields = self.signature().fields();
-        match self.by_doc {
-            true => fields.truncate(4),
-            false => fields.retain(|field| field.name() != DOC_ID && field.name() != TS),
+        if self.by_doc {
+            fields.truncate(4)
+        } else {
+            fields.retain(|field| field.name() != DOC_ID && field.name() != TS)
         }
         Arc::new(Schema::new(fields))
     }
@@ -206,9 +207,10 @@ impl TableFunction for LogTemplates {
         let joined =
             self.joined_lines(rows.of_all(masked(false), &["template", COUNT, "example"])?)?;
         let columns = [DOC_ID, "template", COUNT, TS];
-        let of_documents = match self.by_doc {
-            true => rows.of_documents(masked(true), &columns)?,
-            false => rows.of_all(masked(true), &columns)?,
+        let of_documents = if self.by_doc {
+            rows.of_documents(masked(true), &columns)?
+        } else {
+            rows.of_all(masked(true), &columns)?
         };
         let on = (vec!["template"], vec!["line"]);
         let lines = of_documents.join(joined.build()?, JoinType::Inner, on, None)?;
@@ -336,12 +338,11 @@ impl LogTemplates {
         };
         reservation.try_grow(templates.memory_bytes())?;
         run.counter("templates").add(templates.rows().len());
-        match self.by_doc {
-            true => send_documents(&mut run, &templates, times.as_ref()),
-            false => {
-                let spans = times.map(|times| Spans::new(&templates, corpus, &times));
-                send_templates(&mut run, templates.rows(), spans.as_ref())
-            }
+        if self.by_doc {
+            send_documents(&mut run, &templates, times.as_ref())
+        } else {
+            let spans = times.map(|times| Spans::new(&templates, corpus, &times));
+            send_templates(&mut run, templates.rows(), spans.as_ref())
         }
     }
 }

@@ -143,9 +143,10 @@ impl NearDuplicates {
         let needs_paths = run.scan.projection.iter().any(|&at| at == PATH_A || at == PATH_B);
         documents.for_each_pairs(|pairs| {
             for pairs in pairs.chunks(PAIRS_PER_LOOKUP) {
-                let paths = match needs_paths {
-                    true => Paths::of(pairs, &documents, portions)?,
-                    false => Paths::default(),
+                let paths = if needs_paths {
+                    Paths::of(pairs, &documents, portions)?
+                } else {
+                    Paths::default()
                 };
                 if !send(run, pairs, &paths).map_err(core_error)? {
                     return Ok(false);

@@ -196,9 +196,10 @@ fn send_rows(mut run: Execution, loaded: &LoadedCorpus, asked: &RankedInvertedIn
 
 /// Returns the documents that are counted.
 fn documents(run: &Execution, loaded: &LoadedCorpus) -> Result<DocSelection> {
-    let docs = match ranks_matter(&run.scan) {
-        true => DocSelection::all(&loaded.corpus),
-        false => all_selected_documents(run)?,
+    let docs = if ranks_matter(&run.scan) {
+        DocSelection::all(&loaded.corpus)
+    } else {
+        all_selected_documents(run)?
     };
     run.counter("documents_counted").add(docs.len());
     Ok(docs)

@@ -71,10 +71,7 @@ impl TableFunction for ReadText {
             let reservation = run.reservation("ReadText");
             let mut group = Group::default();
             for file in scan.files() {
-                let text = match needs_bytes {
-                    true => read_file(&run, file).await?,
-                    false => Bytes::new(),
-                };
+                let text = if needs_bytes { read_file(&run, file).await? } else { Bytes::new() };
                 // The reservation grows with the group. It counts the bytes as read, and their copy
                 // in the group's buffer.
                 reservation.try_resize(2 * (group.bytes.len() + text.len()))?;

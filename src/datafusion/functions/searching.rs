@@ -105,9 +105,10 @@ impl Searched {
     /// Returns the state of a search. The first partition makes it.
     pub(super) fn shared(run: &Execution) -> Result<Arc<Self>> {
         run.shared.prepared(|| {
-            let docs = match run.scan.is_filtered() {
-                true => Some(all_selected_documents(run)?.iter().collect::<Vec<u64>>()),
-                false => None,
+            let docs = if run.scan.is_filtered() {
+                Some(all_selected_documents(run)?.iter().collect::<Vec<u64>>())
+            } else {
+                None
             };
             if let Some(docs) = &docs {
                 run.counter("documents_searched").add(docs.len());

@@ -170,9 +170,12 @@ impl TableFunction for SequenceCount {
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             let loaded = run.load().await?;
-            run.blocking(move |run| match self.by_doc {
-                true => self.send_by_document(run, &loaded),
-                false => self.send_counts(run, &loaded),
+            run.blocking(move |run| {
+                if self.by_doc {
+                    self.send_by_document(run, &loaded)
+                } else {
+                    self.send_counts(run, &loaded)
+                }
             })
             .await
         }
@@ -195,9 +198,12 @@ impl SequenceCount {
         let (scan, traversal) = (run.scan.clone(), run.scan.options.traversal);
         let text_position = 0;
         let passing = |counts: &SequenceCounts, rows: Range<usize>| {
-            MadeRows::passing(&scan, rows, |column, rows| match column == text_position {
-                true => sequence_texts(counts.sequences(), words, rows),
-                false => int64(rows.iter().map(|&row| counts.counts()[row])),
+            MadeRows::passing(&scan, rows, |column, rows| {
+                if column == text_position {
+                    sequence_texts(counts.sequences(), words, rows)
+                } else {
+                    int64(rows.iter().map(|&row| counts.counts()[row]))
+                }
             })
         };
         let count = || placement::sequence_counts(&run, &vocabulary, self.num_words);
@@ -206,13 +212,14 @@ impl SequenceCount {
             return send_share(&mut run, table.num_slices(), |at| {
                 let slice = table.slice(at).map_err(datafusion_error)?;
                 MadeRows::passing(&scan, 0..slice.len(), |column, rows| {
-                    match column == text_position {
-                        true => texts_of_rows(
+                    if column == text_position {
+                        texts_of_rows(
                             words,
                             self.num_words,
                             rows.iter().map(|&row| slice.words(row)),
-                        ),
-                        false => int64(rows.iter().map(|&row| slice.counts()[row])),
+                        )
+                    } else {
+                        int64(rows.iter().map(|&row| slice.counts()[row]))
                     }
                 })
             });
@@ -228,9 +235,10 @@ impl SequenceCount {
         let rows_at_once = rows_at_once(self.num_words);
         let make = |counts: SequenceCounts| {
             num_rows.fetch_add(counts.len() as u64, Ordering::Relaxed);
-            match counts.len() <= rows_at_once {
-                true => SequenceRange::Made(passing(&counts, 0..counts.len())),
-                false => SequenceRange::Counted(counts),
+            if counts.len() <= rows_at_once {
+                SequenceRange::Made(passing(&counts, 0..counts.len()))
+            } else {
+                SequenceRange::Counted(counts)
             }
         };
         let send = |part: SequenceRange, held_bytes| match part {

@@ -33,9 +33,10 @@ pub(super) fn shown_choices(
     let segments = scan.corpora().iter().flat_map(|open| &open.footer.segments);
     let is_of_files = scan.living().is_none_or(|view| view.has_texts_of_files());
     let kept = scan.are_words_kept.iter().filter(|_| is_of_files).chain(repeat(&false));
-    let choice = |(segment, &is_kept)| match is_kept {
-        true => ("none", "words of documents are kept".to_owned()),
-        false => {
+    let choice = |(segment, &is_kept)| {
+        if is_kept {
+            ("none", "words of documents are kept".to_owned())
+        } else {
             let (chosen, reason) = choose(segment);
             (chosen.as_str(), reason)
         }

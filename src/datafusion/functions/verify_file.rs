@@ -112,15 +112,16 @@ fn section_row(path: &str, bytes: &Bytes, segment: Option<usize>, section: &Sect
     let (start, len) = (section.offset as usize, section.len as usize);
     let stored = bytes.get(start..start.saturating_add(len)).unwrap_or_default();
     let got = crc32c::crc32c(stored);
-    let outcome = match got == section.crc32c {
-        true => Ok(()),
-        false => Err(Error::Checksum {
+    let outcome = if got == section.crc32c {
+        Ok(())
+    } else {
+        Err(Error::Checksum {
             file: path.to_string(),
             section: section.kind.name(),
             offset: section.offset,
             expected: section.crc32c,
             got,
-        }),
+        })
     };
     let (offset, len_bytes) = (Some(section.offset), Some(section.len));
     Row { segment, section: section.kind.name(), offset, len_bytes, outcome }
@@ -146,14 +147,17 @@ fn decode_row(
         }
         Ok(len_bytes)
     };
-    let outcome = decode().and_then(|len_bytes| match len_bytes == meta.len_bytes {
-        true => Ok(()),
-        false => Err(Error::Format {
-            file: path.to_string(),
-            section: "grammar",
-            offset: meta.byte_range().start,
-            reason: format!("expected {} bytes of text, got {len_bytes}", meta.len_bytes),
-        }),
+    let outcome = decode().and_then(|len_bytes| {
+        if len_bytes == meta.len_bytes {
+            Ok(())
+        } else {
+            Err(Error::Format {
+                file: path.to_string(),
+                section: "grammar",
+                offset: meta.byte_range().start,
+                reason: format!("expected {} bytes of text, got {len_bytes}", meta.len_bytes),
+            })
+        }
     });
     let len_bytes = Some(meta.len_bytes);
     Row { segment: Some(segment_idx), section: "decode", offset: None, len_bytes, outcome }

@@ -83,9 +83,8 @@ impl FileScan {
     fn wait_for(&self, waiting: Waiting) -> DeviceResult<ColumnMatches> {
         let mut found = waiting.pending.wait()?.into_iter();
         let nothing = || StretchMatches { rows: Vec::new(), text: None };
-        let of_stretch = |is_sent: &bool| match is_sent {
-            true => found.next().unwrap_or_else(nothing),
-            false => nothing(),
+        let of_stretch = |&is_sent: &bool| {
+            if is_sent { found.next().unwrap_or_else(nothing) } else { nothing() }
         };
         let stretches: Vec<StretchMatches> = waiting.is_sent.iter().map(of_stretch).collect();
         let num_rows = stretches.iter().map(|stretch| stretch.rows.len()).sum();

@@ -89,12 +89,13 @@ impl ChunkReader for FetchedRanges {
 
     fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
         let rest = if length == 0 { Bytes::new() } else { self.from(start)? };
-        match length <= rest.len() {
-            true => Ok(rest.slice(..length)),
-            false => Err(ParquetError::EOF(format!(
+        if length <= rest.len() {
+            Ok(rest.slice(..length))
+        } else {
+            Err(ParquetError::EOF(format!(
                 "{length} bytes at {start} are asked for, {} are in its column",
                 rest.len()
-            ))),
+            )))
         }
     }
 }

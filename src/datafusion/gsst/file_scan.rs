@@ -251,15 +251,17 @@ impl FileScan {
     }
 
     fn ask_device(&self, device: &DeviceUse, fetched: &Fetched) -> DeviceResult<DeviceAnswers> {
-        let matches = match self.options.predicates.is_empty() {
-            true => Vec::new(),
-            false => self.matches_from(device, fetched)?,
+        let matches = if self.options.predicates.is_empty() {
+            Vec::new()
+        } else {
+            self.matches_from(device, fetched)?
         };
         // If the device cannot test the filter, most rows that it decodes would be thrown away.
         let is_for_cpu = !self.options.predicates.is_empty() && !device.is_demanded;
-        match matches.is_empty() && !is_for_cpu {
-            true => Ok((self.texts_from(device, fetched)?, matches)),
-            false => Ok((Vec::new(), matches)),
+        if matches.is_empty() && !is_for_cpu {
+            Ok((self.texts_from(device, fetched)?, matches))
+        } else {
+            Ok((Vec::new(), matches))
         }
     }
 

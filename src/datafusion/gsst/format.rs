@@ -128,9 +128,10 @@ impl FileFormat for GsstFormat {
     }
 
     fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
-        match compression.is_compressed() {
-            false => Ok(self.get_ext()),
-            true => not_impl_err!("a GSST file is compressed already"),
+        if compression.is_compressed() {
+            not_impl_err!("a GSST file is compressed already")
+        } else {
+            Ok(self.get_ext())
         }
     }
 
@@ -248,9 +249,12 @@ pub(crate) fn merged(schemas: &[Schema]) -> Result<Schema> {
     let is_everywhere = |field: &Field| {
         schemas.iter().all(|schema| schema.column_with_name(field.name()).is_some())
     };
-    let field = |field: &Arc<Field>| match is_everywhere(field) {
-        true => Arc::clone(field),
-        false => Arc::new(field.as_ref().clone().with_nullable(true)),
+    let field = |field: &Arc<Field>| {
+        if is_everywhere(field) {
+            Arc::clone(field)
+        } else {
+            Arc::new(field.as_ref().clone().with_nullable(true))
+        }
     };
     Ok(Schema::new(all.fields().iter().map(field).collect::<Vec<_>>()))
 }

@@ -112,10 +112,7 @@ impl RowKeys {
         let (mut start, mut end) = (0, self.len(segment_idx));
         while start < end {
             let middle = start.midpoint(end);
-            match self.key(segment_idx, middle) < first {
-                true => start = middle + 1,
-                false => end = middle,
-            }
+            if self.key(segment_idx, middle) < first { start = middle + 1 } else { end = middle }
         }
         start
     }

@@ -70,9 +70,10 @@ impl Known {
             );
         }
         let way_out = self.way_out(name);
-        match self.has_files {
-            true => format!("there is no table {short}, and no file of this name{way_out}"),
-            false => format!("there is no table {short}{way_out}"),
+        if self.has_files {
+            format!("there is no table {short}, and no file of this name{way_out}")
+        } else {
+            format!("there is no table {short}{way_out}")
         }
     }
 

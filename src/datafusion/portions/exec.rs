@@ -154,9 +154,10 @@ fn properties(schema: SchemaRef, ordering: Option<LexOrdering>) -> Arc<PlanPrope
 impl DisplayAs for PortionsExec {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let num_portions = self.num_portions;
-        let how = match self.is_combined {
-            true => "combined=true".to_owned(),
-            false => format!("read={}", self.inputs.len()),
+        let how = if self.is_combined {
+            "combined=true".to_owned()
+        } else {
+            format!("read={}", self.inputs.len())
         };
         match format {
             DisplayFormatType::TreeRender => write!(f, "portions={num_portions}\n{how}"),

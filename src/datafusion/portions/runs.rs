@@ -245,9 +245,10 @@ impl ExecutionPlan for RunsExec {
         let runs = self.runs.iter().map(narrowed).collect::<Result<Vec<_>>>()?;
         // Scans leave these filters to the nodes that made them.
         let passed = FilterPushdownPropagation::all_unsupported(result);
-        match is_narrower {
-            true => Ok(passed.with_updated_node(Arc::new(self.with_runs(runs)))),
-            false => Ok(passed),
+        if is_narrower {
+            Ok(passed.with_updated_node(Arc::new(self.with_runs(runs))))
+        } else {
+            Ok(passed)
         }
     }
 

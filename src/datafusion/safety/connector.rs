@@ -184,9 +184,10 @@ fn resolved(
     lookup: impl Fn(&str) -> std::io::Result<Vec<SocketAddr>>,
 ) -> std::result::Result<Vec<SocketAddr>, Failure> {
     let addresses = lookup(host)?;
-    match allows_private || addresses.iter().all(|address| is_public(address.ip())) {
-        true => Ok(addresses),
-        false => Err(refused(host).into()),
+    if allows_private || addresses.iter().all(|address| is_public(address.ip())) {
+        Ok(addresses)
+    } else {
+        Err(refused(host).into())
     }
 }
 

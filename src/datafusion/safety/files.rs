@@ -85,10 +85,8 @@ impl RootedFiles {
 
     /// Returns the entries of the folder `location`.
     fn entries(&self, location: &Path) -> Result<Vec<(Path, Entry)>> {
-        let folder = match location.as_ref().is_empty() {
-            true => PathBuf::from("/"),
-            false => folder_path(location)?,
-        };
+        let folder =
+            if location.as_ref().is_empty() { PathBuf::from("/") } else { folder_path(location)? };
         let rooted = self.sandbox.roots.find(&folder)?;
         let entries = rooted.entries(&self.sandbox.roots);
         let entries = entries.map_err(|error| failed(location, error))?;
@@ -109,20 +107,20 @@ impl RootedFiles {
         above: &mut Vec<PathBuf>,
         files: &mut Vec<ObjectMeta>,
     ) -> Result<()> {
-        let real = match location.as_ref().is_empty() {
-            true => PathBuf::from("/"),
-            false => self.sandbox.roots.find(&folder_path(location)?)?.real(),
+        let real = if location.as_ref().is_empty() {
+            PathBuf::from("/")
+        } else {
+            self.sandbox.roots.find(&folder_path(location)?)?.real()
         };
         if above.contains(&real) {
             return Ok(()); // a link to a folder above
         }
         above.push(real);
         for (name, entry) in self.entries(location)? {
-            match entry.stat.is_folder {
-                true => self.walk(&name, above, files)?,
-                false => {
-                    files.push(ObjectMeta { location: name, ..meta_at(&entry.path, &entry.stat) });
-                }
+            if entry.stat.is_folder {
+                self.walk(&name, above, files)?
+            } else {
+                files.push(ObjectMeta { location: name, ..meta_at(&entry.path, &entry.stat) });
             }
         }
         above.pop();
@@ -138,9 +136,10 @@ impl RootedFiles {
             let path = disk_path(&location)?;
             this.sandbox.roots.check(&path)?;
             // A link in place of the file would be replaced, or followed.
-            match path.is_symlink() {
-                true => Err(Refused::new(Refusal::Place, format!("the link /{location}")).into()),
-                false => Ok(()),
+            if path.is_symlink() {
+                Err(Refused::new(Refusal::Place, format!("the link /{location}")).into())
+            } else {
+                Ok(())
             }
         })
         .await
@@ -214,12 +213,11 @@ impl ObjectStore for RootedFiles {
         let entries = blocking(move || this.entries(&prefix)).await?;
         let mut listed = ListResult { common_prefixes: Vec::new(), objects: Vec::new() };
         for (location, entry) in entries {
-            match entry.stat.is_folder {
-                true => listed.common_prefixes.push(location),
-                false => {
-                    let meta = meta_at(&entry.path, &entry.stat);
-                    listed.objects.push(ObjectMeta { location, ..meta });
-                }
+            if entry.stat.is_folder {
+                listed.common_prefixes.push(location)
+            } else {
+                let meta = meta_at(&entry.path, &entry.stat);
+                listed.objects.push(ObjectMeta { location, ..meta });
             }
         }
         Ok(listed)

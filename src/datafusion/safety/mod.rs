@@ -244,9 +244,10 @@ impl Sandbox {
 
     /// Checks that files may be written.
     fn check_write(&self, what: String) -> Result<(), Refused> {
-        match self.permits(Permission::Copy) {
-            true => Ok(()),
-            false => Err(Refused::new(Refusal::Write, what).unless(Permission::Copy)),
+        if self.permits(Permission::Copy) {
+            Ok(())
+        } else {
+            Err(Refused::new(Refusal::Write, what).unless(Permission::Copy))
         }
     }
 

@@ -36,18 +36,20 @@ impl Prefixes {
     /// Checks that `path` of `server` is below an allowed URL.
     pub(super) fn check_object(&self, server: &str, path: &Path) -> Result<(), Refused> {
         let mut of_server = self.0.iter().filter(|(allowed, _)| allowed == server);
-        match of_server.any(|(_, allowed)| path.prefix_matches(allowed)) {
-            true => Ok(()),
-            false => Err(Refused::new(Refusal::Place, format!("{server}/{path}"))),
+        if of_server.any(|(_, allowed)| path.prefix_matches(allowed)) {
+            Ok(())
+        } else {
+            Err(Refused::new(Refusal::Place, format!("{server}/{path}")))
         }
     }
 
     /// Checks that something of the server of `url` is allowed.
     pub(super) fn check_server(&self, url: &Url) -> Result<(), Refused> {
         let server = server_of(url);
-        match self.0.iter().any(|(allowed, _)| *allowed == server) {
-            true => Ok(()),
-            false => Err(Refused::new(Refusal::Place, &server)),
+        if self.0.iter().any(|(allowed, _)| *allowed == server) {
+            Ok(())
+        } else {
+            Err(Refused::new(Refusal::Place, &server))
         }
     }
 }
@@ -81,12 +83,11 @@ pub(super) fn path_of(url: &Url) -> Result<PathBuf, Refused> {
 
 /// Checks that `url` contains no user and no password.
 pub(super) fn check_user(url: &Url) -> Result<(), Refused> {
-    match url.username().is_empty() && url.password().is_none() {
-        true => Ok(()),
-        false => {
-            let what = format!("a user or password in {}", server_of(url));
-            Err(Refused::new(Refusal::Credentials, what))
-        }
+    if url.username().is_empty() && url.password().is_none() {
+        Ok(())
+    } else {
+        let what = format!("a user or password in {}", server_of(url));
+        Err(Refused::new(Refusal::Credentials, what))
     }
 }
 

@@ -119,16 +119,18 @@ fn check_permitted(sandbox: &Sandbox, permission: Permission, what: &str) -> Res
 /// Checks the call of a table function, by the name that the planner gave its scan.
 fn check_function(sandbox: &Sandbox, scan: &str) -> Result<(), Refused> {
     let function = scan.split('(').next().unwrap_or(scan);
-    match PLAIN_FILES.contains(&function) && scan.contains('(') {
-        true => check_plain_files(sandbox, function),
-        false => Ok(()),
+    if PLAIN_FILES.contains(&function) && scan.contains('(') {
+        check_plain_files(sandbox, function)
+    } else {
+        Ok(())
     }
 }
 
 fn check_plain_files(sandbox: &Sandbox, function: &str) -> Result<(), Refused> {
-    match sandbox.permits(Permission::ReadText) {
-        true => Ok(()),
-        false => Err(Refused::new(Refusal::Function, function)),
+    if sandbox.permits(Permission::ReadText) {
+        Ok(())
+    } else {
+        Err(Refused::new(Refusal::Function, function))
     }
 }
 
@@ -151,9 +153,10 @@ fn check_statement(sandbox: &Sandbox, statement: &Statement) -> Result<(), Refus
 fn check_setting(sandbox: &Sandbox, verb: &str, name: &str) -> Result<(), Refused> {
     let lower = name.to_ascii_lowercase();
     let is_harmless = HARMLESS.iter().any(|harmless| lower.starts_with(harmless));
-    match is_harmless || sandbox.permits(Permission::Set) {
-        true => Ok(()),
-        false => Err(Refused::new(Refusal::Setting, format!("{verb} {name}"))),
+    if is_harmless || sandbox.permits(Permission::Set) {
+        Ok(())
+    } else {
+        Err(Refused::new(Refusal::Setting, format!("{verb} {name}")))
     }
 }
 

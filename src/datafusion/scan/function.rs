@@ -55,9 +55,10 @@ impl OfPortion {
         docs: Range<u64>,
         of_document: impl FnOnce(u64) -> F,
     ) -> Self {
-        match docs.contains(&doc_id) {
-            true => Self::Other(Arc::new(of_document(doc_id - docs.start))),
-            false => Self::Nothing,
+        if docs.contains(&doc_id) {
+            Self::Other(Arc::new(of_document(doc_id - docs.start)))
+        } else {
+            Self::Nothing
         }
     }
 }

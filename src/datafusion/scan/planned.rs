@@ -118,20 +118,19 @@ impl Place {
     /// A plan error if the working folder has a name that is no text.
     fn of(location: &str) -> Result<Self> {
         let is_absolute = location.contains("://") || location.starts_with('/');
-        let (location, folder) = match is_absolute {
-            true => (location.to_owned(), String::new()),
-            false => {
-                let folder = std::env::current_dir().ok();
-                let folder = folder.as_deref().and_then(std::path::Path::to_str);
-                let Some(folder) = folder else {
-                    return plan_err!(
-                        "{location}: the working folder has no name that other machines know; \
+        let (location, folder) = if is_absolute {
+            (location.to_owned(), String::new())
+        } else {
+            let folder = std::env::current_dir().ok();
+            let folder = folder.as_deref().and_then(std::path::Path::to_str);
+            let Some(folder) = folder else {
+                return plan_err!(
+                    "{location}: the working folder has no name that other machines know; \
                          write an absolute path"
-                    );
-                };
-                let folder = format!("{}/", folder.trim_end_matches('/'));
-                (format!("{folder}{location}"), folder)
-            }
+                );
+            };
+            let folder = format!("{}/", folder.trim_end_matches('/'));
+            (format!("{folder}{location}"), folder)
         };
         Ok(Self { location, folder })
     }

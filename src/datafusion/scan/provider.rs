@@ -111,9 +111,12 @@ impl TableProvider for TadocTable {
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
-        let answer = |filter: &&Expr| match self.claims(filter) {
-            true => TableProviderFilterPushDown::Exact,
-            false => TableProviderFilterPushDown::Unsupported,
+        let answer = |filter: &&Expr| {
+            if self.claims(filter) {
+                TableProviderFilterPushDown::Exact
+            } else {
+                TableProviderFilterPushDown::Unsupported
+            }
         };
         Ok(filters.iter().map(answer).collect())
     }
@@ -234,9 +237,10 @@ fn are_words_kept(
 /// Returns the parts of segments that `function` uses. Filters on text first look for documents that
 /// may pass, with the places of words.
 fn uses(function: &dyn TableFunction, scan: &Scan, is_filtered_on_text: bool) -> Uses {
-    match scan.living().is_some() || is_filtered_on_text {
-        true => Uses::Positions,
-        false => function.uses(scan),
+    if scan.living().is_some() || is_filtered_on_text {
+        Uses::Positions
+    } else {
+        function.uses(scan)
     }
 }
 

@@ -417,9 +417,12 @@ async fn load_segment(
     context.bytes_read.add(bytes.len());
     let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
     let limits = context.options.open_limits();
-    let read = move || match sections == Sections::Words {
-        true => read_words(&path, &footer, segment_idx, &bytes, &limits),
-        false => read_segment(&path, &footer, segment_idx, &bytes, &limits),
+    let read = move || {
+        if sections == Sections::Words {
+            read_words(&path, &footer, segment_idx, &bytes, &limits)
+        } else {
+            read_segment(&path, &footer, segment_idx, &bytes, &limits)
+        }
     };
     let segment = tokio::task::spawn_blocking(read).await.map_err(task_error)?;
     segment.map(Arc::new).map_err(datafusion_error)

@@ -116,9 +116,10 @@ pub(crate) async fn find(path: PathBuf) -> io::Result<Option<FoundFile>> {
 pub(crate) async fn list(folder: PathBuf, glob: Option<Glob>) -> io::Result<Vec<FoundFile>> {
     let list = move || {
         let mut listing = Listing { glob, above: Vec::new(), files: Vec::new() };
-        match folder.is_dir() {
-            true => listing.folder(&folder, "").map(|()| listing.files),
-            false => Ok(Vec::new()),
+        if folder.is_dir() {
+            listing.folder(&folder, "").map(|()| listing.files)
+        } else {
+            Ok(Vec::new())
         }
     };
     tokio::task::spawn_blocking(list).await?
@@ -154,10 +155,10 @@ impl Listing {
             // A broken link, or a file that was removed meanwhile.
             let Ok(metadata) = fs::metadata(&path) else { continue };
             if metadata.is_dir() {
-                match self.glob.as_ref().is_none_or(|glob| glob.enters(&name)) {
-                    true => self.folder(&path, &format!("{name}/"))?,
-                    false if entry.file_name() == VERSIONS => self.version(&path, &name),
-                    false => {}
+                if self.glob.as_ref().is_none_or(|glob| glob.enters(&name)) {
+                    self.folder(&path, &format!("{name}/"))?;
+                } else if entry.file_name() == VERSIONS {
+                    self.version(&path, &name);
                 }
             } else if metadata.is_file() {
                 self.files.push(local_file(name, path, &metadata));

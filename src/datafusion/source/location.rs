@@ -206,12 +206,15 @@ async fn found_in_store(
         }
         _ => store.list(folder_of(&parsed.path)).try_collect().await,
     };
-    let found: Vec<ObjectMeta> = listed.map_err(|error| match parsed.is_on_web() {
-        true if Refused::of(&error).is_none() => plan_datafusion_err!(
-            "{location}: the server has no such file, and lists no folders ({error}); name a file \
-             that is there"
-        ),
-        _ => explain(error),
+    let found: Vec<ObjectMeta> = listed.map_err(|error| {
+        if parsed.is_on_web() && Refused::of(&error).is_none() {
+            plan_datafusion_err!(
+                "{location}: the server has no such file, and lists no folders ({error}); name a file \
+                 that is there"
+            )
+        } else {
+            explain(error)
+        }
     })?;
     Ok((found.into_iter().map(file).collect(), false))
 }

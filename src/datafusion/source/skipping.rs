@@ -249,12 +249,11 @@ impl CorpusCache {
         let of_words = Arc::clone(sought);
         let search = move || of_words.missing(&footer, &searched, first_doc_id);
         let missing = tokio::task::spawn_blocking(search).await.map_err(task_error)?;
-        match missing.is_empty() {
-            true => Ok(file),
-            false => {
-                let opened = self.open_more(context, &stored, &file, missing, keep, sought);
-                Ok(Arc::new(opened.await?))
-            }
+        if missing.is_empty() {
+            Ok(file)
+        } else {
+            let opened = self.open_more(context, &stored, &file, missing, keep, sought);
+            Ok(Arc::new(opened.await?))
         }
     }
 

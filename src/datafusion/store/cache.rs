@@ -128,9 +128,10 @@ impl LivingCache {
         let known = self.lock().before(&found.location.key(), version);
         if let Some(known) = known {
             let next = known.version.number + 1;
-            let next = match next == version.number {
-                true => Ok(version.clone()),
-                false => store.version(next).await,
+            let next = if next == version.number {
+                Ok(version.clone())
+            } else {
+                store.version(next).await
             };
             // Version numbers alone do not prove that it is the same corpus.
             if next.is_ok_and(|next| next.parent_id == known.version.commit_id) {

@@ -72,9 +72,10 @@ impl CorpusOpener {
         if name.ends_with(CORPUS_EXTENSION) {
             return Ok(true);
         }
-        let is_folder = match name.contains("://") {
-            true => name.ends_with('/') && !name.starts_with("http"),
-            false => name.contains('/') && std::path::Path::new(name).is_dir(),
+        let is_folder = if name.contains("://") {
+            name.ends_with('/') && !name.starts_with("http")
+        } else {
+            name.contains('/') && std::path::Path::new(name).is_dir()
         };
         if !is_folder {
             return Ok(false);
@@ -166,9 +167,10 @@ impl SchemaProvider for LivingSchema {
     }
 
     async fn table_type(&self, name: &str) -> Result<Option<TableType>> {
-        match self.0.table_exist(name) {
-            true => self.0.table_type(name).await,
-            false => Ok(self.table(name).await?.map(|table| table.table_type())),
+        if self.0.table_exist(name) {
+            self.0.table_type(name).await
+        } else {
+            Ok(self.table(name).await?.map(|table| table.table_type()))
         }
     }
 

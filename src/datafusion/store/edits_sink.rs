@@ -129,13 +129,15 @@ impl TextEdits {
             return Ok(HashMap::new());
         };
         let doc_id = column(&self.documents, "doc_id")?;
-        let is_named = match named.len() <= MAX_LISTED {
-            true => doc_id.clone().in_list(named.iter().map(|&id| lit(id as i64)).collect(), false),
-            false => doc_id.clone().between(lit(first as i64), lit(last as i64)),
+        let is_named = if named.len() <= MAX_LISTED {
+            doc_id.clone().in_list(named.iter().map(|&id| lit(id as i64)).collect(), false)
+        } else {
+            doc_id.clone().between(lit(first as i64), lit(last as i64))
         };
-        let len = match edits.iter().any(depends_on_length) {
-            true => column(&self.documents, "bytes")?,
-            false => lit(0i64),
+        let len = if edits.iter().any(depends_on_length) {
+            column(&self.documents, "bytes")?
+        } else {
+            lit(0i64)
         };
         let query = LogicalPlanBuilder::from(self.documents.clone())
             .filter(is_named)?

@@ -185,9 +185,10 @@ impl InsertSink {
             building.run(rows, out).map(|(_, footer)| footer).map_err(core_error)
         };
         let writing = async {
-            match commits_here {
-                true => self.store.write_part(write).await,
-                false => self.store.write_part_for_another(write).await,
+            if commits_here {
+                self.store.write_part(write).await
+            } else {
+                self.store.write_part_for_another(write).await
             }
         };
         let (fed, written) = futures::join!(feed(documents, sender), writing);

@@ -188,13 +188,14 @@ fn check_type(
     is_allowed: fn(&DataType) -> bool,
 ) -> Result<()> {
     let field = schema.field(position);
-    match is_allowed(field.data_type()) {
-        true => Ok(()),
-        false => plan_err!(
+    if is_allowed(field.data_type()) {
+        Ok(())
+    } else {
+        plan_err!(
             "STORED AS TADOC: column {} is {}, expected {allowed}; write a CAST",
             field.name(),
             field.data_type()
-        ),
+        )
     }
 }
 

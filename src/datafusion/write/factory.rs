@@ -69,9 +69,10 @@ impl TableProviderFactory for TadocTableFactory {
             );
         }
         let stored = user_fields(runtime, &files, &edits).await?;
-        let user_columns = match !is_living && (files.len() > 1 || is_glob(location)) {
-            true => with_file_names(stored),
-            false => with_declared(stored, declared)?,
+        let user_columns = if !is_living && (files.len() > 1 || is_glob(location)) {
+            with_file_names(stored)
+        } else {
+            with_declared(stored, declared)?
         };
         let function = Arc::new(Documents::new(user_columns.clone()));
         let table = TadocTable::new(function, location.clone(), Arc::clone(&self.cache));

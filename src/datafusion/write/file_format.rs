@@ -74,9 +74,10 @@ impl FileFormat for TadocFormat {
     }
 
     fn get_ext_with_compression(&self, compression: &FileCompressionType) -> Result<String> {
-        match compression.is_compressed() {
-            false => Ok(self.get_ext()),
-            true => not_impl_err!("a .tadoc file is compressed already"),
+        if compression.is_compressed() {
+            not_impl_err!("a .tadoc file is compressed already")
+        } else {
+            Ok(self.get_ext())
         }
     }
 

@@ -183,9 +183,10 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
             None => Ok(None),
         };
         let texts: Vec<_> = self.projection.iter().map(text).collect::<Result<_>>()?;
-        let ordinary = match texts.iter().all(Option::is_some) {
-            true => None,
-            false => Some(self.ordinary(&self.projection, start, num_rows, &selected)?),
+        let ordinary = if texts.iter().all(Option::is_some) {
+            None
+        } else {
+            Some(self.ordinary(&self.projection, start, num_rows, &selected)?)
         };
         Ok(Some(Stretch { num_rows: num_selected, num_rows_given: 0, texts, ordinary }))
     }
@@ -257,12 +258,13 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
             kept.extend(places.map(|place| (at + place) as u32));
             at += batch.num_rows();
         }
-        match at == num_tested {
-            true => Ok(match found {
+        if at == num_tested {
+            Ok(match found {
                 Some(rows) => kept.iter().map(|place| rows[*place as usize]).collect(),
                 None => kept,
-            }),
-            false => Err(rows_missing(num_tested - at.min(num_tested))),
+            })
+        } else {
+            Err(rows_missing(num_tested - at.min(num_tested)))
         }
     }
 

@@ -148,10 +148,7 @@ fn signed_log_likelihood([counts, sizes]: [[f64; 2]; 2]) -> f64 {
 
 /// Returns the part of a cell of a table in a log-likelihood.
 fn cell(observed: f64, expected: f64) -> f64 {
-    match observed > 0.0 && expected > 0.0 {
-        true => observed * (observed / expected).ln(),
-        false => 0.0,
-    }
+    if observed > 0.0 && expected > 0.0 { observed * (observed / expected).ln() } else { 0.0 }
 }
 
 #[cfg(test)]

@@ -59,9 +59,10 @@ fn sort_in_parts<E: Copy, K: Ord + Copy>(
         // A sample that says nothing about the entries does not help again.
         let is_cut = bounds().step_by(2).all(|(first, last)| last - first <= part.len() / 2);
         for (first, last) in bounds().step_by(2) {
-            match is_cut {
-                true => waiting.push((start + first, start + last)),
-                false => part[first..last].sort_unstable_by_key(key),
+            if is_cut {
+                waiting.push((start + first, start + last))
+            } else {
+                part[first..last].sort_unstable_by_key(key)
             }
         }
     }

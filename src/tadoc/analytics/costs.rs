@@ -156,9 +156,10 @@ pub fn choose_task_traversal(
     let words_per_doc = shape.num_words / shape.num_docs.max(1);
     let reuse = shape.num_elements as f64 / shape.num_words.max(1) as f64;
     let dearer: Vec<&str> = costs.iter().skip(1).map(|(way, _)| way.as_str()).collect();
-    let verdict = match dearer.is_empty() {
-        true => "the only traversal".to_owned(),
-        false => format!("estimated to cost less than {}", dearer.join(", ")),
+    let verdict = if dearer.is_empty() {
+        "the only traversal".to_owned()
+    } else {
+        format!("estimated to cost less than {}", dearer.join(", "))
     };
     let reason = format!(
         "documents of {words_per_doc} words, {reuse:.2} grammar elements a word: {verdict}"

@@ -58,10 +58,7 @@ impl InvertedIndex {
         share: Share,
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<(Self, Range<usize>)> {
-        let rows = match share.is_all() {
-            true => 0..vocabulary.len(),
-            false => share.of_lists(&vocabulary),
-        };
+        let rows = if share.is_all() { 0..vocabulary.len() } else { share.of_lists(&vocabulary) };
         let canceller = Canceller::new(is_cancelled);
         let build = |(segment, first_ids): (&Arc<Segment>, Vec<u32>)| {
             canceller.check()?;
@@ -215,12 +212,13 @@ fn ids_of(vocabulary: &Vocabulary, rows: &Range<usize>, segment: &Segment) -> Op
         return None;
     }
     let num_words = segment.dag.num_words() as usize;
-    let id = |row: usize| match row < vocabulary.len() {
-        true => {
+    let id = |row: usize| {
+        if row < vocabulary.len() {
             let from_here = vocabulary.word(row).as_bytes();
             segment.dictionary.words_with_prefix(from_here).start as usize
+        } else {
+            num_words
         }
-        false => num_words,
     };
     let end = id(rows.end).min(num_words);
     Some(id(rows.start).min(end)..end)

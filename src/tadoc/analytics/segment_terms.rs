@@ -234,9 +234,10 @@ impl SegmentDocuments {
     /// # Errors
     /// The errors of [`Postings::from_lists`].
     pub(super) fn into_postings(self, first_ids: &[u32]) -> Result<Postings> {
-        let (offsets, docs) = match first_ids.is_empty() {
-            true => (self.offsets.iter().map(|&offset| offset as usize).collect(), self.docs),
-            false => folded(&self, first_ids),
+        let (offsets, docs) = if first_ids.is_empty() {
+            (self.offsets.iter().map(|&offset| offset as usize).collect(), self.docs)
+        } else {
+            folded(&self, first_ids)
         };
         Postings::from_lists(offsets, docs)
     }

@@ -35,9 +35,10 @@ impl TermBags {
             for &(word, _) in &bags.words[start..] {
                 places[word as usize] = NOWHERE;
             }
-            match is_small {
-                true => bags.ranges[rule_id.index()] = (start as u32, bags.words.len() as u32),
-                false => bags.words.truncate(start),
+            if is_small {
+                bags.ranges[rule_id.index()] = (start as u32, bags.words.len() as u32)
+            } else {
+                bags.words.truncate(start)
             }
         }
         bags

@@ -301,9 +301,10 @@ fn merge_ranges(segments: &[Arc<Segment>], ranges: Vec<Range<u32>>) -> MergedRan
     let mut last: &[u8] = &[];
     while let Some(mut top) = heads.peek_mut() {
         let Reverse((_, bytes, segment_idx, word)) = *top;
-        match word + 1 < ranges[segment_idx].end {
-            true => *top = head(segment_idx, word + 1),
-            false => drop(std::collections::binary_heap::PeekMut::pop(top)),
+        if word + 1 < ranges[segment_idx].end {
+            *top = head(segment_idx, word + 1);
+        } else {
+            std::collections::binary_heap::PeekMut::pop(top);
         }
         if weights[segment_idx][word as usize] == 0 {
             continue;

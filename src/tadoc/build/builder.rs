@@ -245,10 +245,7 @@ impl<W: Write> CorpusBuilder<W> {
                 allowed: "true for the last part of each document".into(),
             });
         }
-        match self.block.doc_ends.is_empty() {
-            true => Ok(()),
-            false => self.write_block(false, Vec::new()),
-        }
+        if self.block.doc_ends.is_empty() { Ok(()) } else { self.write_block(false, Vec::new()) }
     }
 
     /// Turns the block into a segment, or in the layout `fast` into one for each of its [`pieces`]. The

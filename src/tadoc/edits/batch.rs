@@ -199,9 +199,10 @@ impl<Q: Copy + Sync> Parted<'_, Q> {
             (
                 Err(Error::InBatch { query_idx: a, source }),
                 Err(Error::InBatch { query_idx: b, source: other }),
-            ) => Err(match a < b {
-                true => Error::InBatch { query_idx: a, source },
-                false => Error::InBatch { query_idx: b, source: other },
+            ) => Err(if a < b {
+                Error::InBatch { query_idx: a, source }
+            } else {
+                Error::InBatch { query_idx: b, source: other }
             }),
             (Err(error), _) | (_, Err(error)) => Err(error),
         }

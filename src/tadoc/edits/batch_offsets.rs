@@ -140,34 +140,33 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2_000))]
+           #![proptest_config(ProptestConfig::with_cases(2_000))]
 
-        #[test]
-        fn edits_are_as_if_made_at_once(
-            len in 0..30u64,
-            edits in prop::collection::vec((any::<u64>(), any::<u64>(), 0..4usize, any::<bool>()), 0..12),
-        ) {
-            let old: Vec<u8> = (0..len as u8).collect();
-            let edits: Vec<(u64, u64, Vec<u8>)> = edits.iter().zip(b'A'..).map(|(edit, mark)| {
-                let (a, b) = (edit.0 % (len + 1), edit.1 % (len + 1));
-                match edit.3 {
-                    true => (a.min(b), a.max(b), Vec::new()),
-                    false => (a, a, vec![mark; edit.2]),
-                }
-            }).collect();
-            let places = edits.iter().flat_map(|edit| [edit.0, edit.1]).collect();
-            let (mut offsets, mut now) = (BatchOffsets::new(places), old.clone());
-            for (start, end, text) in &edits {
-                if text.is_empty() {
-                    for range in offsets.delete(*start..*end) {
-                        now.drain(range.start as usize..range.end as usize);
-                    }
-                } else {
-                    let at = offsets.insert(*start, text.len() as u64) as usize;
-                    now.splice(at..at, text.iter().copied());
-                }
-            }
-            prop_assert_eq!(now, slow(&old, &edits));
-        }
+           #[test]
+           fn edits_are_as_if_made_at_once(
+               len in 0..30u64,
+               edits in prop::collection::vec((any::<u64>(), any::<u64>(), 0..4usize, any::<bool>()), 0..12),
+           ) {
+               let old: Vec<u8> = (0..len as u8).collect();
+               let edits: Vec<(u64, u64, Vec<u8>)> = edits.iter().zip(b'A'..).map(|(edit, mark)| {
+                   let (a, b) = (edit.0 % (len + 1), edit.1 % (len + 1));
+                   if edit.3 { (a.min(b), a.max(b), Vec::new())
+    } else { (a, a, vec![mark; edit.2])
     }
+               }).collect();
+               let places = edits.iter().flat_map(|edit| [edit.0, edit.1]).collect();
+               let (mut offsets, mut now) = (BatchOffsets::new(places), old.clone());
+               for (start, end, text) in &edits {
+                   if text.is_empty() {
+                       for range in offsets.delete(*start..*end) {
+                           now.drain(range.start as usize..range.end as usize);
+                       }
+                   } else {
+                       let at = offsets.insert(*start, text.len() as u64) as usize;
+                       now.splice(at..at, text.iter().copied());
+                   }
+               }
+               prop_assert_eq!(now, slow(&old, &edits));
+           }
+       }
 }

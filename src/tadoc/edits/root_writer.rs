@@ -154,9 +154,10 @@ impl<'a> RootWriter<'a> {
             return id;
         }
         let dictionary = &self.segment.dictionary;
-        let known = match is_word {
-            true => dictionary.word_id(bytes).map(u32::from),
-            false => dictionary.separator_id(bytes),
+        let known = if is_word {
+            dictionary.word_id(bytes).map(u32::from)
+        } else {
+            dictionary.separator_id(bytes)
         };
         let id = known.unwrap_or_else(|| {
             self.new_terminals.push(key.clone());

@@ -67,9 +67,10 @@ fn within(
     let first = range.start.saturating_sub(window);
     let last = len_bytes.min(range.end.saturating_add(window));
     let mut seen = Vec::with_capacity(2 * window as usize + 16);
-    let stays = match range.is_empty() {
-        true => [first..last, last..last],
-        false => [first..range.start, range.end..last],
+    let stays = if range.is_empty() {
+        [first..last, last..last]
+    } else {
+        [first..range.start, range.end..last]
     };
     for range in stays.into_iter().filter(|range| !range.is_empty()) {
         read(range, &mut seen)?;

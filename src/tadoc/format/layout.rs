@@ -571,9 +571,10 @@ fn check_counts(cursor: &Cursor<'_>, segment: &SegmentMeta) -> Result<()> {
         && segment.num_docs < u64::from(u32::MAX)
         && segment.num_word_tokens <= segment.num_tokens
         && segment.num_word_tokens <= segment.len_bytes;
-    match is_plausible {
-        true => Ok(()),
-        false => Err(cursor.fault("expected counts of a segment that fit one another")),
+    if is_plausible {
+        Ok(())
+    } else {
+        Err(cursor.fault("expected counts of a segment that fit one another"))
     }
 }
 

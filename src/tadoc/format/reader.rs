@@ -102,9 +102,10 @@ pub fn read_segment_if(
 ) -> Result<Option<Segment>> {
     let stored = StoredSegment::rest(file, footer, segment_idx, bytes, limits)?;
     let grammar = stored.rules()?;
-    match is_wanted(&grammar)? {
-        true => stored.segment(dictionary()?, grammar.complete()?).map(Some),
-        false => Ok(None),
+    if is_wanted(&grammar)? {
+        stored.segment(dictionary()?, grammar.complete()?).map(Some)
+    } else {
+        Ok(None)
     }
 }
 
@@ -628,9 +629,10 @@ fn check_totals(place: Origin<'_>, meta: &SegmentMeta, dag: &Dag) -> Result<()> 
 }
 
 fn check_total(place: Origin<'_>, what: &str, expected: u64, got: u64) -> Result<()> {
-    match expected == got {
-        true => Ok(()),
-        false => Err(place.fault(0, format!("expected {expected} {what} of text, got {got}"))),
+    if expected == got {
+        Ok(())
+    } else {
+        Err(place.fault(0, format!("expected {expected} {what} of text, got {got}")))
     }
 }
 

@@ -157,10 +157,7 @@ pub fn count_neighbours(
         }
         ControlFlow::Continue(())
     })?;
-    match is_cancelled {
-        true => Err(Error::Cancelled),
-        false => Ok(counts),
-    }
+    if is_cancelled { Err(Error::Cancelled) } else { Ok(counts) }
 }
 
 /// Counts the words in the windows of `hits`, on all cores. The counts are of a part of them once the

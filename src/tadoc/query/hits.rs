@@ -253,9 +253,10 @@ fn occurrences(
     let of = |(part, &item): (usize, &usize)| {
         LeafHits::of_part(resolved, segment_idx, (item, leaf.place(part)), Some(docs))
     };
-    let sources = match docs.is_empty() {
-        true => Vec::new(),
-        false => leaf.items().iter().enumerate().map(of).collect::<Result<_>>()?,
+    let sources = if docs.is_empty() {
+        Vec::new()
+    } else {
+        leaf.items().iter().enumerate().map(of).collect::<Result<_>>()?
     };
     Ok(Merged::new(sources))
 }

@@ -147,9 +147,10 @@ impl Fold {
     /// Returns the folded form of one character of a word, without the stem: none for a mark that is
     /// dropped. An underscore stays.
     pub(crate) fn character(&self, character: char) -> String {
-        let text = match self.accents {
-            true => accents::base_letters(&character.to_string()),
-            false => character.to_string(),
+        let text = if self.accents {
+            accents::base_letters(&character.to_string())
+        } else {
+            character.to_string()
         };
         if self.case { text.to_lowercase() } else { text }
     }
@@ -167,9 +168,10 @@ fn then<'w>(text: Cow<'w, str>, step: impl for<'t> Fn(&'t str) -> Cow<'t, str>) 
 }
 
 fn lower(text: &str) -> Cow<'_, str> {
-    match text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
-        true => Cow::Borrowed(text),
-        false => Cow::Owned(text.to_lowercase()),
+    if text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(text.to_lowercase())
     }
 }
 

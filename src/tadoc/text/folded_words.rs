@@ -48,10 +48,7 @@ enum Initial {
 impl Initial {
     /// Returns the words that `fold` may map to `folded`.
     fn of(fold: &Fold, folded: &str) -> Self {
-        match fold.keeps_first_byte() {
-            true => Self::Byte(first_byte(folded)),
-            false => Self::Any,
-        }
+        if fold.keeps_first_byte() { Self::Byte(first_byte(folded)) } else { Self::Any }
     }
 
     fn has(self, word: &str) -> bool {

@@ -55,9 +55,10 @@ pub fn mutant(seed: u64, samples: &[Sample]) -> Mutant<'_> {
     let mut random = Random(seed);
     let (a, b) = (random.pick(samples), random.pick(samples));
     let kind = random.below(DAMAGE.len() + LIES.len());
-    let allowed = match kind < DAMAGE.len() {
-        true => Allowed::Error(vec![&a.content, &b.content]),
-        false => Allowed::Anything,
+    let allowed = if kind < DAMAGE.len() {
+        Allowed::Error(vec![&a.content, &b.content])
+    } else {
+        Allowed::Anything
     };
     let (kind, change) = DAMAGE.into_iter().chain(LIES).nth(kind).unwrap();
     Mutant { kind, sample: &a.name, bytes: change(&mut random, a, b), allowed }
@@ -122,9 +123,10 @@ fn splice(random: &mut Random, a: &Sample, b: &Sample) -> Vec<u8> {
     let end = random.below(a.file.len());
     // Half of the splices keep the distance from the end, so that the footer is in its place.
     let left = a.file.len() - end;
-    let start = match random.one_in(2) {
-        true => b.file.len().saturating_sub(left),
-        false => random.below(b.file.len()),
+    let start = if random.one_in(2) {
+        b.file.len().saturating_sub(left)
+    } else {
+        random.below(b.file.len())
     };
     [&a.file[..end], &b.file[start..]].concat()
 }

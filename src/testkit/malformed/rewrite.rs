@@ -78,9 +78,10 @@ impl Draft {
             grammar.rule_offsets.partition_point(|&start| start as usize <= position) - 1;
         let num_below = grammar.num_rules() - rule_idx - 1;
         let rule = grammar.num_terminals as usize + rule_idx + 1;
-        let element = match num_below > 0 && random.one_in(2) {
-            true => rule + random.below(num_below),
-            false => random.below(grammar.num_terminals as usize),
+        let element = if num_below > 0 && random.one_in(2) {
+            rule + random.below(num_below)
+        } else {
+            random.below(grammar.num_terminals as usize)
         };
         grammar.symbols[position] = element as u32;
     }

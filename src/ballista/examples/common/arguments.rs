@@ -13,10 +13,7 @@ pub fn guarded(roots: impl Iterator<Item = String>) -> Result<Option<Arc<Runtime
     for root in roots {
         (sandbox, has_roots) = (sandbox.allow(&root)?, true);
     }
-    match has_roots {
-        true => sandbox.guard(RuntimeEnvBuilder::new()).build_arc().map(Some),
-        false => Ok(None),
-    }
+    if has_roots { sandbox.guard(RuntimeEnvBuilder::new()).build_arc().map(Some) } else { Ok(None) }
 }
 
 /// Returns the time in which a machine may be silent: `SILENT_SECONDS` of the environment, or 30 seconds.

@@ -123,11 +123,12 @@ impl Ask<'_> {
     /// Converts the first argument after the corpus to a document id.
     fn doc_id(&self, number: i64) -> Result<u64> {
         let doc_id = self.unsigned(0, number)?;
-        match self.table.source.is_dropped(doc_id) {
-            true => Err(self.error(format!(
+        if self.table.source.is_dropped(doc_id) {
+            Err(self.error(format!(
                 "doc_id: got {doc_id}, which was dropped, expected a document that is there"
-            ))),
-            false => Ok(doc_id),
+            )))
+        } else {
+            Ok(doc_id)
         }
     }
 

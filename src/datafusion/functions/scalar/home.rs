@@ -100,11 +100,12 @@ impl BoundCorpus {
 fn check_is_whole(location: &str) -> Result<()> {
     let is_file = location.ends_with(CORPUS_EXTENSION);
     let is_whole = location.contains("://") || location.starts_with('/');
-    match is_file && is_whole {
-        true => Ok(()),
-        false => exec_err!(
+    if is_file && is_whole {
+        Ok(())
+    } else {
+        exec_err!(
             "corpus: got '{location}' on a worker, expected a .tadoc file with its whole path, or its URL"
-        ),
+        )
     }
 }
 

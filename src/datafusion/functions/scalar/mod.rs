@@ -297,9 +297,10 @@ impl ScalarUDFImpl for CorpusFunction {
         let mut memory = AnswerMemory::new(self.name(), Some(&self.home.runtime.memory_pool));
         memory.add(ask.answer_bytes(num_rows))?;
         let answer = ask.answer(num_rows)?;
-        match is_one {
-            true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&answer, 0)?)),
-            false => Ok(ColumnarValue::Array(answer)),
+        if is_one {
+            Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&answer, 0)?))
+        } else {
+            Ok(ColumnarValue::Array(answer))
         }
     }
 }

@@ -278,9 +278,10 @@ impl ScalarUDFImpl for TextFunction {
         let call = Call { kind: self.kind, columns: &columns, limits };
         let mut memory = AnswerMemory::new(self.name(), self.pool.as_ref());
         let answer = call.answer(num_rows, &mut memory)?;
-        match is_one {
-            true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&answer, 0)?)),
-            false => Ok(ColumnarValue::Array(answer)),
+        if is_one {
+            Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&answer, 0)?))
+        } else {
+            Ok(ColumnarValue::Array(answer))
         }
     }
 }

@@ -121,9 +121,10 @@ impl ScalarUDFImpl for Tokenize {
         let is_one = matches!(text, ColumnarValue::Scalar(_));
         let texts = text.to_array(if is_one { 1 } else { args.number_rows })?;
         let lists = words_of(cast(&texts, &DataType::Utf8View)?.as_string_view(), profile)?;
-        match is_one {
-            true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&lists, 0)?)),
-            false => Ok(ColumnarValue::Array(Arc::new(lists) as ArrayRef)),
+        if is_one {
+            Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&lists, 0)?))
+        } else {
+            Ok(ColumnarValue::Array(Arc::new(lists) as ArrayRef))
         }
     }
 }

@@ -38,13 +38,14 @@ impl Budget {
     pub fn take(&self, len_bytes: u64) -> Result<()> {
         let before = self.used_bytes.fetch_add(len_bytes, Ordering::Relaxed);
         let used_bytes = before.saturating_add(len_bytes);
-        match used_bytes <= self.max_bytes {
-            true => Ok(()),
-            false => Err(Error::memory_of_task(
+        if used_bytes <= self.max_bytes {
+            Ok(())
+        } else {
+            Err(Error::memory_of_task(
                 "looking for templates of lines (bytes)",
                 used_bytes,
                 self.max_bytes,
-            )),
+            ))
         }
     }
 

@@ -139,9 +139,10 @@ impl<P: CorpusParts + Sync> Compared<'_, P> {
     ) -> Result<()> {
         let (task, documents) = (self.task, self.documents);
         let in_block = |doc: u32| self.block.docs.binary_search(&doc).ok();
-        let part = match candidates.iter().all(|of_doc| in_block(of_doc[0].0).is_some()) {
-            true => None,
-            false => Some(task.parts.part(index)?),
+        let part = if candidates.iter().all(|of_doc| in_block(of_doc[0].0).is_some()) {
+            None
+        } else {
+            Some(task.parts.part(index)?)
         };
         let corpus: Option<&Corpus> = part.as_ref().map(Borrow::borrow);
         let docs = documents.of_part(index);

@@ -43,10 +43,7 @@ impl<'a, P: CorpusParts + Sync> PartText<'a, P> {
         let value = |word: &str| task.hashing.value(task.fold.text(word).as_bytes());
         let segments = corpus.segments();
         let values = |s: &Segment| words_of(s).map(value).collect();
-        let first_ids = |s: &Segment| match is_folded {
-            true => first_ids(task, s),
-            false => Vec::new(),
-        };
+        let first_ids = |s: &Segment| if is_folded { first_ids(task, s) } else { Vec::new() };
         Self {
             task,
             corpus,

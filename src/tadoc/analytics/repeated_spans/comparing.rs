@@ -88,9 +88,10 @@ impl<'a> Comparison<'a> {
             }
             for at in 0..num_words {
                 let (word, other) = (self.later_words[at], self.earlier_words[at]);
-                let is_same = match is_one_part && word.segment_idx == other.segment_idx {
-                    true => word.id == other.id,
-                    false => self.have_same_bytes(later, word, earlier, other),
+                let is_same = if is_one_part && word.segment_idx == other.segment_idx {
+                    word.id == other.id
+                } else {
+                    self.have_same_bytes(later, word, earlier, other)
                 };
                 if !is_same {
                     return Ok(false);

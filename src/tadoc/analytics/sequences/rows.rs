@@ -71,14 +71,12 @@ impl Sequences {
     /// If `row` is not below [`len`](Self::len).
     pub fn words(&self, row: usize) -> impl ExactSizeIterator<Item = u32> + '_ {
         let (packing, len) = (self.packing, self.packing.num_words);
-        let (key, words) = match packing.is_whole() {
-            true => (self.keys[row], &[][..]),
-            false => (0, &self.words[row * len..(row + 1) * len]),
+        let (key, words) = if packing.is_whole() {
+            (self.keys[row], &[][..])
+        } else {
+            (0, &self.words[row * len..(row + 1) * len])
         };
-        (0..len).map(move |at| match packing.is_whole() {
-            true => packing.word(key, at),
-            false => words[at],
-        })
+        (0..len).map(move |at| if packing.is_whole() { packing.word(key, at) } else { words[at] })
     }
 
     /// Appends the words of `row`, joined by blanks.
@@ -101,10 +99,7 @@ impl Sequences {
 
     /// Returns the sort key of `row`: the beginning of its words.
     pub(in crate::analytics) fn key(&self, row: usize) -> u64 {
-        match self.packing.is_whole() {
-            true => self.keys[row],
-            false => self.packing.key(self.row_words(row)),
-        }
+        if self.packing.is_whole() { self.keys[row] } else { self.packing.key(self.row_words(row)) }
     }
 
     /// Returns the words of `row`, if sequences do not fit keys.
@@ -265,23 +260,28 @@ impl Counted {
         let (mut num_kept, len) = (first_row, packing.num_words);
         for row in first_row..self.counts.len() {
             let words = row * len..(row + 1) * len;
-            let is_kept = keep.is_kept(|| match packing.is_whole() {
-                true => self.keys[row],
-                false => packing.key(&self.words[words.clone()]),
+            let is_kept = keep.is_kept(|| {
+                if packing.is_whole() {
+                    self.keys[row]
+                } else {
+                    packing.key(&self.words[words.clone()])
+                }
             });
             if is_kept {
                 self.counts[num_kept] = self.counts[row];
-                match packing.is_whole() {
-                    true => self.keys[num_kept] = self.keys[row],
-                    false => self.words.copy_within(words, num_kept * len),
+                if packing.is_whole() {
+                    self.keys[num_kept] = self.keys[row]
+                } else {
+                    self.words.copy_within(words, num_kept * len)
                 }
                 num_kept += 1;
             }
         }
         self.counts.truncate(num_kept);
-        match packing.is_whole() {
-            true => self.keys.truncate(num_kept),
-            false => self.words.truncate(num_kept * len),
+        if packing.is_whole() {
+            self.keys.truncate(num_kept)
+        } else {
+            self.words.truncate(num_kept * len)
         }
     }
 
@@ -321,17 +321,19 @@ impl Counted {
     /// Appends the sequence of `key` as a row.
     #[inline]
     pub fn push_key<K: Key>(&mut self, key: K, packing: Packing) {
-        match packing.is_whole() {
-            true => self.keys.push(key.number()),
-            false => self.words.extend((0..packing.num_words).map(|at| packing.word(key, at))),
+        if packing.is_whole() {
+            self.keys.push(key.number())
+        } else {
+            self.words.extend((0..packing.num_words).map(|at| packing.word(key, at)))
         }
     }
 
     /// Appends the sequence of `entry` as a row.
     pub fn push<'a>(&mut self, entry: Entry, packing: Packing, words: &impl Fn(u64) -> &'a [u32]) {
-        match packing.is_whole() {
-            true => self.keys.push(entry.key),
-            false => self.words.extend_from_slice(words(entry.value)),
+        if packing.is_whole() {
+            self.keys.push(entry.key)
+        } else {
+            self.words.extend_from_slice(words(entry.value))
         }
     }
 }

@@ -198,9 +198,10 @@ impl Block {
         let (num_tokens, len) = (self.num_tokens, self.len);
         let list = List { num_tokens, len, bytes: &bytes[self.list.clone()] };
         let tokens = list.decode_front_coded(place)?;
-        match tokens.first() == &bytes[self.first.clone()] {
-            true => Ok(tokens),
-            false => Err(place.fault(self.first.start, "expected the first token of the block")),
+        if tokens.first() == &bytes[self.first.clone()] {
+            Ok(tokens)
+        } else {
+            Err(place.fault(self.first.start, "expected the first token of the block"))
         }
     }
 }

@@ -99,9 +99,10 @@ fn for_each_integer(
     }
     integers.finish()?;
     let (what, expected) = total;
-    match sum == Some(expected) {
-        true => Ok(()),
-        false => Err(place.fault(0, format!("expected documents of {expected} {what} in all"))),
+    if sum == Some(expected) {
+        Ok(())
+    } else {
+        Err(place.fault(0, format!("expected documents of {expected} {what} in all")))
     }
 }
 

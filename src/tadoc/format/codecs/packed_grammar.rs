@@ -100,10 +100,7 @@ pub(in crate::format) fn decode(
     let mut grammar = Grammar { num_terminals, rule_offsets, symbols, doc_offsets };
     let mut untaken = Untaken::new(num_terminals, grammar.num_rules());
     untaken.fill_rules(&grammar.rule_offsets, &mut grammar.symbols);
-    match untaken.is_empty() {
-        true => Ok(grammar),
-        false => Err(misfit(place)),
-    }
+    if untaken.is_empty() { Ok(grammar) } else { Err(misfit(place)) }
 }
 
 /// A section of which the second half of the elements is decoded, or all of them if the first half has
@@ -129,9 +126,10 @@ impl<'a> RulesFirst<'a> {
         let (root_len, half_len) =
             (stored.rule_offsets[1], stored.elements.first_half_len() as u32);
         let is_whole = root_len < half_len;
-        let (symbols, start) = match is_whole {
-            true => (stored.elements.decode(stored.element_at())?, 0),
-            false => (stored.elements.decode_second_half(stored.element_at())?, half_len),
+        let (symbols, start) = if is_whole {
+            (stored.elements.decode(stored.element_at())?, 0)
+        } else {
+            (stored.elements.decode_second_half(stored.element_at())?, half_len)
         };
         let mut rule_offsets = stored.rule_offsets.clone();
         rule_offsets.iter_mut().skip(1).for_each(|offset| *offset -= start);
@@ -160,10 +158,8 @@ impl<'a> RulesFirst<'a> {
         let last = mark_at.len() - 1;
         let mark_at = |place: u32| mark_at[last.min(place as usize)];
         let elements = &self.stored.elements;
-        let mut root = match self.is_whole {
-            true => Vec::new(),
-            false => elements.decode_first_half(mark_at)?,
-        };
+        let mut root =
+            if self.is_whole { Vec::new() } else { elements.decode_first_half(mark_at)? };
         let mut untaken = self.untaken.elements().iter().rev();
         let mut end = root.len();
         while let Some(at) = memchr::memrchr(NO_MARK, &root[..end]) {
@@ -183,9 +179,10 @@ impl<'a> RulesFirst<'a> {
     /// Same as [`decode`].
     pub fn complete(mut self) -> Result<Grammar> {
         let elements = &self.stored.elements;
-        let mut symbols = match self.is_whole {
-            true => Vec::new(),
-            false => elements.decode_first_half(self.stored.element_at())?,
+        let mut symbols = if self.is_whole {
+            Vec::new()
+        } else {
+            elements.decode_first_half(self.stored.element_at())?
         };
         self.untaken.fill(&mut symbols);
         if !self.untaken.is_empty() {

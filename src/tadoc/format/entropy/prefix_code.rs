@@ -194,12 +194,11 @@ impl<'a> List<'a> {
         let mut parts: [&mut [T]; STREAMS_AT_ONCE] =
             std::array::from_fn(|_| parts.next().unwrap_or_default());
         follow(&self.table, streams, &mut parts, map);
-        match streams.iter().all(Stream::is_at_end) {
-            true => Ok(()),
-            false => {
-                let num_numbers = self.num_numbers;
-                Err(self.at.fault(format!("expected {num_numbers} numbers, got other bits")))
-            }
+        if streams.iter().all(Stream::is_at_end) {
+            Ok(())
+        } else {
+            let num_numbers = self.num_numbers;
+            Err(self.at.fault(format!("expected {num_numbers} numbers, got other bits")))
         }
     }
 }

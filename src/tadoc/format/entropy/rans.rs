@@ -260,9 +260,10 @@ impl<'a> Decoder<'a> {
     /// # Errors
     /// [`Error::Format`](crate::Error::Format) if it does not.
     pub(in crate::format) fn finish(self) -> Result<()> {
-        match self.symbols.is_at_end() && self.bits.is_at_end() {
-            true => Ok(()),
-            false => Err(self.place.fault(0, "expected symbols and bits to end with their stream")),
+        if self.symbols.is_at_end() && self.bits.is_at_end() {
+            Ok(())
+        } else {
+            Err(self.place.fault(0, "expected symbols and bits to end with their stream"))
         }
     }
 }

@@ -100,9 +100,10 @@ impl LinePattern {
             let reason = format!("it has {len_bytes} bytes, more than {MAX_SOURCE_BYTES}");
             return Err(LineFault { character: None, reason });
         }
-        let text = match expression.is_literal {
-            true => Cow::Owned(regex_syntax::escape(source)),
-            false => Cow::Borrowed(source),
+        let text = if expression.is_literal {
+            Cow::Owned(regex_syntax::escape(source))
+        } else {
+            Cow::Borrowed(source)
         };
         let mut parser = ParserBuilder::new();
         parser.case_insensitive(expression.is_any_case).multi_line(true).utf8(false);
@@ -145,9 +146,10 @@ impl LinePattern {
     /// Returns the first selected line of `text` from `at`, and the place of its first match.
     /// `text` consists of whole lines; one of them begins at `at`.
     pub(super) fn find_line(&self, text: &[u8], at: usize) -> Option<(Range<usize>, Range<usize>)> {
-        match self.is_inverted {
-            true => self.find_other_line(text, at),
-            false => self.find_matching_line(text, at),
+        if self.is_inverted {
+            self.find_other_line(text, at)
+        } else {
+            self.find_matching_line(text, at)
         }
     }
 

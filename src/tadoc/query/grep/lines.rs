@@ -104,9 +104,10 @@ impl<'p> LineSearch<'p> {
     /// [`Error::Capacity`] if it is too long with its neighbours.
     pub fn next_line<'w>(&mut self, window: &Window<'w>) -> Result<Option<GrepLine<'w>>> {
         let bytes = window.bytes;
-        let found = match self.is_over() {
-            true => None,
-            false => self.pattern.find_line(&bytes[..window.to], self.at),
+        let found = if self.is_over() {
+            None
+        } else {
+            self.pattern.find_line(&bytes[..window.to], self.at)
         };
         let Some((line, matched)) = found else {
             self.advance(bytes, window.to);
@@ -155,14 +156,15 @@ impl<'p> LineSearch<'p> {
     }
 
     fn check_len(&self, len_bytes: u64) -> Result<()> {
-        match len_bytes <= self.max_bytes {
-            true => Ok(()),
-            false => Err(Error::Capacity {
+        if len_bytes <= self.max_bytes {
+            Ok(())
+        } else {
+            Err(Error::Capacity {
                 what: "a line with its context in bytes",
                 requested: len_bytes,
                 limit: self.max_bytes,
                 knob: "tadoc.max_output_bytes",
-            }),
+            })
         }
     }
 }

@@ -44,9 +44,12 @@ pub(super) fn demands_of(hir: &Hir) -> Vec<Vec<TextPattern>> {
             kept.push(literals);
         }
     }
-    let pattern = |literal: String| match is_any_case {
-        true => TextPattern::contains_in_any_case(&literal),
-        false => TextPattern::contains(&literal),
+    let pattern = |literal: String| {
+        if is_any_case {
+            TextPattern::contains_in_any_case(&literal)
+        } else {
+            TextPattern::contains(&literal)
+        }
     };
     kept.into_iter().map(|literals| literals.into_iter().map(pattern).collect()).collect()
 }

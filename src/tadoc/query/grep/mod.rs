@@ -198,9 +198,10 @@ impl Run<'_, '_> {
                 Some(at) => start + at + 1,
                 None => whole,
             };
-            let end = match is_last {
-                true => whole,
-                false => start_of_last_lines(&bytes[searched..whole], after) + searched,
+            let end = if is_last {
+                whole
+            } else {
+                start_of_last_lines(&bytes[searched..whole], after) + searched
             };
             let window = Window { bytes: &bytes[..whole], to: end };
             self.search_window(&mut search, window)?;
@@ -232,9 +233,10 @@ impl Run<'_, '_> {
             self.check_cancellation()?;
             let range = first.range.start.max(searched)..end;
             let around = self.lines_around(doc_id, len_bytes, range.clone(), &mut bytes)?;
-            let line_number = match range.start > first.range.start {
-                true => search.line_number(),
-                false => first.num_line_ends + 1,
+            let line_number = if range.start > first.range.start {
+                search.line_number()
+            } else {
+                first.num_line_ends + 1
             };
             search.resume(around.offset, around.lines.start, line_number);
             let window = Window { bytes: &bytes, to: around.lines.end };

@@ -249,9 +249,10 @@ impl Leaves {
     /// Returns the number of the leaf whose words follow each other where `place` fits.
     pub fn placed(&mut self, item: Item, place: Place) -> usize {
         let item = self.items.number(item);
-        self.leaves.number(match place.is_any() {
-            true => Leaf::Phrase(item),
-            false => Leaf::Placed { item, place },
+        self.leaves.number(if place.is_any() {
+            Leaf::Phrase(item)
+        } else {
+            Leaf::Placed { item, place }
         })
     }
 

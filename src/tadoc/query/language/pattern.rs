@@ -66,9 +66,10 @@ impl WordPattern {
                 (Kind::Wildcard(folded_wildcard(wildcard, fold)), fold.plain())
             }
             Kind::Regex(regex) => {
-                let regex = match fold.ignores_case() {
-                    true => WordRegex::for_any_case(regex.source())?,
-                    false => regex.clone(),
+                let regex = if fold.ignores_case() {
+                    WordRegex::for_any_case(regex.source())?
+                } else {
+                    regex.clone()
                 };
                 (Kind::Regex(regex), fold.without_synonyms())
             }

@@ -159,9 +159,10 @@ impl Words {
     /// Adds the words of `run`, pieces that touch each other.
     fn push_run(&mut self, profile: TokenizerProfile, run: Vec<Vec<PatternChar>>) {
         for pieces in joined(profile, run) {
-            self.push(match pieces.iter().any(is_wildcard) {
-                true => WordPattern::wildcard(Wildcard::new(pieces)),
-                false => WordPattern::exact(literals(&pieces).collect()),
+            self.push(if pieces.iter().any(is_wildcard) {
+                WordPattern::wildcard(Wildcard::new(pieces))
+            } else {
+                WordPattern::exact(literals(&pieces).collect())
             });
         }
     }

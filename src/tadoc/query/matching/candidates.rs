@@ -272,9 +272,10 @@ fn runs_of(profile: TokenizerProfile, pattern: &TextPattern) -> Vec<ClassRun> {
 impl ClassRun {
     /// Returns the ids of the tokens that can contain this run.
     fn tokens(&self, dictionary: &Dictionary) -> Vec<u32> {
-        let ids = match self.is_word {
-            true => 0..dictionary.num_words(),
-            false => dictionary.num_words()..dictionary.len(),
+        let ids = if self.is_word {
+            0..dictionary.num_words()
+        } else {
+            dictionary.num_words()..dictionary.len()
         };
         if self.is_any_case {
             let text = std::str::from_utf8(&self.bytes).ok();

@@ -28,10 +28,8 @@ pub(crate) fn climb<const OFFSETS: bool>(
 ) -> bool {
     let dag = &segment.dag;
     let (sums, inverse) = (segment.prefix_sums_or_derive(), segment.inverse_or_derive());
-    let start = |position: usize| match OFFSETS {
-        true => sums.start(dag, Measure::Bytes, position),
-        false => 0,
-    };
+    let start =
+        |position: usize| if OFFSETS { sums.start(dag, Measure::Bytes, position) } else { 0 };
     let positions_before = *positions_left;
     let mut pending: Vec<Step> = Vec::new();
     let mut next = Some((u32::from(word), 0u64));
@@ -51,12 +49,11 @@ pub(crate) fn climb<const OFFSETS: bool>(
                 }
                 continue;
             }
-            let from_start = match OFFSETS {
-                true => {
-                    let first = dag.rule_range(place.rule_id).start;
-                    start(position).wrapping_sub(start(first))
-                }
-                false => 0,
+            let from_start = if OFFSETS {
+                let first = dag.rule_range(place.rule_id).start;
+                start(position).wrapping_sub(start(first))
+            } else {
+                0
             };
             let element = dag.grammar().element_of(place.rule_id);
             pending.push((element, offset.wrapping_add(from_start)));

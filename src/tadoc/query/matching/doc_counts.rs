@@ -43,9 +43,10 @@ impl<'a> DocCounter<'a> {
     /// Creates a counter for about `num_occurrences` occurrences.
     pub fn new(segment: &'a Segment, num_occurrences: u64) -> Self {
         let num_docs = segment.dag.grammar().num_docs();
-        let docs = match num_occurrences.saturating_mul(DOCS_PER_OCCURRENCE) < num_docs as u64 {
-            true => Docs::List(Vec::new()),
-            false => Docs::Array(vec![0; num_docs]),
+        let docs = if num_occurrences.saturating_mul(DOCS_PER_OCCURRENCE) < num_docs as u64 {
+            Docs::List(Vec::new())
+        } else {
+            Docs::Array(vec![0; num_docs])
         };
         Self { segment, rules: Vec::new(), numbers: RuleNumbers::default(), docs }
     }

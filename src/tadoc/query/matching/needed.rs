@@ -59,9 +59,10 @@ pub fn segments_for_query(query: &Query, segments: &[SegmentWords<'_>]) -> Vec<b
             patterns.all(|pattern| found.iter().any(|found| found[pattern]))
         };
         let matches: Vec<bool> = found.iter().map(|found| found.contains(&true)).collect();
-        match can_hold(query, &mut is_found) {
-            true => is_needed.extend(with_whole_documents(chain, &matches)),
-            false => is_needed.extend(vec![false; chain.len()]),
+        if can_hold(query, &mut is_found) {
+            is_needed.extend(with_whole_documents(chain, &matches))
+        } else {
+            is_needed.extend(vec![false; chain.len()])
         }
     }
     is_needed

@@ -165,9 +165,10 @@ impl Question {
             Self::BatchDoc { keeps_words: true, .. } if !is_tried(KeptWords) => KeptWords,
             Self::BatchDoc { climb_bytes, .. } => {
                 let max_bytes = climb_bytes.checked_sub(DOC_BYTES + 1);
-                match max_bytes.is_some_and(|max_bytes| is_sum_within(doc_bytes, max_bytes)) {
-                    true => Scan,
-                    false => Climb { max_positions: MAX_BATCH_POSITIONS },
+                if max_bytes.is_some_and(|max_bytes| is_sum_within(doc_bytes, max_bytes)) {
+                    Scan
+                } else {
+                    Climb { max_positions: MAX_BATCH_POSITIONS }
                 }
             }
             Self::BatchWord { num_occurrences } => {

@@ -246,9 +246,10 @@ impl Lens {
     #[inline]
     pub fn of(&self, element: u32) -> Len {
         let packed = self.packed[element as usize];
-        match packed.is_too_large() {
-            false => Len { bytes: packed.bytes(), words: packed.words(), edges: packed },
-            true => self.large(element),
+        if packed.is_too_large() {
+            self.large(element)
+        } else {
+            Len { bytes: packed.bytes(), words: packed.words(), edges: packed }
         }
     }
 

@@ -112,10 +112,7 @@ pub(super) fn base(word: &str) -> Cow<'_, str> {
 /// underscores around it.
 pub(super) fn composed(word: &str) -> Cow<'_, str> {
     let rest = kept(word, trimmed(word));
-    match rest.is_ascii() {
-        true => Cow::Borrowed(rest),
-        false => Cow::Owned(rest.nfkc().collect()),
-    }
+    if rest.is_ascii() { Cow::Borrowed(rest) } else { Cow::Owned(rest.nfkc().collect()) }
 }
 
 /// Returns `text` in base letters. Its underscores stay, and nothing may be left.

@@ -384,7 +384,8 @@ fn measure_terms(
         };
         assert!((0..index.len()).into_par_iter().all(is_same));
         let is_same = |doc: usize| {
-            let (range, (got, counts)) = (vectors.range(doc), words.of(DocId::from_index(doc)));
+            let (range, (got, counts)) =
+                (vectors.range(doc), words.for_doc(DocId::from_index(doc)));
             let rows = vectors.rows()[range.clone()].iter();
             *counts == vectors.counts()[range]
                 && got.iter().copied().eq(rows.map(|&row| id(row as usize)))

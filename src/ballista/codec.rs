@@ -40,7 +40,7 @@ fn encoded(
 ) -> Result<()> {
     let begin = buf.len();
     let Err(error) = ours(buf) else { return Ok(()) };
-    if !matches!(TravelError::of(&error), Some(TravelError::Stays(_))) {
+    if !matches!(TravelError::from_error(&error), Some(TravelError::Stays(_))) {
         return Err(error);
     }
     buf.truncate(begin);

@@ -78,7 +78,7 @@ fn sliced(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         if is_known || !node.children().is_empty() {
             return Ok(Transformed::no(node));
         }
-        Ok(Transformed::yes(Arc::new(SlicedExec::of_leaf(node)?) as Arc<dyn ExecutionPlan>))
+        Ok(Transformed::yes(Arc::new(SlicedExec::from_leaf(node)?) as Arc<dyn ExecutionPlan>))
     })
     .data()
 }
@@ -93,7 +93,7 @@ pub(crate) struct SlicedExec {
 
 impl SlicedExec {
     /// Returns all partitions of `leaf`.
-    fn of_leaf(leaf: Arc<dyn ExecutionPlan>) -> Result<Self> {
+    fn from_leaf(leaf: Arc<dyn ExecutionPlan>) -> Result<Self> {
         let schema = numbers_schema();
         let partition = |number: usize| {
             let numbers = UInt64Array::from(vec![number as u64]);
@@ -238,7 +238,7 @@ mod tests {
         let partitions: Vec<Vec<RecordBatch>> = (0..4).map(|number| vec![batch(number)]).collect();
         let leaf = MemorySourceConfig::try_new(&partitions, numbers_schema(), None).unwrap();
         let leaf = DataSourceExec::from_data_source(leaf);
-        let whole: Arc<dyn ExecutionPlan> = Arc::new(SlicedExec::of_leaf(leaf).unwrap());
+        let whole: Arc<dyn ExecutionPlan> = Arc::new(SlicedExec::from_leaf(leaf).unwrap());
         assert_eq!(whole.output_partitioning().partition_count(), 4);
         let slice = [1u64, 3].map(|number| {
             let number = UInt64Array::from(vec![number]);

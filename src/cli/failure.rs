@@ -69,7 +69,7 @@ impl Failure {
 
     /// Returns the same failure with exit status 2, because 1 means that nothing was found. An
     /// interrupt and a pipe that was closed keep theirs.
-    pub fn of_search(self) -> Self {
+    pub fn for_search(self) -> Self {
         match self.status {
             FAILED => Self { status: USAGE, ..self },
             _ => self,
@@ -204,7 +204,7 @@ fn without_json(mut text: String) -> String {
 }
 
 fn cause_of_query(error: &DataFusionError) -> String {
-    if let Some(refused) = Refused::of(error) {
+    if let Some(refused) = Refused::from_error(error) {
         return refused.to_string();
     }
     match error {

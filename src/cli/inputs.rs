@@ -426,7 +426,7 @@ fn add_glob(glob: &Path, filter: &Filter, found: &mut Found) -> Outcome {
     let mut skipped = Skipped::default();
     if folder.is_dir() {
         // Below the folder as it is written, whose names may have a backslash.
-        let folders = Folders::of(glob.strip_prefix(&base).unwrap_or(glob));
+        let folders = Folders::from_glob(glob.strip_prefix(&base).unwrap_or(glob));
         let wanted = filter.wanted(hidden);
         skipped = walk(&folder, wanted, Some(&folders), &mut |file, relative, len_bytes| {
             let path = format!("{base}{relative}");

@@ -57,7 +57,7 @@ pub struct Folders {
 
 impl Folders {
     /// Returns the folders of `glob`. O(length).
-    pub fn of(glob: &str) -> Self {
+    pub fn from_glob(glob: &str) -> Self {
         let mut components: Vec<&str> = glob.split('/').collect();
         let name = components.pop().unwrap_or_default();
         let mut folders = Self { parts: Vec::new(), is_deep: crosses(name) };
@@ -208,7 +208,7 @@ mod tests {
             ("{a,**}", "b/c", true),
         ];
         for (glob, folder, expected) in cases {
-            assert_eq!(Folders::of(glob).enters(folder), expected, "{glob} {folder}");
+            assert_eq!(Folders::from_glob(glob).enters(folder), expected, "{glob} {folder}");
         }
     }
 
@@ -225,7 +225,7 @@ mod tests {
             {
                 for len in 1..parts.len() {
                     let folder = parts[..len].join("/");
-                    prop_assert!(Folders::of(&glob).enters(&folder), "{} {:?}", glob, parts);
+                    prop_assert!(Folders::from_glob(&glob).enters(&folder), "{} {:?}", glob, parts);
                 }
             }
         }

@@ -215,7 +215,7 @@ impl GsstScanner {
         blocks: &[Block<B>],
         form: RowForm,
     ) -> Result<DeviceRun, GpuError> {
-        let sealed = blocks.iter().map(SealedBlock::of_valid).collect::<Vec<_>>();
+        let sealed = blocks.iter().map(SealedBlock::from_valid).collect::<Vec<_>>();
         let mut layout = RunLayout::new(&sealed, form, true)?;
         if !layout.has_lengths {
             let without = sealed.iter().filter(|block| !block.has_text_lengths()).count();

@@ -195,7 +195,7 @@ impl TadocOptions {
 
     /// Returns the `OPTIONS` of a `COPY` or of a table's format without those of DataFusion itself
     /// (`execution.`).
-    pub(crate) fn of_format(options: &HashMap<String, String>) -> HashMap<String, String> {
+    pub(crate) fn for_format(options: &HashMap<String, String>) -> HashMap<String, String> {
         let ours = options.iter().filter(|(key, _)| !key.starts_with("execution."));
         ours.map(|(key, value)| (key.clone(), value.clone())).collect()
     }

@@ -52,7 +52,7 @@ pub(super) struct CodeRange<'a> {
 impl Decoder {
     pub(super) fn new(table: &SymbolTable) -> Self {
         match table.width() {
-            CodeWidth::Eight => Self::Eight(Symbols::of_eight(table)),
+            CodeWidth::Eight => Self::Eight(Symbols::for_eight(table)),
             CodeWidth::Twelve => Self::Twelve(Symbols::from_table(table)),
         }
     }
@@ -128,7 +128,7 @@ fn spare_bytes(text: &Vec<u8>) -> usize {
 }
 
 impl Symbols<512> {
-    fn of_eight(table: &SymbolTable) -> Box<Self> {
+    fn for_eight(table: &SymbolTable) -> Box<Self> {
         let mut symbols = Self::from_table(table);
         for literal in 0..256 {
             symbols.words[LITERAL + literal] = literal as u64;

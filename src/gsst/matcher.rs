@@ -46,7 +46,7 @@ impl Match {
     const ROW_END: Self = Self(1 | 1 << 16);
     const ESCAPE: Self = Self(1 | 2 << 32 | (ESCAPE_CODE as u64) << 49);
 
-    fn of_symbol(code: u16, len_bytes: usize) -> Self {
+    fn from_symbol(code: u16, len_bytes: usize) -> Self {
         let is_long = if len_bytes > 3 { IS_LONG } else { 0 };
         Self(len_bytes as u64 | 1 << 32 | u64::from(code) << 49 | is_long)
     }
@@ -183,7 +183,7 @@ impl<const NUM_BUCKETS: usize, const NUM_IDS: usize> Matcher<NUM_BUCKETS, NUM_ID
         let mut longs = Vec::with_capacity(symbols.len());
         for (code, symbol) in symbols.iter().enumerate() {
             let (word, len_bytes) = (symbol.word(), symbol.len_bytes());
-            let found = Match::of_symbol(code as u16, len_bytes);
+            let found = Match::from_symbol(code as u16, len_bytes);
             match len_bytes {
                 1 | 2 => {}
                 3 => matcher.add_three(word, found),
@@ -234,7 +234,7 @@ impl<const NUM_BUCKETS: usize, const NUM_IDS: usize> Matcher<NUM_BUCKETS, NUM_ID
         let mut ones = [escape as u16; 256];
         self.matches[end] = Match::ROW_END;
         for (code, symbol) in symbols.iter().enumerate() {
-            self.matches[code] = Match::of_symbol(code as u16, symbol.len_bytes());
+            self.matches[code] = Match::from_symbol(code as u16, symbol.len_bytes());
             if symbol.len_bytes() == 1 {
                 ones[symbol.word() as usize] = code as u16;
             }
@@ -325,7 +325,8 @@ impl ByLength {
         let mut has_length = [false; MAX_SYMBOL_BYTES + 1];
         for (symbol, code) in longer() {
             let at = &mut ends[hash(symbol.word(), shift)];
-            symbols[usize::from(*at)] = (symbol.word(), Match::of_symbol(code, symbol.len_bytes()));
+            symbols[usize::from(*at)] =
+                (symbol.word(), Match::from_symbol(code, symbol.len_bytes()));
             *at += 1;
             has_length[symbol.len_bytes()] = true;
         }
@@ -385,7 +386,7 @@ mod tests {
             let starts = |symbol: &(usize, &Symbol)| word.starts_with(symbol.1.as_bytes());
             let longest = symbols.iter().enumerate().filter(starts);
             let expected = match longest.max_by_key(|(_, symbol)| symbol.len_bytes()) {
-                Some((code, symbol)) => Match::of_symbol(code as u16, symbol.len_bytes()),
+                Some((code, symbol)) => Match::from_symbol(code as u16, symbol.len_bytes()),
                 None if word[0] == b'.' => Match::ROW_END,
                 None => Match::ESCAPE,
             };

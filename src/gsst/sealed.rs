@@ -146,7 +146,7 @@ impl<B: AsRef<[u8]>> SealedBlock<B> {
 
 impl<'a> SealedBlock<&'a [u8]> {
     /// Borrows an open block, without checking it again.
-    pub fn of_valid<B: AsRef<[u8]>>(block: &'a Block<B>) -> Self {
+    pub fn from_valid<B: AsRef<[u8]>>(block: &'a Block<B>) -> Self {
         let (header, sections, table) = block.parts();
         let bytes = block.as_bytes();
         // Cannot fail: the lengths of an open block were read from these frames.

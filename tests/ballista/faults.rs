@@ -102,5 +102,5 @@ async fn what_cannot_travel_is_a_typed_error() {
     scene.tables(&together).await;
     let sql = "SELECT * FROM alike JOIN word_count('many') ON column1 = word";
     let error = together.sql(sql).await.unwrap().create_physical_plan().await.unwrap_err();
-    assert!(matches!(TravelError::of(&error), Some(TravelError::Stays(_))), "{error}");
+    assert!(matches!(TravelError::from_error(&error), Some(TravelError::Stays(_))), "{error}");
 }

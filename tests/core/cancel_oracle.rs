@@ -171,7 +171,7 @@ fn tasks(corpus: &Corpus, little: u64, windows: [usize; 3]) -> Vec<(String, Stri
         let expected = shown(InvertedIndex::with_vocabulary(words(), way).map(|i| listed(&i)));
         let ask_words = words.clone();
         let run = move |ask: Ask<'_>| {
-            let (index, _) = InvertedIndex::of_share(ask_words(), way, Share::default(), ask)?;
+            let (index, _) = InvertedIndex::for_share(ask_words(), way, Share::default(), ask)?;
             Ok(format!("{:?}", listed(&index)))
         };
         tasks.push((format!("inverted index, {way}"), expected, Box::new(run)));
@@ -218,7 +218,7 @@ fn tasks_of_parts(corpus: &Corpus) -> Vec<(String, String, Run<'_>)> {
         let run = move |ask: Ask<'_>| {
             let parts = Asked { corpus: &corpus, ask };
             let spans = RepeatedSpans::find(&parts, min_words, AMPLE)?;
-            Ok(format!("{:?}", spans.rows(0, &corpus, spans.of_part(0))))
+            Ok(format!("{:?}", spans.rows(0, &corpus, spans.for_part(0))))
         };
         push("spans", Box::new(run));
     }

@@ -86,7 +86,7 @@ fn joined(places: BTreeSet<usize>, min_words: usize) -> Vec<Range<usize>> {
 /// Returns the spans of a corpus in parts.
 fn spans_of(parts: &Parts, min_words: u64, max_memory_bytes: u64) -> Vec<RepeatedSpan> {
     let spans = RepeatedSpans::find(parts, min_words, max_memory_bytes).unwrap();
-    let rows = |(at, part)| spans.rows(at, part, spans.of_part(at));
+    let rows = |(at, part)| spans.rows(at, part, spans.for_part(at));
     parts.0.iter().enumerate().flat_map(rows).collect()
 }
 

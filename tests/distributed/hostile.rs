@@ -71,7 +71,7 @@ fn damage_is_found_and_forgery_is_no_panic() {
             let outcome = decode(&ctx, &bytes);
             if bytes != *original {
                 let error = outcome.unwrap_err();
-                prop_assert!(matches!(TravelError::of(&error), Some(TravelError::Message(_))));
+                prop_assert!(matches!(TravelError::from_error(&error), Some(TravelError::Message(_))));
             }
         } else {
             // Somebody computed the checksum anew: the node may be another one, or an error.
@@ -128,7 +128,7 @@ async fn operators_over_rows_that_are_not_theirs_are_no_panic() {
             match TadocCodec.try_decode(bytes, &inputs, &ctx.task_ctx(), &converter) {
                 Ok(plan) => drop(rows_of(plan, &ctx).await),
                 Err(error) if name == "TadocJoinedLists" => {
-                    assert!(TravelError::of(&error).is_some(), "{error}");
+                    assert!(TravelError::from_error(&error).is_some(), "{error}");
                 }
                 Err(_) => {}
             }

@@ -192,7 +192,7 @@ async fn a_version_is_fixed_when_the_statement_leaves() {
         rows(&again, &statement).await.unwrap();
     }
     let error = rows_there(&to, &bytes).await.unwrap_err();
-    assert!(matches!(TravelError::of(&error), Some(TravelError::Changed(_))), "{error}");
+    assert!(matches!(TravelError::from_error(&error), Some(TravelError::Changed(_))), "{error}");
 }
 
 #[tokio::test]
@@ -217,7 +217,7 @@ async fn what_stays_is_named() {
         ("SELECT * FROM rows", "name their folder instead"),
     ] {
         let error = departs(&from, &scene.call(sql)).await.unwrap_err();
-        let stays = matches!(TravelError::of(&error), Some(TravelError::Stays(_)));
+        let stays = matches!(TravelError::from_error(&error), Some(TravelError::Stays(_)));
         assert!(stays && error.to_string().contains(expected), "{sql}: {error}");
     }
     // A table whose session was not asked.
@@ -232,7 +232,7 @@ async fn credentials_stay() {
     let from = session(1);
     let sql = "SELECT * FROM read_text('http://me:hush@127.0.0.1:9/x.txt')";
     let error = departs(&from, sql).await.unwrap_err();
-    assert!(matches!(TravelError::of(&error), Some(TravelError::Stays(_))), "{error}");
+    assert!(matches!(TravelError::from_error(&error), Some(TravelError::Stays(_))), "{error}");
     assert!(!error.to_string().contains("hush"), "{error}");
 }
 
@@ -315,7 +315,7 @@ fn damaged_and_forged_tables_are_no_panic() {
             let outcome = decode(&bytes, table);
             if bytes != *original {
                 let error = outcome.unwrap_err();
-                prop_assert!(matches!(TravelError::of(&error), Some(TravelError::Message(_))));
+                prop_assert!(matches!(TravelError::from_error(&error), Some(TravelError::Message(_))));
             }
             return Ok(());
         }

@@ -144,7 +144,7 @@ async fn a_file_of_columns_that_was_replaced_is_refused() {
     tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     fs::write(&file, &bytes).unwrap();
     let error = rows_of(planned, &to).await.unwrap_err();
-    assert!(matches!(TravelError::of(&error), Some(TravelError::Changed(_))), "{error}");
+    assert!(matches!(TravelError::from_error(&error), Some(TravelError::Changed(_))), "{error}");
     assert!(error.to_string().contains(&file), "{error}");
     fs::remove_file(&file).unwrap();
     fs::write(&file, &bytes).unwrap();
@@ -170,7 +170,10 @@ async fn a_file_that_was_replaced_is_refused() {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         fs::write(&path, &bytes).unwrap();
         let error = rows_of(plan, &to).await.unwrap_err();
-        assert!(matches!(TravelError::of(&error), Some(TravelError::Changed(_))), "{error}");
+        assert!(
+            matches!(TravelError::from_error(&error), Some(TravelError::Changed(_))),
+            "{error}"
+        );
         let plan = travelled(&from, &to, &sql).await.unwrap();
         rows_of(plan, &to).await.unwrap();
         let plan = travelled(&from, &to, &sql).await.unwrap();
@@ -190,7 +193,7 @@ async fn a_living_corpus_that_was_replaced_is_refused() {
     let living = scene.dir.path().join("living");
     fs::remove_dir_all(&living).unwrap();
     let error = rows_of(plan, &to).await.unwrap_err();
-    assert!(matches!(TravelError::of(&error), Some(TravelError::Changed(_))), "{error}");
+    assert!(matches!(TravelError::from_error(&error), Some(TravelError::Changed(_))), "{error}");
 }
 
 #[tokio::test]

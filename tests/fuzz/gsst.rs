@@ -106,7 +106,7 @@ pub fn block(input: &Input<'_>) -> Verdict {
 
 /// Compares the values that a device reads from the sealed block with those of the open block.
 fn check_sealed(block: &Block<&[u8]>, sealed: &SealedBlock<&[u8]>) {
-    for sealed in [sealed, &SealedBlock::of_valid(block)] {
+    for sealed in [sealed, &SealedBlock::from_valid(block)] {
         assert_eq!((sealed.num_rows(), sealed.num_nulls()), (block.num_rows(), block.num_nulls()));
         assert_eq!(sealed.num_codes(), block.num_codes());
         assert_eq!(sealed.text_len_bytes(), block.text_len_bytes());

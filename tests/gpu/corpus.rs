@@ -210,9 +210,9 @@ fn weights_are_the_cpus() {
         let mut weights = corpus.weights().unwrap();
         let occurrences = weights.occurrences_to_host().unwrap();
         for element in 0..segment.dag.num_elements() as u32 {
-            let places = segment.inverse_or_derive().of(element).iter();
+            let places = segment.inverse_or_derive().for_element(element).iter();
             let expected = places.map(|place| (u32::from(place.rule_id), place.position));
-            assert!(occurrences.of(element).eq(expected), "{name}, {element}");
+            assert!(occurrences.for_element(element).eq(expected), "{name}, {element}");
         }
         for poison in POISONS {
             weights.fill(poison).unwrap();
@@ -443,7 +443,7 @@ fn words_and_documents_are_the_cpus() {
             for doc in DocId::range(0..vectors.num_docs()) {
                 let range = vectors.range(doc.index());
                 let expected = vectors.rows()[range.clone()].iter().map(|&row| &ids[row as usize]);
-                let (got, counts) = words.of(doc);
+                let (got, counts) = words.for_doc(doc);
                 assert!(got.iter().eq(expected), "{name}, {doc}");
                 assert!(*counts == vectors.counts()[range], "{name}, {doc}");
             }

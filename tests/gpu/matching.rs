@@ -184,7 +184,7 @@ fn assert_runs_are_same(
     questions: &[Question<'_>],
     case: &str,
 ) {
-    let sealed: Vec<_> = blocks.iter().map(SealedBlock::of_valid).collect();
+    let sealed: Vec<_> = blocks.iter().map(SealedBlock::from_valid).collect();
     let mut before = &questions[0];
     for question in questions {
         let asked = [

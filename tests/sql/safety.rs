@@ -53,7 +53,7 @@ async fn run(ctx: &SessionContext, sql: &str) -> Result<usize> {
 }
 
 fn refusal(error: &DataFusionError) -> Option<Refusal> {
-    Refused::of(error).map(Refused::refusal)
+    Refused::from_error(error).map(Refused::refusal)
 }
 
 #[tokio::test]
@@ -130,11 +130,11 @@ async fn registered_stores_are_read_only_below_allowed_urls() {
         ctx.runtime_env().object_store_registry.get_store(&Url::parse("corpora://store").unwrap());
     let store = store.unwrap();
     let put = store.put(&"pub/new".into(), "x".into()).await.unwrap_err();
-    assert_eq!(Refused::of(&put).unwrap().refusal(), Refusal::Write);
+    assert_eq!(Refused::from_error(&put).unwrap().refusal(), Refusal::Write);
     let delete = store.delete(&"pub/t.csv".into()).await.unwrap_err();
-    assert_eq!(Refused::of(&delete).unwrap().refusal(), Refusal::Write);
+    assert_eq!(Refused::from_error(&delete).unwrap().refusal(), Refusal::Write);
     let copy = store.copy(&"private/t.csv".into(), &"pub/t2.csv".into()).await.unwrap_err();
-    assert_eq!(Refused::of(&copy).unwrap().refusal(), Refusal::Write);
+    assert_eq!(Refused::from_error(&copy).unwrap().refusal(), Refusal::Write);
 }
 
 /// Registry of a host program that counts requests.

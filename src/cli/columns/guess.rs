@@ -30,7 +30,7 @@ impl Guesses {
     }
 
     /// Returns the narrowest type that holds all values of `column`.
-    pub fn of(&self, column: &str) -> Option<DataType> {
+    pub fn for_column(&self, column: &str) -> Option<DataType> {
         self.0.get(column).map(Guess::data_type)
     }
 }

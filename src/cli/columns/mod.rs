@@ -181,7 +181,7 @@ impl Columns {
             )));
         }
         let fields = schema.fields().iter().filter_map(|field| {
-            let guessed = self.narrow.as_ref().and_then(|guesses| guesses.of(field.name()));
+            let guessed = self.narrow.as_ref().and_then(|guesses| guesses.for_column(field.name()));
             let data_type = guessed.or_else(|| storable(field.data_type()))?;
             Some(Field::new(field.name(), data_type, true))
         });

@@ -94,7 +94,7 @@ enum Kind {
 }
 
 impl Kind {
-    fn of(head: &[u8]) -> Option<Self> {
+    fn from_head(head: &[u8]) -> Option<Self> {
         match () {
             () if is_tar(head) => Some(Self::Tar),
             () if zip_file::is_zip(head) => Some(Self::Zip),
@@ -160,7 +160,7 @@ impl<'a> Archives<'a> {
         if !self.options.is_opened {
             return visit(opened, input, &head);
         }
-        let mut kind = Kind::of(&head);
+        let mut kind = Kind::from_head(&head);
         let is_behind = kind.is_none()
             && zip_file::may_be_behind(&mut opened, input, &head)
                 .map_err(|error| opened.failed(input, &error))?;

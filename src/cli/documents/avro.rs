@@ -182,7 +182,7 @@ impl Header {
                 let value = read_bytes(reader, u64::MAX)?;
                 match key.as_slice() {
                     b"avro.schema" => schema = Some(String::from_utf8_lossy(&value).into_owned()),
-                    b"avro.codec" => codec = Codec::of_name(&value)?,
+                    b"avro.codec" => codec = Codec::from_name(&value)?,
                     _ => {}
                 }
             }
@@ -235,7 +235,7 @@ enum Codec {
 }
 
 impl Codec {
-    fn of_name(name: &[u8]) -> io::Result<Self> {
+    fn from_name(name: &[u8]) -> io::Result<Self> {
         Ok(match name {
             b"null" => Self::None,
             b"deflate" => Self::Deflate,

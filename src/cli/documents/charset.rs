@@ -174,18 +174,18 @@ fn encoding_of(head: &[u8], given: Given<'_>) -> &'static Encoding {
     let content_type = match given {
         Given::Utf8 | Given::Charset(Charset::Keep) => return UTF_8,
         Given::Charset(Charset::Named(encoding)) => return encoding,
-        Given::Charset(Charset::Mark) => return of_mark(head).unwrap_or(UTF_8),
+        Given::Charset(Charset::Mark) => return from_mark(head).unwrap_or(UTF_8),
         Given::ContentType(content_type) => content_type,
     };
-    if let Some(encoding) = of_mark(head) {
+    if let Some(encoding) = from_mark(head) {
         return encoding;
     }
     let of_type = content_type.and_then(|kind| charset_in(kind.as_bytes()));
-    of_type.or_else(|| of_xml(head)).or_else(|| of_meta(head)).unwrap_or(UTF_8)
+    of_type.or_else(|| from_xml(head)).or_else(|| from_meta(head)).unwrap_or(UTF_8)
 }
 
 /// Returns the encoding that the byte order mark in front of a text tells. The bytes of UTF-32 stay.
-fn of_mark(head: &[u8]) -> Option<&'static Encoding> {
+fn from_mark(head: &[u8]) -> Option<&'static Encoding> {
     match head {
         [0xff, 0xfe, 0, 0, ..] => Some(UTF_8),
         _ => Encoding::for_bom(head).map(|(encoding, _)| encoding),
@@ -210,7 +210,7 @@ fn charset_in(value: &[u8]) -> Option<&'static Encoding> {
 }
 
 /// Returns the encoding that the declaration of XML in front of a page names.
-fn of_xml(head: &[u8]) -> Option<&'static Encoding> {
+fn from_xml(head: &[u8]) -> Option<&'static Encoding> {
     const NAME: &[u8] = b"encoding";
     let declaration = head.strip_prefix(b"<?xml")?;
     let end = declaration.iter().position(|&byte| byte == b'>')?;
@@ -233,7 +233,7 @@ fn value_behind(text: &[u8]) -> Option<&[u8]> {
 }
 
 /// Returns the encoding that a `meta` in the beginning of a page names.
-fn of_meta(head: &[u8]) -> Option<&'static Encoding> {
+fn from_meta(head: &[u8]) -> Option<&'static Encoding> {
     let mut meta = Meta::default();
     let mut emitter =
         CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| meta.take(event));

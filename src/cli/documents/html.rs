@@ -109,7 +109,7 @@ pub enum Form {
 
 impl Form {
     /// Returns the form of the file `path` by its ending, or none if it is no page.
-    pub fn of_path(path: &str) -> Option<Self> {
+    pub fn from_path(path: &str) -> Option<Self> {
         let is_packed =
             |ending: &str| PACKED.iter().any(|packed| ending.eq_ignore_ascii_case(packed));
         let plain = match path.rsplit_once('.') {
@@ -124,7 +124,7 @@ impl Form {
     }
 
     /// Returns the form of a body of HTTP with this type and content encoding, or none if it is no page.
-    pub fn of_type(content_type: Option<&str>, encoding: Option<&str>) -> Option<Self> {
+    pub fn from_type(content_type: Option<&str>, encoding: Option<&str>) -> Option<Self> {
         if !encoding.is_none_or(|encoding| encoding.eq_ignore_ascii_case("identity")) {
             return None;
         }
@@ -393,9 +393,9 @@ mod tests {
             ("b.html.txt", None),
             ("b.gz", None),
         ] {
-            assert_eq!(Form::of_path(path), form, "{path}");
+            assert_eq!(Form::from_path(path), form, "{path}");
         }
-        let of = |content_type, encoding| Form::of_type(content_type, encoding);
+        let of = |content_type, encoding| Form::from_type(content_type, encoding);
         assert_eq!(of(Some("Text/HTML; charset=utf-8"), None), Some(Form::Html));
         assert_eq!(of(Some("application/xhtml+xml"), Some("identity")), Some(Form::Xhtml));
         assert_eq!(of(Some("text/html"), Some("gzip")), None);

@@ -339,7 +339,7 @@ fn read_one(
     rows: &mut Rows<'_, '_>,
 ) -> Outcome {
     let (input, options) = (rows.input, rows.options);
-    let page = html::Form::of_path(&input.path).filter(|_| options.html_to_text);
+    let page = html::Form::from_path(&input.path).filter(|_| options.html_to_text);
     let opened = match options.charset {
         Some(charset) if page.is_none() && charset != Charset::Keep => {
             opened.in_utf8(charset, input)?

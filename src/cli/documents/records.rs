@@ -121,7 +121,7 @@ impl<'a, 'r, 's> Records<'a, 'r, 's> {
             self.end_document()?;
             self.is_open = true;
             if let Some(clock) = &mut self.rows.clock {
-                self.times.push(clock.of_line(&self.head));
+                self.times.push(clock.for_line(&self.head));
             }
             if self.times.len() == BATCH_ROWS {
                 self.store_times()?;

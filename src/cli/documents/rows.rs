@@ -138,7 +138,7 @@ impl Rows<'_, '_> {
         let (Some(name), Some(clock)) = (name, &mut self.clock) else { return Ok(kept) };
         let missing = || new_null_array(&DataType::Null, batch.num_rows());
         let times = batch.column_by_name(&name).cloned().unwrap_or_else(missing);
-        let times = clock.of_column(&times).map_err(|error| {
+        let times = clock.for_column(&times).map_err(|error| {
             let column = format!("{}: --timestamp {name}", self.input.shown());
             Failure::with_cause(column, &error)
         })?;

@@ -61,7 +61,7 @@ pub fn read(mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
                 _ => Box::new(&mut block),
             };
             let content_type = http.get("content-type").map(str::to_owned).or(record.content_type);
-            let form = Form::of_type(content_type.as_deref(), http.get("content-encoding"));
+            let form = Form::from_type(content_type.as_deref(), http.get("content-encoding"));
             match form.filter(|_| rows.options.html_to_text) {
                 Some(form) => {
                     let given = Given::ContentType(content_type.as_deref());

@@ -163,7 +163,7 @@ impl Header {
             "time" => {
                 let seconds = cast_with_options(column, &DataType::Float64, &exact)?;
                 let seconds = seconds.as_primitive::<Float64Type>().iter();
-                Ok(timestamps::array(seconds.map(|seconds| timestamps::of_seconds(seconds?))))
+                Ok(timestamps::array(seconds.map(|seconds| timestamps::from_seconds(seconds?))))
             }
             // The type of other texts is not guessed.
             _ => cast(&self.texts(column), &DataType::LargeUtf8),

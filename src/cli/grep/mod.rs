@@ -170,7 +170,7 @@ enum When {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
-    if search(arguments).map_err(Failure::of_search)? {
+    if search(arguments).map_err(Failure::for_search)? {
         Ok(())
     } else {
         Err(Failure::nothing_found())

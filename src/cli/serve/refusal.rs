@@ -76,7 +76,7 @@ impl From<Failure> for Refusal {
 
 impl From<DataFusionError> for Refusal {
     fn from(error: DataFusionError) -> Self {
-        match Refused::of(&error) {
+        match Refused::from_error(&error) {
             Some(refused) => Self::new(Kind::Forbidden, text_of(refused)),
             None => Self { kind: kind_of(&error), text: Failure::from(error).into_text() },
         }

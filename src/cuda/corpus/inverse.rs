@@ -85,7 +85,7 @@ impl Occurrences {
     /// # Panics
     ///
     /// Panics if the segment has no such element.
-    pub fn of(&self, element: u32) -> impl ExactSizeIterator<Item = (u32, u32)> + '_ {
+    pub fn for_element(&self, element: u32) -> impl ExactSizeIterator<Item = (u32, u32)> + '_ {
         let at = element as usize;
         let range = self.offsets[at] as usize..self.offsets[at + 1] as usize;
         range.map(|at| (self.rules[at], self.positions[at]))

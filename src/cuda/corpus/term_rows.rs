@@ -40,7 +40,7 @@ impl DocumentWords {
     /// # Panics
     ///
     /// Panics if the segment has no document `doc`.
-    pub fn of(&self, doc: DocId) -> (&[u32], &[u64]) {
+    pub fn for_doc(&self, doc: DocId) -> (&[u32], &[u64]) {
         let range = self.offsets[doc.index()] as usize..self.offsets[doc.index() + 1] as usize;
         (&self.words[range.clone()], &self.counts[range])
     }

@@ -149,7 +149,7 @@ impl Kernels {
         })
     }
 
-    fn of(&self, width: CodeWidth) -> &WidthKernels {
+    fn for_width(&self, width: CodeWidth) -> &WidthKernels {
         if width == CodeWidth::Eight { &self.eight } else { &self.twelve }
     }
 
@@ -195,8 +195,8 @@ impl Kernels {
             block_dim: (TABLE_THREADS, 1, 1),
             shared_mem_bytes: 0,
         };
-        let (blocks, literal) = (list.of_group(group), inputs.literal_at());
-        let mut launch = at.stream.launch_builder(&self.of(width).tables);
+        let (blocks, literal) = (list.for_group(group), inputs.literal_at());
+        let mut launch = at.stream.launch_builder(&self.for_width(width).tables);
         launch.arg(&list.tables).arg(&blocks).arg(&inputs.at).arg(&inputs.num_states);
         launch.arg(&inputs.first_final).arg(&literal);
         launch.arg(&inputs.literal_len_bytes).arg(&inputs.anchor);
@@ -215,8 +215,8 @@ impl Kernels {
         group: &BlockGroup,
         inputs: &MaskInputs,
     ) -> Result<(), GpuError> {
-        let kernel = &self.of(list.units.width()).mask;
-        let (blocks, num_blocks) = (list.of_group(group), group.num_blocks as u32);
+        let kernel = &self.for_width(list.units.width()).mask;
+        let (blocks, num_blocks) = (list.for_group(group), group.num_blocks as u32);
         let (literals, flags) = (inputs.at, inputs.flags_at());
         let has_filter = u32::from(inputs.literal_len_bytes > 0);
         let has_mask = u32::from(inputs.has_mask);
@@ -278,7 +278,7 @@ impl Kernels {
         list: &ListAddresses<'_>,
         output: &OutputAddresses,
     ) -> Result<(), GpuError> {
-        let kernel = &self.of(list.units.width()).write;
+        let kernel = &self.for_width(list.units.width()).write;
         let (num_blocks, num_units) = (list.units.num_blocks() as u32, list.units.num_units());
         let mut launch = at.stream.launch_builder(&kernel.function);
         launch.arg(&at.bytes).arg(&list.blocks).arg(&num_blocks).arg(&at.frames);
@@ -294,7 +294,7 @@ impl Kernels {
 }
 
 impl ListAddresses<'_> {
-    fn of_group(&self, group: &BlockGroup) -> u64 {
+    fn for_group(&self, group: &BlockGroup) -> u64 {
         self.blocks + (group.first_block * size_of::<MatchBlock>()) as u64
     }
 }

@@ -103,7 +103,7 @@ impl DeviceRows {
             frames: device.copy_of("places of rows", &plan.frames)?,
             lists: lists.map(|list| list.upload(device)).collect::<Result<_, _>>()?,
             sample: FourGrams::from_blocks(
-                &blocks.iter().map(SealedBlock::of_valid).collect::<Vec<_>>(),
+                &blocks.iter().map(SealedBlock::from_valid).collect::<Vec<_>>(),
             ),
             num_frames: plan.frames.len(),
             num_units: plan.num_units,

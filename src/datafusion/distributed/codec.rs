@@ -210,6 +210,6 @@ impl Decoder<'_> {
             first_doc_ids: message.first_doc_ids,
             memory_bytes: message.memory_bytes as usize,
         };
-        PortionsExec::of_facts(facts, inputs.to_vec(), schema, ordering)
+        PortionsExec::from_facts(facts, inputs.to_vec(), schema, ordering)
     }
 }

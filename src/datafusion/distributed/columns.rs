@@ -109,8 +109,15 @@ impl Decoder<'_> {
         let options = options_of(&message.options)?;
         let (filter, planned) = (filter.transpose()?, PlannedFiles::new(&message.files));
         let url = config.object_store_url.as_str();
-        let source =
-            GsstSource::of_parts(table_schema, url, filter, facts, options, planned, self.context);
+        let source = GsstSource::from_parts(
+            table_schema,
+            url,
+            filter,
+            facts,
+            options,
+            planned,
+            self.context,
+        );
         let context = PhysicalPlanDecodeContext::new(self.context, self.codec);
         let source = Arc::new(source);
         let config = parse_protobuf_file_scan_config(&config, &context, self.converter, source)?;

@@ -288,7 +288,7 @@ mod tests {
         let runtime = RuntimeEnv::default();
         let message = planned("https://me:secret@h/", None);
         let error = find(&runtime, &message).await.unwrap_err();
-        assert!(matches!(TravelError::of(&error), Some(TravelError::Stays(_))), "{error}");
+        assert!(matches!(TravelError::from_error(&error), Some(TravelError::Stays(_))), "{error}");
         assert!(!error.to_string().contains("secret"), "{error}");
     }
 }

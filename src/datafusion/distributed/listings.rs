@@ -38,7 +38,7 @@ impl ListedTable {
     ///
     /// # Errors
     /// An error for files of another format that a glob names, because DataFusion's message has no glob.
-    pub(super) fn of(listing: &ListingTable) -> Result<Option<Self>> {
+    pub(super) fn from_listing(listing: &ListingTable) -> Result<Option<Self>> {
         let format = listing.options().format.as_ref();
         if gsst_options(format).is_some() || parquet_options(format).is_some() {
             return Ok(Some(Self(listing.clone())));
@@ -89,7 +89,7 @@ impl ListedTable {
     ///
     /// # Errors
     /// An error if the message is not that of a table.
-    pub(super) fn of_message(message: &ListingMessage, context: &TaskContext) -> Result<Self> {
+    pub(super) fn from_message(message: &ListingMessage, context: &TaskContext) -> Result<Self> {
         let format: Arc<dyn FileFormat> = match message.format() {
             FormatKind::Gsst => {
                 let pair = |pair: &PairMessage| (pair.name.clone(), pair.value.clone());

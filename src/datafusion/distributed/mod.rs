@@ -86,7 +86,7 @@ use datafusion::error::{DataFusionError, Result};
 /// let converter = DefaultPhysicalProtoConverter {};
 /// let context = TaskContext::default();
 /// let error = TadocCodec.try_decode(b"other bytes", &[], &context, &converter).unwrap_err();
-/// assert!(matches!(TravelError::of(&error), Some(TravelError::Message(_))));
+/// assert!(matches!(TravelError::from_error(&error), Some(TravelError::Message(_))));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -113,7 +113,7 @@ impl std::error::Error for TravelError {}
 
 impl TravelError {
     /// Returns the error in the chain of causes of `error`, if there is one.
-    pub fn of(error: &DataFusionError) -> Option<&Self> {
+    pub fn from_error(error: &DataFusionError) -> Option<&Self> {
         match error.find_root() {
             DataFusionError::External(cause) => cause.downcast_ref(),
             _ => None,

@@ -1,6 +1,6 @@
 //! A scan and its message.
 //!
-//! A function travels as its name and arguments, as EXPLAIN shows them. [`of_call`] binds them again and
+//! A function travels as its name and arguments, as EXPLAIN shows them. [`for_call`] binds them again and
 //! compares both functions before the message leaves. So a function whose arguments do not say
 //! everything does not travel as another one.
 
@@ -77,7 +77,7 @@ impl Encoder<'_> {
         let (function, scan) = exec.parts();
         let synonyms = scan.synonyms.as_deref();
         let Call { arguments, synonyms, texts } =
-            of_call(function, &scan.location, synonyms, &scan.schema)?;
+            for_call(function, &scan.location, synonyms, &scan.schema)?;
         let ordering = exec.properties().output_ordering().into_iter().flatten();
         let ordering = ordering.map_while(|sorted| {
             let column = sorted.expr.downcast_ref::<Column>()?.name().to_owned();
@@ -230,7 +230,7 @@ pub(super) struct Call {
 ///
 /// # Errors
 /// An error if the arguments do not give the same function.
-pub(super) fn of_call(
+pub(super) fn for_call(
     function: &Arc<dyn TableFunction>,
     location: &str,
     synonyms: Option<&Synonyms>,
@@ -274,7 +274,7 @@ pub(super) fn with_texts_of(
         (None, _) => Ok(function),
         (Some(texts), Some(_)) => {
             let rows = texts.rows.iter().map(|row| (row.name.as_str(), row.value.as_str()));
-            function.with_texts(Arc::new(Texts::of_rows(rows)))
+            function.with_texts(Arc::new(Texts::from_rows(rows)))
         }
         (Some(_), None) => refused("texts for a function that compares none"),
     }

@@ -35,7 +35,7 @@ use tadoc::text::{Fold, Synonyms};
 
 use super::listings::ListedTable;
 use super::message::{self, CallMessage, LivingMessage, NodeMessage, PairMessage, PlaceMessage};
-use super::scans::{Call, living, of_call, options_of, shown, synonyms_of, with_texts_of};
+use super::scans::{Call, for_call, living, options_of, shown, synonyms_of, with_texts_of};
 use super::travelled::find_version;
 use super::{TravelError, refused};
 use crate::errors::{datafusion_error, mask_secrets};
@@ -98,10 +98,10 @@ impl LogicalExtensionCodec for TadocLogicalCodec {
     ) -> Result<Arc<dyn TableProvider>> {
         let table: Arc<dyn TableProvider> = match message::open(buf)? {
             NodeMessage { call: Some(call), .. } => {
-                Arc::new(PlannedTable::of_message(&call, &schema, context)?)
+                Arc::new(PlannedTable::from_message(&call, &schema, context)?)
             }
             NodeMessage { listing: Some(listing), .. } => {
-                Arc::new(ListedTable::of_message(&listing, context)?)
+                Arc::new(ListedTable::from_message(&listing, context)?)
             }
             _ => return refused("expected a table, got a node of a physical plan"),
         };
@@ -197,7 +197,7 @@ async fn resolve(
         return Ok(Some(Arc::new(PlannedTable { table, living })));
     }
     match source.table_provider.downcast_ref::<ListingTable>() {
-        Some(listing) => Ok(ListedTable::of(listing)?.map(|table| Arc::new(table) as _)),
+        Some(listing) => Ok(ListedTable::from_listing(listing)?.map(|table| Arc::new(table) as _)),
         None => Ok(None),
     }
 }
@@ -229,7 +229,7 @@ impl PlannedTable {
         }
         let schema = function.schema();
         let Call { arguments, synonyms, texts } =
-            of_call(&function, &location, synonyms.as_deref(), &schema)?;
+            for_call(&function, &location, synonyms.as_deref(), &schema)?;
         let mut options: Vec<PairMessage> =
             options.into_iter().map(|(name, value)| PairMessage { name, value }).collect();
         options.sort_unstable_by(|one, other| one.name.cmp(&other.name));
@@ -247,7 +247,7 @@ impl PlannedTable {
         })
     }
 
-    fn of_message(
+    fn from_message(
         message: &CallMessage,
         schema: &SchemaRef,
         context: &TaskContext,
@@ -282,7 +282,7 @@ impl PlannedTable {
         let Some(cache) = context.session_config().get_extension::<CorpusCache>() else {
             return refused("a table in a session without datafusion-tadoc");
         };
-        let table = TadocTable::of_planned(planned, cache);
+        let table = TadocTable::from_planned(planned, cache);
         match table.as_planned() {
             Some(_) => Ok(Self { table, living: message.living.clone() }),
             None => refused("a table of files without their place"),

@@ -61,7 +61,7 @@ pub(super) static DEFINITION: Definition = Definition {
     bind: |arguments, _| {
         let fold = arguments.fold("fold");
         Arc::new(Collocates {
-            query: QueryText::of(arguments),
+            query: QueryText::from_arguments(arguments),
             window: Window {
                 left: length(arguments.integer("left"), DEFAULT_SPAN),
                 right: length(arguments.integer("right"), DEFAULT_SPAN),

@@ -158,7 +158,7 @@ impl TableFunction for Cooccurrence {
     fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
         // A pair that is rare in each portion may be frequent in all of them.
         let pairs = Self { min_count: 1, ..self.clone() };
-        let pairs = added_up(rows.of_all(Arc::new(pairs), &["word1", "word2", "count"])?)?;
+        let pairs = added_up(rows.for_all(Arc::new(pairs), &["word1", "word2", "count"])?)?;
         match i64::try_from(self.min_count) {
             Ok(0 | 1) => Ok(pairs),
             Ok(min_count) => pairs.filter(col("count").gt_eq(lit(min_count))),

@@ -45,7 +45,7 @@ impl TableFunction for CorpusInfo {
     }
 
     fn num_rows(&self, scan: &Scan) -> Precision<usize> {
-        Precision::Exact(facts(scan, &Totals::of_footers(scan)).len())
+        Precision::Exact(facts(scan, &Totals::from_footers(scan)).len())
     }
 
     fn run(self: Arc<Self>, mut run: Execution) -> BoxFuture<'static, Result<()>> {
@@ -54,10 +54,10 @@ impl TableFunction for CorpusInfo {
             let totals = match scan.living() {
                 Some(view) if !view.has_texts_of_files() => {
                     let loaded = run.load().await?;
-                    let count = move || Totals::of_corpus(&loaded.corpus);
+                    let count = move || Totals::from_corpus(&loaded.corpus);
                     tokio::task::spawn_blocking(count).await.map_err(task_error)?
                 }
-                _ => Totals::of_footers(&scan),
+                _ => Totals::from_footers(&scan),
             };
             let facts = facts(&scan, &totals);
             let column = |&i: &usize| -> ArrayRef {
@@ -88,7 +88,7 @@ struct Totals {
 }
 
 impl Totals {
-    fn of_footers(scan: &Scan) -> Self {
+    fn from_footers(scan: &Scan) -> Self {
         let segments = || scan.corpora().iter().flat_map(|open| &open.footer.segments);
         let sum = |of: fn(&SegmentMeta) -> u64| segments().map(of).fold(0, u64::saturating_add);
         Self {
@@ -104,7 +104,7 @@ impl Totals {
     }
 
     /// Counts the totals of a loaded corpus. O(G).
-    fn of_corpus(corpus: &Corpus) -> Self {
+    fn from_corpus(corpus: &Corpus) -> Self {
         let mut totals = Self { segments: corpus.segments().len() as u64, ..Self::default() };
         for segment in corpus.segments() {
             let (dag, dictionary) = (&segment.dag, &segment.dictionary);

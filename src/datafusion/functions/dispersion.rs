@@ -208,7 +208,8 @@ fn measured(name: &str, pick: fn(&Dispersion) -> f64) -> ScalarUDF {
             let number =
                 |at: usize| numbers[at].as_primitive::<Int64Type>().value(row).unsigned_abs();
             let whole = Whole { parts: number(0), words: number(1), least_words: number(2) };
-            Dispersion::of(&parts_of(counts, lens, row), &whole).map(|measures| pick(&measures))
+            Dispersion::from_parts(&parts_of(counts, lens, row), &whole)
+                .map(|measures| pick(&measures))
         });
         Ok(ColumnarValue::Array(Arc::new(measures.collect::<Float64Array>()) as ArrayRef))
     };

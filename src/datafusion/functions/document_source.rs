@@ -80,7 +80,7 @@ impl DocumentSource {
         if let Some(view) = scan.living()
             && may_be_few(scan)
             && run.cache.loaded(&scan.source).is_none()
-            && let Some(few) = Self::of_few(run, view, user).await?
+            && let Some(few) = Self::from_few(run, view, user).await?
         {
             return Ok(few);
         }
@@ -107,7 +107,7 @@ impl DocumentSource {
     }
 
     /// Opens the source of document `id`, which exists.
-    pub(super) async fn of_document(run: &Execution, id: u64) -> Result<Self> {
+    pub(super) async fn from_document(run: &Execution, id: u64) -> Result<Self> {
         let scan = &run.scan;
         if let Some(view) = scan.living()
             && run.cache.loaded(&scan.source).is_none()
@@ -144,7 +144,7 @@ impl DocumentSource {
 
     /// Opens the source of the documents that pass the filters, and returns their ids. Returns
     /// `None` if the query uses more than their paths and they are not few.
-    async fn of_few(
+    async fn from_few(
         run: &Execution,
         view: &Arc<LivingView>,
         user: &UserColumns,

@@ -68,7 +68,7 @@ pub(super) static DEFINITION: Definition = Definition {
         let table = registered_now(session, location);
         Arc::new(match table {
             Some(table) => Documents::new(table.user_columns()),
-            None => Documents::of_location(location),
+            None => Documents::from_location(location),
         })
     },
 };
@@ -80,7 +80,7 @@ pub(crate) struct Documents {
 
 impl Documents {
     /// Builds the function over a location that is no table.
-    pub(crate) fn of_location(location: &str) -> Self {
+    pub(crate) fn from_location(location: &str) -> Self {
         if is_glob(location) {
             Self::new(with_file_names(Vec::new()))
         } else {

@@ -91,13 +91,13 @@ impl TableFunction for Extract {
         Merge::Behind
     }
 
-    fn of_portion(&self, docs: Range<u64>) -> OfPortion {
-        OfPortion::of_document(self.doc_id, docs, |doc_id| Self { doc_id, ..*self })
+    fn for_portion(&self, docs: Range<u64>) -> OfPortion {
+        OfPortion::for_document(self.doc_id, docs, |doc_id| Self { doc_id, ..*self })
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
-            let source = DocumentSource::of_document(&run, self.doc_id).await?;
+            let source = DocumentSource::from_document(&run, self.doc_id).await?;
             run.blocking(move |run| self.send_passage(run, &source)).await
         }
         .boxed()

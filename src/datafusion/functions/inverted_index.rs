@@ -119,7 +119,7 @@ impl TableFunction for InvertedIndex {
         let asked = |&(position, _): &(usize, &'static str)| scan.uses(position);
         let lists = [(DOC_COUNT, "doc_count"), (DOC_IDS, "doc_ids")].into_iter().filter(asked);
         let lists: Vec<&str> = lists.map(|(_, name)| name).collect();
-        rows.of_all(Arc::new(self.clone()), &[&["word"], lists.as_slice()].concat())
+        rows.for_all(Arc::new(self.clone()), &[&["word"], lists.as_slice()].concat())
     }
 
     fn joins_lists(&self) -> bool {
@@ -193,7 +193,7 @@ fn build(
     record_sweep(run, loaded.corpus.segments().iter().filter(|segment| !is_kept(segment)));
     let (reader, share) = (run.output.canceller(), run.scan.share);
     let is_cancelled = || reader.is_closed();
-    analytics::InvertedIndex::of_share(vocabulary, traversal, share, &is_cancelled)
+    analytics::InvertedIndex::for_share(vocabulary, traversal, share, &is_cancelled)
         .map_err(datafusion_error)
 }
 

@@ -79,7 +79,7 @@ pub(super) static DEFINITION: Definition = Definition {
     bind: |arguments, _| {
         let width = length(arguments.integer("width"), DEFAULT_KWIC_WIDTH);
         let blanks = arguments.text("blanks").to_owned();
-        Arc::new(Kwic { query: QueryText::of(arguments), width, blanks })
+        Arc::new(Kwic { query: QueryText::from_arguments(arguments), width, blanks })
     },
 };
 

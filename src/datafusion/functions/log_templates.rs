@@ -205,12 +205,12 @@ impl TableFunction for LogTemplates {
             Arc::new(Self { options, by_doc })
         };
         let joined =
-            self.joined_lines(rows.of_all(masked(false), &["template", COUNT, "example"])?)?;
+            self.joined_lines(rows.for_all(masked(false), &["template", COUNT, "example"])?)?;
         let columns = [DOC_ID, "template", COUNT, TS];
         let of_documents = if self.by_doc {
-            rows.of_documents(masked(true), &columns)?
+            rows.for_documents(masked(true), &columns)?
         } else {
-            rows.of_all(masked(true), &columns)?
+            rows.for_all(masked(true), &columns)?
         };
         let on = (vec!["template"], vec!["line"]);
         let lines = of_documents.join(joined.build()?, JoinType::Inner, on, None)?;

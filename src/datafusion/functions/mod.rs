@@ -255,7 +255,7 @@ pub(crate) fn bound_again(
     if !user_columns.is_empty() && name == documents::DEFINITION.signature.name {
         return Ok(Arc::new(Documents::new(user_columns)));
     }
-    let arguments = Arguments::of_shown(&definition.signature, shown, first, synonyms)?;
+    let arguments = Arguments::from_shown(&definition.signature, shown, first, synonyms)?;
     Ok((definition.bind)(&arguments, &*NOWHERE))
 }
 

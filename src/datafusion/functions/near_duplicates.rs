@@ -144,7 +144,7 @@ impl NearDuplicates {
         documents.for_each_pairs(|pairs| {
             for pairs in pairs.chunks(PAIRS_PER_LOOKUP) {
                 let paths = if needs_paths {
-                    Paths::of(pairs, &documents, portions)?
+                    Paths::from_pairs(pairs, &documents, portions)?
                 } else {
                     Paths::default()
                 };
@@ -189,7 +189,7 @@ struct Paths {
 
 impl Paths {
     /// Reads the paths of the documents of `pairs`. Loads each portion that has one of them.
-    fn of(
+    fn from_pairs(
         pairs: &[SimilarPair],
         documents: &analytics::NearDuplicates<'_, PortionReader>,
         portions: &PortionReader,

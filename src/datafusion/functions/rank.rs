@@ -61,7 +61,7 @@ pub(super) static DEFINITION: Definition = Definition {
             k1: arguments.number("k1").unwrap_or(defaults.k1),
             b: arguments.number("b").unwrap_or(defaults.b),
         };
-        let query = QueryText::of(arguments);
+        let query = QueryText::from_arguments(arguments);
         Arc::new(Rank { query, options })
     },
 };

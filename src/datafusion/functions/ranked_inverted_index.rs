@@ -127,9 +127,9 @@ impl TableFunction for RankedInvertedIndex {
         let counts = SequenceCount::new(num_words, true, self.fold.clone());
         let columns = ["sequence", DOC_ID, COUNT];
         if !rows.scan().uses(RANK) {
-            return rows.of_documents(Arc::new(counts), &columns);
+            return rows.for_documents(Arc::new(counts), &columns);
         }
-        let counts = rows.of_all(Arc::new(counts), &columns)?;
+        let counts = rows.for_all(Arc::new(counts), &columns)?;
         let most_first = vec![col(COUNT).sort(false, false), col(DOC_ID).sort(true, false)];
         let of_sequence = row_number().partition_by(vec![col("sequence")]);
         let place = of_sequence.order_by(most_first).build()?.alias("place");

@@ -128,7 +128,7 @@ impl RepeatedSpans {
             found => found.map_err(|error| portions.error(error))?,
         };
         for index in 0..portions.num_parts() {
-            let mut rows = spans.of_part(index);
+            let mut rows = spans.for_part(index);
             if rows.is_empty() {
                 continue;
             }

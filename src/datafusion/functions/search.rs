@@ -73,7 +73,7 @@ pub(super) static DEFINITION: Definition = Definition {
         summary: "every place of a word or a phrase, in order of document and offset",
     },
     bind: |arguments, _| {
-        let query = QueryText::of(arguments);
+        let query = QueryText::from_arguments(arguments);
         Arc::new(Search { query, doc_id: arguments.integer("doc_id") })
     },
 };
@@ -129,9 +129,9 @@ impl TableFunction for Search {
         Merge::Behind
     }
 
-    fn of_portion(&self, docs: Range<u64>) -> OfPortion {
+    fn for_portion(&self, docs: Range<u64>) -> OfPortion {
         let of = |doc_id| Self { query: self.query.clone(), doc_id: Some(doc_id) };
-        self.doc_id.map_or(OfPortion::Same, |doc_id| OfPortion::of_document(doc_id, docs, of))
+        self.doc_id.map_or(OfPortion::Same, |doc_id| OfPortion::for_document(doc_id, docs, of))
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {

@@ -27,7 +27,7 @@ pub(super) struct QueryText {
 
 impl QueryText {
     /// Reads the arguments `query`, `fold` and `exact`.
-    pub(super) fn of(arguments: &Arguments) -> Self {
+    pub(super) fn from_arguments(arguments: &Arguments) -> Self {
         let (text, fold) = (arguments.text("query").to_owned(), arguments.fold("fold"));
         Self { text, fold, is_exact: arguments.boolean("exact") }
     }

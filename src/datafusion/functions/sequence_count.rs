@@ -164,7 +164,7 @@ impl TableFunction for SequenceCount {
     }
 
     fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
-        added_up(rows.of_all(Arc::new(self.clone()), &["sequence", "count"])?)
+        added_up(rows.for_all(Arc::new(self.clone()), &["sequence", "count"])?)
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {

@@ -40,7 +40,7 @@ pub(super) static DEFINITION: Definition = Definition {
         ],
         summary: "how often a query matches in each document that has a match",
     },
-    bind: |arguments, _| Arc::new(TermCount { query: QueryText::of(arguments) }),
+    bind: |arguments, _| Arc::new(TermCount { query: QueryText::from_arguments(arguments) }),
 };
 
 #[derive(Debug)]

@@ -102,11 +102,11 @@ impl TableFunction for Tfidf {
 
     fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
         let words =
-            rows.of_all(Arc::new(InvertedIndex::new(self.fold.clone())), &["word", "doc_count"])?;
+            rows.for_all(Arc::new(InvertedIndex::new(self.fold.clone())), &["word", "doc_count"])?;
         let words = words.aggregate([col("word")], [sum(col("doc_count")).alias("df")])?;
         let words = words.project([col("word").alias("key"), col("df")])?;
         let counts = TermVector::new(None, self.fold.clone());
-        let counts = rows.of_documents(Arc::new(counts), &["doc_id", "word", "count"])?.build()?;
+        let counts = rows.for_documents(Arc::new(counts), &["doc_id", "word", "count"])?.build()?;
         // A hash join holds its left side in memory.
         let scored = words.join(counts, JoinType::Inner, (vec!["key"], vec!["word"]), None)?;
         let num_docs = lit(rows.scan().num_docs() as f64);

@@ -94,9 +94,9 @@ impl TableFunction for Tokens {
 
     fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
         let words = WordCount::new(self.fold.clone());
-        let ids = numbered(rows.of_all(Arc::new(words), &["word"])?)?;
+        let ids = numbered(rows.for_all(Arc::new(words), &["word"])?)?;
         let tokens =
-            rows.of_documents(Arc::new(self.clone()), &["doc_id", "word_index", "word"])?;
+            rows.for_documents(Arc::new(self.clone()), &["doc_id", "word_index", "word"])?;
         // A hash join holds its left side in memory.
         ids.join(tokens.build()?, JoinType::Inner, (vec!["key"], vec!["word"]), None)
     }

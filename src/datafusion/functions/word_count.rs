@@ -122,7 +122,7 @@ impl TableFunction for WordCount {
     }
 
     fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
-        added_up(rows.of_all(Arc::new(self.clone()), &["word", "count"])?)
+        added_up(rows.for_all(Arc::new(self.clone()), &["word", "count"])?)
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {

@@ -54,7 +54,7 @@ impl FileFormatFactory for GsstFormatFactory {
         format_options: &HashMap<String, String>,
     ) -> Result<Arc<dyn FileFormat>> {
         let format = GsstFormat {
-            overrides: TadocOptions::of_format(format_options),
+            overrides: TadocOptions::for_format(format_options),
             buffers: Arc::clone(&self.buffers),
         };
         // Wrong keys and values are refused now, not by the first query.

@@ -84,7 +84,7 @@ impl GsstSource {
 
     /// Builds the source of a scan of the files `planned` that was planned in another session.
     #[cfg(feature = "distributed")]
-    pub(crate) fn of_parts(
+    pub(crate) fn from_parts(
         table_schema: TableSchema,
         store_url: &str,
         filter: Option<Arc<dyn PhysicalExpr>>,

@@ -116,11 +116,11 @@ fn on_device(work: &Work, effort: &Effort) -> String {
 
 fn estimate(work: &Work, rates: &CorpusRates) -> Effort {
     let task = work.task.rated();
-    let (units, of_task) = (task.num_units(work.shape), rates.of(task));
+    let (units, of_task) = (task.num_units(work.shape), rates.for_task(task));
     let rows = work.known.num_rows.unwrap_or(units).min(units) as f64;
     let num_elements = work.shape.num_elements;
     let of_cores =
-        |seconds: f64| seconds * of_task.of_cores_and_elements(work.num_cores, num_elements);
+        |seconds: f64| seconds * of_task.for_cores_and_elements(work.num_cores, num_elements);
     let joined = match work.join {
         Join::None => 0.0,
         Join::Merged => rows * rates.merge_s,
@@ -129,7 +129,7 @@ fn estimate(work: &Work, rates: &CorpusRates) -> Effort {
     let device_s = rates.task_s
         + units as f64 * of_task.unit_s
         + rows * rates.row_s
-        + joined * of_task.of_cores(work.num_cores);
+        + joined * of_task.for_cores(work.num_cores);
     // If segments keep the words, nothing is counted. Earlier times then do not predict counting.
     let known = if work.are_words_kept { Known::default() } else { work.known };
     Effort {

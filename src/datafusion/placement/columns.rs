@@ -267,7 +267,7 @@ mod tests {
             // Storage passes 10 MB/s of codes, and 4 times as much text.
             assert_eq!(one.cpu.binding, Stage::Storage);
             assert!((one.cpu.seconds_of(Stage::Storage) - 2.62144).abs() < 1e-9);
-            let check = calibration.width(width).cpu.check.of(calibration.num_cores.min(2));
+            let check = calibration.width(width).cpu.check.for_cores(calibration.num_cores.min(2));
             let expected = f64::from(100 << 20) / check / 1e9;
             assert!((one.cpu.seconds_of(Stage::BlockChecks) - expected).abs() < 1e-9);
         }

@@ -86,7 +86,7 @@ fn work(scan: &Scan, task: Task, loaded: Option<&LoadedCorpus>) -> Work {
             scan.devices.missing_elements(task.segment_task(), loaded.corpus.segments())
         }),
         join: task.join(segments().count() > 1 || scan.living().is_some()),
-        known: loaded.map(|loaded| loaded.tasks.of(task)).unwrap_or_default(),
+        known: loaded.map(|loaded| loaded.tasks.for_task(task)).unwrap_or_default(),
         num_cores: rayon::current_num_threads(),
         are_words_kept,
     }

@@ -46,7 +46,7 @@ impl KnownTasks {
         self.lock().entry(task).or_default().missed_s += gain_s;
     }
 
-    pub(super) fn of(&self, task: Task) -> Known {
+    pub(super) fn for_task(&self, task: Task) -> Known {
         self.lock().get(&task).copied().unwrap_or_default()
     }
 
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn the_least_time_of_each_place_is_kept() {
         let (tasks, task) = (KnownTasks::default(), Task::InvertedIndex { is_folded: false });
-        assert_eq!(tasks.of(task), Known::default());
+        assert_eq!(tasks.for_task(task), Known::default());
         for seconds in [0.3, 0.2, 0.4] {
             tasks.note_time(task, false, seconds);
         }
@@ -71,7 +71,7 @@ mod tests {
         tasks.note_missed(task, 0.5);
         tasks.note_missed(task, 0.25);
         let (num_rows, cores_s, device_s) = (Some(7), Some(0.2), Some(0.1));
-        assert_eq!(tasks.of(task), Known { num_rows, cores_s, device_s, missed_s: 0.75 });
-        assert_eq!(tasks.of(Task::TermVector { is_part: false }), Known::default());
+        assert_eq!(tasks.for_task(task), Known { num_rows, cores_s, device_s, missed_s: 0.75 });
+        assert_eq!(tasks.for_task(Task::TermVector { is_part: false }), Known::default());
     }
 }

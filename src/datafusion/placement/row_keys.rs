@@ -60,7 +60,7 @@ impl RowKeys {
     }
 
     /// Returns `self` with `keys`, which are keys of the corpus, in place of the keys of segments.
-    pub(super) fn of_rows(self, keys: Vec<u64>) -> Self {
+    pub(super) fn with_rows(self, keys: Vec<u64>) -> Self {
         let segments = vec![SegmentKeys { keys, word_bits: self.word_bits }];
         Self { segments, rows: Vec::new(), ..self }
     }

@@ -152,7 +152,7 @@ fn sorted(keys: RowKeys, counts: &[Vec<u64>]) -> (RowKeys, Vec<Vec<u64>>) {
     let mut entries: Vec<(u64, u64)> = entries.collect();
     entries.par_sort_unstable_by_key(|&(key, _)| key);
     let (row_keys, counts) = entries.into_par_iter().unzip();
-    (keys.of_rows(row_keys), vec![counts])
+    (keys.with_rows(row_keys), vec![counts])
 }
 
 /// Returns the sequences with a count above 0. These are nearly always all.

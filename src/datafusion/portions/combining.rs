@@ -44,7 +44,7 @@ impl PortionRows for AllPortions<'_> {
         &self.planner.scan
     }
 
-    fn of_all(
+    fn for_all(
         &self,
         function: Arc<dyn TableFunction>,
         columns: &[&str],
@@ -52,7 +52,7 @@ impl PortionRows for AllPortions<'_> {
         self.rows(function, columns, Vec::new())
     }
 
-    fn of_documents(
+    fn for_documents(
         &self,
         function: Arc<dyn TableFunction>,
         columns: &[&str],

@@ -123,7 +123,7 @@ impl PortionsExec {
     ///
     /// # Errors
     /// An error if there is another number of inputs, or no such column.
-    pub(crate) fn of_facts(
+    pub(crate) fn from_facts(
         facts: PortionFacts,
         inputs: Vec<Arc<dyn ExecutionPlan>>,
         schema: SchemaRef,

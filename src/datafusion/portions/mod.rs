@@ -286,7 +286,7 @@ impl Planner<'_> {
         }
         let mut inputs = Vec::with_capacity(portions.files.len());
         for files in &portions.files {
-            let function = match self.function.of_portion(files.doc_ids()) {
+            let function = match self.function.for_portion(files.doc_ids()) {
                 OfPortion::Same => Arc::clone(&self.function),
                 OfPortion::Other(function) => function,
                 OfPortion::Nothing => continue,

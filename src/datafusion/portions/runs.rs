@@ -163,7 +163,7 @@ impl RunsExec {
 
 /// Rewrites `filter` on ids of the whole corpus into one on ids of a run, which count from
 /// `first_doc_id`.
-fn of_ids(filter: Arc<dyn PhysicalExpr>, first_doc_id: u64) -> Result<Arc<dyn PhysicalExpr>> {
+fn for_ids(filter: Arc<dyn PhysicalExpr>, first_doc_id: u64) -> Result<Arc<dyn PhysicalExpr>> {
     let shift = |part: Arc<dyn PhysicalExpr>| {
         let is_id = part.downcast_ref::<Column>().is_some_and(|column| column.name() == DOC_ID);
         if !is_id || first_doc_id == 0 {
@@ -235,7 +235,7 @@ impl ExecutionPlan for RunsExec {
         let narrowed = |run: &Run| {
             let mut of_run = result.clone();
             for parent in &mut of_run.parent_filters {
-                parent.filter = of_ids(Arc::clone(&parent.filter), run.first_doc_id)?;
+                parent.filter = for_ids(Arc::clone(&parent.filter), run.first_doc_id)?;
             }
             let passed = run.scan.handle_child_pushdown_result(phase, of_run, config)?;
             is_narrower |= passed.updated_node.is_some();

@@ -135,7 +135,7 @@ impl HttpService for Checked {
             check_host(&url).map_err(once)?;
         }
         let answer = HttpService::call(&self.client, request).await;
-        let answer = answer.map_err(|error| match Refused::of(&error) {
+        let answer = answer.map_err(|error| match Refused::from_error(&error) {
             Some(refused) => once(refused.clone()),
             None => error,
         })?;
@@ -224,7 +224,7 @@ mod tests {
         };
         assert_eq!(resolved("name", false, lookup).unwrap().len(), 1);
         let error = resolved("name", false, lookup).unwrap_err();
-        assert_eq!(Refused::of(error.as_ref()).unwrap().refusal(), Refusal::Host);
+        assert_eq!(Refused::from_error(error.as_ref()).unwrap().refusal(), Refusal::Host);
         assert!(resolved("name", true, lookup).is_ok());
     }
 
@@ -265,7 +265,7 @@ mod tests {
         let (port, connections) = stand_in();
         let lookup = |_: &str| Ok(vec![at("127.0.0.1")]);
         let error = get(port, Addresses { allows_private: false, lookup }).await.unwrap_err();
-        assert_eq!(Refused::of(&error).unwrap().refusal(), Refusal::Host);
+        assert_eq!(Refused::from_error(&error).unwrap().refusal(), Refusal::Host);
         assert_eq!(connections.load(Ordering::Relaxed), 0);
         get(port, Addresses { allows_private: true, lookup }).await.unwrap();
         assert_eq!(connections.load(Ordering::Relaxed), 1);

@@ -38,7 +38,7 @@
 //!
 //! for refused in ["SELECT * FROM documents('/etc/x.tadoc')", "SET tadoc.max_hits = '1'"] {
 //!     let outcome = async { sandbox.sql(&ctx, refused).await?.collect().await };
-//!     assert!(Refused::of(&outcome.await.unwrap_err()).is_some());
+//!     assert!(Refused::from_error(&outcome.await.unwrap_err()).is_some());
 //! }
 //! # Ok(())
 //! # }

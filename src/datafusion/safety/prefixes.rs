@@ -141,7 +141,7 @@ mod tests {
             "s3://bucket2/x",
         ] {
             let error = prefixes.check(&url(outside)).unwrap_err();
-            assert!(Refused::of(&error).is_some(), "{outside}: {error}");
+            assert!(Refused::from_error(&error).is_some(), "{outside}: {error}");
         }
     }
 }

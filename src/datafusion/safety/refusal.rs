@@ -1,7 +1,7 @@
 //! Refusals of safe mode: a typed error that any layer may wrap.
 //!
 //! A refusal passes through stores, HTTP clients, DataFusion and the core before a caller sees it.
-//! [`Refused::of`] finds it in the chain of causes.
+//! [`Refused::from_error`] finds it in the chain of causes.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -56,7 +56,7 @@ impl Refusal {
 /// use datafusion_tadoc::safety::{Refusal, Refused, Sandbox};
 ///
 /// let error = Sandbox::default().check_location("/etc/passwd").unwrap_err();
-/// assert_eq!(Refused::of(&error).unwrap().refusal(), Refusal::Place);
+/// assert_eq!(Refused::from_error(&error).unwrap().refusal(), Refusal::Place);
 /// assert!(error.to_string().contains("--allow"));
 /// ```
 #[derive(Debug, Clone)]
@@ -106,7 +106,7 @@ impl Refused {
     }
 
     /// Returns the refusal that caused `error`, if any.
-    pub fn of<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Self> {
+    pub fn from_error<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a Self> {
         let mut cause = Some(error);
         while let Some(error) = cause {
             if let Some(refused) = error.downcast_ref() {

@@ -301,7 +301,7 @@ mod tests {
                 prop_assert!(only.as_ref().map_or(true, |text| text == "out/m/a"));
                 if let Ok(opened) = opened {
                     let is_refused = |got: io::Result<String>| {
-                        got.is_err_and(|error| Refused::of(&error).is_some())
+                        got.is_err_and(|error| Refused::from_error(&error).is_some())
                     };
                     prop_assert_eq!(is_refused(got), !opened.starts_with("in/"), "{:?}", path);
                     prop_assert_eq!(is_refused(only), opened != "out/m/a", "{:?}", path);

@@ -69,7 +69,7 @@ impl Arguments {
     /// # Errors
     /// A plan error that names the argument, its value and the signature.
     #[cfg(feature = "distributed")]
-    pub(crate) fn of_shown(
+    pub(crate) fn from_shown(
         signature: &'static Signature,
         shown: &[(&str, &str)],
         first: &str,
@@ -285,7 +285,7 @@ fn unknown_fold(fault: tadoc::Error) -> String {
 
 /// Returns the fold that `part` is close to. A stem is close by the name of its language.
 fn closest_fold(part: &str) -> Option<String> {
-    let stem = |language| Fold::of_stem(language).to_string();
+    let stem = |language| Fold::with_stem(language).to_string();
     let languages = || Language::all().map(|language| language.to_string());
     if let Some(language) = part.strip_prefix("stem:") {
         let known: Vec<String> = languages().collect();

@@ -50,7 +50,7 @@ impl OfPortion {
     /// Returns the function for document `doc_id` of the whole corpus, or nothing if it is not
     /// among `docs`, the documents of the portion. `of_document` builds the function for the id
     /// that the document has in the portion.
-    pub(crate) fn of_document<F: TableFunction>(
+    pub(crate) fn for_document<F: TableFunction>(
         doc_id: u64,
         docs: Range<u64>,
         of_document: impl FnOnce(u64) -> F,
@@ -73,18 +73,18 @@ pub(crate) trait PortionRows {
     ///
     /// # Errors
     /// The errors of planning a scan.
-    fn of_all(
+    fn for_all(
         &self,
         function: Arc<dyn TableFunction>,
         columns: &[&str],
     ) -> Result<LogicalPlanBuilder>;
 
-    /// Returns the same rows as [`of_all`](Self::of_all), for documents that pass the filters on
+    /// Returns the same rows as [`for_all`](Self::for_all), for documents that pass the filters on
     /// `doc_id`.
     ///
     /// # Errors
-    /// The errors of [`of_all`](Self::of_all).
-    fn of_documents(
+    /// The errors of [`for_all`](Self::for_all).
+    fn for_documents(
         &self,
         function: Arc<dyn TableFunction>,
         columns: &[&str],
@@ -244,7 +244,7 @@ pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
     }
 
     /// Returns the function to ask about the portion with the documents `docs`.
-    fn of_portion(&self, _docs: Range<u64>) -> OfPortion {
+    fn for_portion(&self, _docs: Range<u64>) -> OfPortion {
         OfPortion::Same
     }
 

@@ -68,7 +68,7 @@ impl TadocTable {
         };
         let place = match table.function.reads() {
             Reads::Nothing => None,
-            _ => Some(Place::of(&target.location)?),
+            _ => Some(Place::from_location(&target.location)?),
         };
         let entries = target.options.entries().into_iter();
         let planned = Planned {
@@ -80,11 +80,11 @@ impl TadocTable {
             user_columns: table.user_columns.clone(),
             synonyms: table.synonyms.clone(),
         };
-        Ok((Self::of_planned(planned, Arc::clone(&table.cache)), living))
+        Ok((Self::from_planned(planned, Arc::clone(&table.cache)), living))
     }
 
     /// Builds the table of `planned`.
-    pub(crate) fn of_planned(planned: Planned, cache: Arc<CorpusCache>) -> Self {
+    pub(crate) fn from_planned(planned: Planned, cache: Arc<CorpusCache>) -> Self {
         let Planned { function, location, place, version, options, user_columns, synonyms } =
             planned;
         let table = Self::new(function, location, cache).with_version(version);
@@ -116,7 +116,7 @@ impl Place {
     ///
     /// # Errors
     /// A plan error if the working folder has a name that is no text.
-    fn of(location: &str) -> Result<Self> {
+    fn from_location(location: &str) -> Result<Self> {
         let is_absolute = location.contains("://") || location.starts_with('/');
         let (location, folder) = if is_absolute {
             (location.to_owned(), String::new())
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn places_mean_the_same_everywhere() {
         let here = format!("{}/", std::env::current_dir().unwrap().display());
-        let of = |location: &str| Place::of(location).unwrap();
+        let of = |location: &str| Place::from_location(location).unwrap();
         assert_eq!(of("notes/*.md").location, format!("{here}notes/*.md"));
         assert_eq!(of("notes/*.md").folder, here);
         for absolute in ["/srv/c.tadoc", "s3://bucket/c.tadoc", "file:///srv/c.tadoc"] {

@@ -80,7 +80,7 @@ impl Texts {
 
     /// Builds texts of ids and texts that were read elsewhere.
     #[cfg(feature = "distributed")]
-    pub(crate) fn of_rows<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
+    pub(crate) fn from_rows<'a>(rows: impl Iterator<Item = (&'a str, &'a str)>) -> Self {
         let (ids, texts): (Vec<&str>, Vec<&str>) = rows.unzip();
         let array = |values: Vec<&str>| StringViewArray::from_iter_values(values);
         Self { batches: vec![(array(texts), Some(array(ids)))], _reservation: None }

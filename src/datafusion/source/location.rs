@@ -181,7 +181,7 @@ async fn found_in_store(
     location: &str,
 ) -> Result<(Vec<FoundFile>, bool)> {
     let store = object_store(runtime, &parsed.url)?;
-    let explain = |error: object_store::Error| match Refused::of(&error) {
+    let explain = |error: object_store::Error| match Refused::from_error(&error) {
         Some(refused) => refused.clone().into(),
         None => {
             let store = parsed.store_name();
@@ -207,7 +207,7 @@ async fn found_in_store(
         _ => store.list(folder_of(&parsed.path)).try_collect().await,
     };
     let found: Vec<ObjectMeta> = listed.map_err(|error| {
-        if parsed.is_on_web() && Refused::of(&error).is_none() {
+        if parsed.is_on_web() && Refused::from_error(&error).is_none() {
             plan_datafusion_err!(
                 "{location}: the server has no such file, and lists no folders ({error}); name a file \
                  that is there"

@@ -87,7 +87,7 @@ impl CorpusOpener {
 
     /// Returns the table of the documents at `location`.
     fn documents(&self, location: &str) -> TadocTable {
-        let function = Arc::new(Documents::of_location(location));
+        let function = Arc::new(Documents::from_location(location));
         TadocTable::new(function, location.to_owned(), Arc::clone(&self.cache))
     }
 }
@@ -130,7 +130,7 @@ impl LivingSchema {
     /// catalog below would say only that there is no such table.
     fn check_place(&self, name: &str) -> Result<()> {
         let is_table = |name: &str| self.0.table_exist(name);
-        let is_beside = LivingTableKind::of_name(name).is_some_and(|(table, _)| is_table(table));
+        let is_beside = LivingTableKind::from_name(name).is_some_and(|(table, _)| is_table(table));
         if name.contains(['/', '.']) && !is_table(name) && !is_beside {
             check_location(&self.1.runtime, name)?;
         }
@@ -159,7 +159,7 @@ impl SchemaProvider for LivingSchema {
         if let Some(table) = self.0.table(name).await? {
             return Ok(Some(table));
         }
-        let Some((documents, kind)) = LivingTableKind::of_name(name) else { return Ok(None) };
+        let Some((documents, kind)) = LivingTableKind::from_name(name) else { return Ok(None) };
         let Some(table) = self.0.table(documents).await? else { return Ok(None) };
         let table: Arc<dyn std::any::Any + Send + Sync> = table;
         let Ok(table) = table.downcast::<TadocTable>() else { return Ok(None) };

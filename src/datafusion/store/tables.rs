@@ -56,7 +56,7 @@ impl LivingTableKind {
     }
 
     /// Splits a name into the table of the documents and the kind of table.
-    pub(super) fn of_name(name: &str) -> Option<(&str, Self)> {
+    pub(super) fn from_name(name: &str) -> Option<(&str, Self)> {
         let (documents, kind) = name.rsplit_once('$')?;
         Self::ALL.into_iter().find(|k| k.as_str() == kind).map(|kind| (documents, kind))
     }
@@ -197,10 +197,10 @@ mod tests {
 
     #[test]
     fn names_are_taken_apart_at_the_last_dollar() {
-        assert_eq!(LivingTableKind::of_name("d$history"), Some(("d", LivingTableKind::History)));
-        assert_eq!(LivingTableKind::of_name("a$b$edits"), Some(("a$b", LivingTableKind::Edits)));
+        assert_eq!(LivingTableKind::from_name("d$history"), Some(("d", LivingTableKind::History)));
+        assert_eq!(LivingTableKind::from_name("a$b$edits"), Some(("a$b", LivingTableKind::Edits)));
         for other in ["d", "d$", "d$files", "history", "d$History"] {
-            assert_eq!(LivingTableKind::of_name(other), None, "{other}");
+            assert_eq!(LivingTableKind::from_name(other), None, "{other}");
         }
     }
 }

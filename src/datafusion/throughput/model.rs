@@ -391,14 +391,14 @@ fn host_stages(rates: &Rates, column: &Column, query: &Query, route: Route) -> V
             Route::Cpu => (Stage::BlockChecks, rates.cpu.check),
             _ => (Stage::Staging, rates.cpu.staging),
         };
-        push(stage, text_bytes, rate.of(query.num_cores));
+        push(stage, text_bytes, rate.for_cores(query.num_cores));
     }
     if route == Route::Cpu {
         if query.selectivity.is_some() {
-            push(Stage::CpuMatch, text_bytes, rates.cpu.matching.of(query.num_cores));
+            push(Stage::CpuMatch, text_bytes, rates.cpu.matching.for_cores(query.num_cores));
         }
         let wanted_bytes = text_bytes * query.selectivity.unwrap_or(1.0);
-        push(Stage::CpuDecode, wanted_bytes, rates.cpu.decode.of(query.num_cores));
+        push(Stage::CpuDecode, wanted_bytes, rates.cpu.decode.for_cores(query.num_cores));
     }
     stages
 }

@@ -377,11 +377,11 @@ fn an_empty_column_has_no_rate() {
 fn cores_help_until_the_memory_is_used_up() {
     let rate = CoreRate { per_core_gb_per_s: 2.0, all_cores_gb_per_s: 7.0 };
     assert_eq!(
-        [0, 1, 2, 3, 4, 100].map(|num_cores| rate.of(num_cores)),
+        [0, 1, 2, 3, 4, 100].map(|num_cores| rate.for_cores(num_cores)),
         [2.0, 2.0, 4.0, 6.0, 7.0, 7.0]
     );
     let odd = CoreRate { per_core_gb_per_s: 2.0, all_cores_gb_per_s: 1.0 };
-    assert_eq!(odd.of(4), 2.0);
+    assert_eq!(odd.for_cores(4), 2.0);
 }
 
 #[test]

@@ -70,7 +70,7 @@ impl Rates {
 
 impl CoreRate {
     /// Returns the rate of `num_cores` cores, at least one.
-    pub fn of(self, num_cores: usize) -> f64 {
+    pub fn for_cores(self, num_cores: usize) -> f64 {
         let alone = self.per_core_gb_per_s;
         (alone * num_cores.max(1) as f64).min(self.all_cores_gb_per_s.max(alone))
     }

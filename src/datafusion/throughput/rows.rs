@@ -218,7 +218,7 @@ fn row(name: &str, ratio: f64, regime: Regime, rates: &Rates, num_cores: usize) 
     let prediction = predict(rates, &column, &query, route, plan)?;
     let decode_gb_per_s = match (route, &rates.device) {
         (Route::Gpu | Route::GpuResident, Some(device)) => device.decode_gb_per_s,
-        _ => rates.cpu.decode.of(num_cores),
+        _ => rates.cpu.decode.for_cores(num_cores),
     };
     Ok(Row {
         codec: name.to_owned(),

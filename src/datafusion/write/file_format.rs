@@ -44,7 +44,7 @@ impl FileFormatFactory for TadocFormatFactory {
         session: &dyn Session,
         format_options: &HashMap<String, String>,
     ) -> Result<Arc<dyn FileFormat>> {
-        let ours = TadocOptions::of_format(format_options);
+        let ours = TadocOptions::for_format(format_options);
         let options = TadocOptions::from_config(session.config_options()).with_overrides(&ours)?;
         Ok(Arc::new(TadocFormat { options }))
     }

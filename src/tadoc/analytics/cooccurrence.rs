@@ -116,7 +116,7 @@ impl Cooccurrences {
         let canceller = limits.canceller();
         canceller.check()?;
         let packing = Packing::new(2, vocabulary.len());
-        let smaller = share.of_pairs(&vocabulary);
+        let smaller = share.for_pairs(&vocabulary);
         if smaller.is_empty() {
             return Ok(());
         }

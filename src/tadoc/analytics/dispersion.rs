@@ -52,12 +52,12 @@ impl Dispersion {
     /// use tadoc::analytics::{Dispersion, Part, Whole};
     ///
     /// let whole = Whole { parts: 4, words: 400, least_words: 100 };
-    /// let even = Dispersion::of(&[Part { count: 2, words: 100 }; 4], &whole).unwrap();
+    /// let even = Dispersion::from_parts(&[Part { count: 2, words: 100 }; 4], &whole).unwrap();
     /// assert_eq!((even.dp, even.juilland_d), (0.0, 1.0));
-    /// let once = Dispersion::of(&[Part { count: 2, words: 100 }], &whole).unwrap();
+    /// let once = Dispersion::from_parts(&[Part { count: 2, words: 100 }], &whole).unwrap();
     /// assert_eq!((once.dp, once.dp_norm, once.juilland_d), (0.75, 1.0, 0.0));
     /// ```
-    pub fn of(parts: &[Part], whole: &Whole) -> Option<Self> {
+    pub fn from_parts(parts: &[Part], whole: &Whole) -> Option<Self> {
         let mut parts = parts.to_vec();
         parts.sort_unstable();
         let total: f64 = parts.iter().map(|part| part.count as f64).sum();
@@ -111,9 +111,9 @@ mod tests {
     #[test]
     fn a_corpus_of_one_part_is_even() {
         let whole = Whole { parts: 1, words: 9, least_words: 9 };
-        let dispersion = Dispersion::of(&[Part { count: 3, words: 9 }], &whole).unwrap();
+        let dispersion = Dispersion::from_parts(&[Part { count: 3, words: 9 }], &whole).unwrap();
         assert_eq!(dispersion, Dispersion { dp: 0.0, dp_norm: 0.0, juilland_d: 1.0 });
-        assert_eq!(Dispersion::of(&[], &whole), None);
+        assert_eq!(Dispersion::from_parts(&[], &whole), None);
     }
 
     proptest! {
@@ -130,7 +130,7 @@ mod tests {
                 words: parts.iter().map(|(_, words)| words).sum(),
                 least_words: parts.iter().map(|(_, words)| *words).min().unwrap(),
             };
-            let dispersion = Dispersion::of(&found, &whole).unwrap();
+            let dispersion = Dispersion::from_parts(&found, &whole).unwrap();
             let (dp, dp_norm, d) = plainly(&parts);
             prop_assert!((dispersion.dp - dp).abs() < 1e-9);
             prop_assert!((dispersion.dp_norm - dp_norm).abs() < 1e-9);
@@ -149,7 +149,7 @@ mod tests {
             let words = parts.iter().map(|part| part.words).sum::<u64>() + 1000;
             let whole = Whole { parts: parts.len() as u64 + 7, words, least_words: 1 };
             let bits = |parts: &[Part]| {
-                let found = Dispersion::of(parts, &whole).unwrap();
+                let found = Dispersion::from_parts(parts, &whole).unwrap();
                 [found.dp, found.dp_norm, found.juilland_d].map(f64::to_bits)
             };
             let expected = bits(&parts);
@@ -166,7 +166,7 @@ mod tests {
             (num_parts, words, least_words) in any::<(u64, u64, u64)>(),
         ) {
             let parts: Vec<Part> = parts.iter().map(|&(count, words)| Part { count, words }).collect();
-            if let Some(found) = Dispersion::of(&parts, &Whole { parts: num_parts.max(1), words, least_words }) {
+            if let Some(found) = Dispersion::from_parts(&parts, &Whole { parts: num_parts.max(1), words, least_words }) {
                 prop_assert!(!found.dp.is_nan() && !found.dp_norm.is_nan());
             }
         }

@@ -204,12 +204,12 @@ impl Bodies for Words<'_> {
     }
 
     #[inline]
-    fn of_doc(&self, doc: DocId, f: impl FnMut(Held)) {
+    fn for_doc(&self, doc: DocId, f: impl FnMut(Held)) {
         self.at(self.dag.doc_range(doc), f);
     }
 
     #[inline]
-    fn of_rule(&self, rule_id: RuleId, mut f: impl FnMut(Held)) {
+    fn for_rule(&self, rule_id: RuleId, mut f: impl FnMut(Held)) {
         match self.bags.and_then(|bags| bags.get(rule_id)) {
             Some(bag) => bag.iter().for_each(|&(word, times)| f(Held::Items(word, times))),
             None => self.at(self.dag.rule_range(rule_id), f),

@@ -42,7 +42,7 @@ impl InvertedIndex {
     /// [`Error::Capacity`](crate::Error::Capacity) if the lists of a segment have more than 2^29
     /// documents in total.
     pub fn with_vocabulary(vocabulary: Arc<Vocabulary>, traversal: Traversal) -> Result<Self> {
-        Self::of_share(vocabulary, traversal, Share::default(), &|| false).map(|(index, _)| index)
+        Self::for_share(vocabulary, traversal, Share::default(), &|| false).map(|(index, _)| index)
     }
 
     /// Variant of [`with_vocabulary`](Self::with_vocabulary) for the rows of `share`, which it returns. The
@@ -52,13 +52,13 @@ impl InvertedIndex {
     /// # Errors
     /// The errors of [`with_vocabulary`](Self::with_vocabulary), and
     /// [`Error::Cancelled`](crate::Error::Cancelled).
-    pub fn of_share(
+    pub fn for_share(
         vocabulary: Arc<Vocabulary>,
         traversal: Traversal,
         share: Share,
         is_cancelled: &(dyn Fn() -> bool + Sync),
     ) -> Result<(Self, Range<usize>)> {
-        let rows = if share.is_all() { 0..vocabulary.len() } else { share.of_lists(&vocabulary) };
+        let rows = if share.is_all() { 0..vocabulary.len() } else { share.for_lists(&vocabulary) };
         let canceller = Canceller::new(is_cancelled);
         let build = |(segment, first_ids): (&Arc<Segment>, Vec<u32>)| {
             canceller.check()?;

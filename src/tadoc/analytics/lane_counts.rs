@@ -34,9 +34,9 @@ pub(super) trait Bodies {
     /// Returns the approximate number of entries of document `doc`.
     fn len_of_doc(&self, doc: DocId) -> usize;
     /// Calls `f` with each entry of document `doc`.
-    fn of_doc(&self, doc: DocId, f: impl FnMut(Held));
+    fn for_doc(&self, doc: DocId, f: impl FnMut(Held));
     /// Calls `f` with each entry of rule `rule_id`.
-    fn of_rule(&self, rule_id: RuleId, f: impl FnMut(Held));
+    fn for_rule(&self, rule_id: RuleId, f: impl FnMut(Held));
 }
 
 /// Integer type of a count.
@@ -161,7 +161,7 @@ impl<C: Count, const LANES: usize> LaneCounts<C, LANES> {
             let add = |counts: &mut [C; LANES], times| {
                 counts[lane] = counts[lane].plus(C::ONE.times(times));
             };
-            bodies.of_doc(doc, |held| self.hold::<ARE_MARKED>(held, add));
+            bodies.for_doc(doc, |held| self.hold::<ARE_MARKED>(held, add));
         }
     }
 
@@ -170,7 +170,7 @@ impl<C: Count, const LANES: usize> LaneCounts<C, LANES> {
         let counts =
             std::mem::replace(&mut self.rule_counts[rule_id.index()], [C::default(); LANES]);
         let add = |sums: &mut [C; LANES], times| add(sums, counts.map(|count| count.times(times)));
-        bodies.of_rule(rule_id, |held| self.hold::<ARE_MARKED>(held, add));
+        bodies.for_rule(rule_id, |held| self.hold::<ARE_MARKED>(held, add));
     }
 
     /// Adds to the counts of one entry and, if `ARE_MARKED`, marks the entry.
@@ -291,10 +291,10 @@ mod tests {
         fn len_of_doc(&self, _doc: DocId) -> usize {
             self.doc_len
         }
-        fn of_doc(&self, doc: DocId, f: impl FnMut(Held)) {
+        fn for_doc(&self, doc: DocId, f: impl FnMut(Held)) {
             self.docs[doc.index()].iter().copied().map(held).for_each(f);
         }
-        fn of_rule(&self, rule_id: RuleId, f: impl FnMut(Held)) {
+        fn for_rule(&self, rule_id: RuleId, f: impl FnMut(Held)) {
             self.rules[rule_id.index()].iter().copied().map(held).for_each(f);
         }
     }

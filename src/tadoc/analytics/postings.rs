@@ -362,7 +362,7 @@ impl TaskMasks {
         self.masks.iter().map(|found| u64::from(found.mask.count_ones())).sum()
     }
 
-    fn of_range(&self, range: usize) -> &[WordMask] {
+    fn for_range(&self, range: usize) -> &[WordMask] {
         &self.masks[self.ends[range] as usize..self.ends[range + 1] as usize]
     }
 }
@@ -381,7 +381,7 @@ fn join(
     let mut offsets = vec![0usize; num_words + 1];
     offsets[1..].par_chunks_mut(range_words).enumerate().try_for_each(|(range, counts)| {
         canceller.check()?;
-        for found in tasks.iter().flat_map(|task| task.of_range(range)) {
+        for found in tasks.iter().flat_map(|task| task.for_range(range)) {
             counts[found.word as usize % range_words] += found.mask.count_ones() as usize;
         }
         Ok(())
@@ -403,7 +403,7 @@ fn join(
         let base = offsets[0];
         let mut next: Vec<usize> = offsets.iter().map(|offset| offset - base).collect();
         for task in tasks {
-            for found in task.of_range(range) {
+            for found in task.for_range(range) {
                 let next = &mut next[found.word as usize % range_words];
                 let mut mask = found.mask;
                 while mask != 0 {

@@ -63,7 +63,7 @@ impl SegmentTerms {
 
     /// Returns the words of document `doc` and their counts.
     #[inline]
-    fn of(&self, doc: DocId) -> (&[u32], &[u64]) {
+    fn for_doc(&self, doc: DocId) -> (&[u32], &[u64]) {
         let range = self.offsets[doc.index()] as usize..self.offsets[doc.index() + 1] as usize;
         (&self.words[range.clone()], &self.counts[range])
     }
@@ -88,8 +88,8 @@ impl Counted<'_> {
     #[inline]
     fn words(&self, doc: DocId) -> &[u32] {
         match self {
-            Self::Elsewhere(terms) => terms.of(doc).0,
-            Self::Kept(doc_words) => doc_words.of(doc).0,
+            Self::Elsewhere(terms) => terms.for_doc(doc).0,
+            Self::Kept(doc_words) => doc_words.for_doc(doc).0,
         }
     }
 
@@ -98,11 +98,11 @@ impl Counted<'_> {
     pub fn append(&self, doc: DocId, rows: SegmentRows<'_>, chunk: &mut TermVectorChunk) {
         match self {
             Self::Elsewhere(terms) => {
-                let (words, counts) = terms.of(doc);
+                let (words, counts) = terms.for_doc(doc);
                 chunk.extend(rows, words, counts);
             }
             Self::Kept(doc_words) => {
-                let (words, counts) = doc_words.of(doc);
+                let (words, counts) = doc_words.for_doc(doc);
                 chunk.extend(rows, words, counts);
             }
         }
@@ -115,10 +115,10 @@ impl Counted<'_> {
         let parts = parts[start..].iter_mut().map(|part| &mut part.1);
         match self {
             Self::Elsewhere(terms) => {
-                parts.zip(terms.of(doc).1).for_each(|(to, &count)| *to = count)
+                parts.zip(terms.for_doc(doc).1).for_each(|(to, &count)| *to = count)
             }
             Self::Kept(doc_words) => {
-                parts.zip(doc_words.of(doc).1).for_each(|(to, &count)| *to = count.into());
+                parts.zip(doc_words.for_doc(doc).1).for_each(|(to, &count)| *to = count.into());
             }
         }
     }
@@ -178,7 +178,7 @@ impl SegmentDocuments {
         let max_ranges = max_ranges.saturating_mul(ids.len()) / num_words.max(1);
         let num_ranges = max_ranges.min(RANGES_PER_THREAD * rayon::current_num_threads());
         if num_ranges < 2 {
-            return Self::of_few_pairs(doc_words, num_words, ids);
+            return Self::from_few_pairs(doc_words, num_words, ids);
         }
         let range_words = ids.len().div_ceil(num_ranges).max(1);
         let mut offsets = vec![0u32; num_words + 1];
@@ -209,7 +209,7 @@ impl SegmentDocuments {
     }
 
     /// Builds the lists on one thread, which reads all words twice without a search.
-    fn of_few_pairs(doc_words: &DocWords, num_words: usize, ids: Range<usize>) -> Self {
+    fn from_few_pairs(doc_words: &DocWords, num_words: usize, ids: Range<usize>) -> Self {
         let (_, words) = doc_words.lists();
         let is_listed = |word: &&u32| ids.contains(&(**word as usize));
         let mut offsets = vec![0u32; num_words + 1];
@@ -219,7 +219,7 @@ impl SegmentDocuments {
         }
         let (mut next, mut docs) = (offsets.clone(), vec![0u32; offsets[num_words] as usize]);
         for doc in doc_words.docs() {
-            for &word in doc_words.of(doc).0.iter().filter(is_listed) {
+            for &word in doc_words.for_doc(doc).0.iter().filter(is_listed) {
                 let at = &mut next[word as usize];
                 docs[*at as usize] = doc.into();
                 *at += 1;
@@ -252,7 +252,7 @@ fn for_each_pair(
     mut f: impl FnMut(usize, DocId),
 ) {
     for doc in doc_words.docs() {
-        let (words, _) = doc_words.of(doc);
+        let (words, _) = doc_words.for_doc(doc);
         let start = words.partition_point(|&word| word < first);
         for &word in &words[start..] {
             let at = (word - first) as usize;

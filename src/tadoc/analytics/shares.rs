@@ -70,7 +70,7 @@ impl Share {
     }
 
     /// Returns the rows of `vocabulary` whose lists of documents are the share.
-    pub(super) fn of_lists(self, vocabulary: &Vocabulary) -> Range<usize> {
+    pub(super) fn for_lists(self, vocabulary: &Vocabulary) -> Range<usize> {
         let segments = vocabulary.corpus().segments().iter();
         let weights: Vec<(&[u64], u64)> = segments
             .map(|segment| (word_weights(segment), segment.dag.grammar().num_docs() as u64))
@@ -88,12 +88,12 @@ impl Share {
     }
 
     /// Returns the words of `vocabulary` that begin the sequences of the share.
-    pub(super) fn of_sequences(self, vocabulary: &Vocabulary) -> Range<usize> {
+    pub(super) fn for_sequences(self, vocabulary: &Vocabulary) -> Range<usize> {
         self.by_elements(vocabulary, Cut::Equal)
     }
 
     /// Returns the words of `vocabulary` that are the smaller ones of the pairs of the share.
-    pub(super) fn of_pairs(self, vocabulary: &Vocabulary) -> Range<usize> {
+    pub(super) fn for_pairs(self, vocabulary: &Vocabulary) -> Range<usize> {
         self.by_elements(vocabulary, Cut::Pairs)
     }
 
@@ -106,7 +106,7 @@ impl Share {
         let elements = |dag: &Dag| dag.grammar().symbols.len();
         let step = dags().map(elements).sum::<usize>() / MAX_LOOKS + 1;
         for (at, dag) in dags().enumerate() {
-            let (rows, end) = (rows.of(at), dag.num_words());
+            let (rows, end) = (rows.for_segment(at), dag.num_words());
             let looked_at = dag.grammar().symbols.iter().step_by(step);
             let words = looked_at.filter(|&&element| element < end);
             words.for_each(|&word| blocks.add(rows.row(word) as usize, 1));
@@ -245,7 +245,7 @@ mod tests {
             for share in shares() {
                 let way = Traversal::Auto;
                 let (index, rows) =
-                    InvertedIndex::of_share(vocabulary.clone(), way, share, &|| false).unwrap();
+                    InvertedIndex::for_share(vocabulary.clone(), way, share, &|| false).unwrap();
                 prop_assert_eq!(rows.start, next);
                 next = rows.end;
                 for row in rows {

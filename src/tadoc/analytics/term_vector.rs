@@ -297,7 +297,7 @@ impl TermVectorCursor {
         let mut doc_parts = corpus.doc_parts(doc_id);
         match (doc_parts.next(), doc_parts.next()) {
             (Some((segment_idx, doc)), None) => {
-                let rows = vectors.rows.of(segment_idx);
+                let rows = vectors.rows.for_segment(segment_idx);
                 if let Some(counted) = vectors.counted(segment_idx) {
                     counted.append(doc, rows, chunk);
                     chunk.end_document(doc_id);
@@ -321,7 +321,7 @@ impl TermVectorCursor {
                 self.group = 0..0;
                 self.parts.clear();
                 for (segment_idx, doc) in corpus.doc_parts(doc_id) {
-                    let rows = vectors.rows.of(segment_idx);
+                    let rows = vectors.rows.for_segment(segment_idx);
                     if let Some(counted) = vectors.counted(segment_idx) {
                         counted.append_parts(doc, rows, &mut self.parts);
                         continue;

@@ -89,7 +89,7 @@ impl TokenCursor {
                 self.walk.start(dag.doc_range(doc));
                 self.is_inside = true;
             }
-            let rows = self.rows.of(segment_idx);
+            let rows = self.rows.for_segment(segment_idx);
             let max_words = CHUNK_WORDS - chunk.len();
             let push = |word| chunk.rows.push(rows.row(word));
             let num_words = self.walk.next_words(dag, max_words, push) as u64;

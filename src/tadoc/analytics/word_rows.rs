@@ -37,7 +37,7 @@ impl WordRows {
     }
 
     /// Returns the rows of the words of segment `segment_idx`.
-    pub fn of(&self, segment_idx: usize) -> SegmentRows<'_> {
+    pub fn for_segment(&self, segment_idx: usize) -> SegmentRows<'_> {
         let rows = self.by_segment.get(segment_idx).map(Vec::as_slice);
         SegmentRows { rows, are_ascending: self.are_ascending }
     }

@@ -136,7 +136,7 @@ impl LivingCorpus {
             match current.map_err(|error| read::in_batch(query_idx, error))? {
                 Current::Edited(document) => parted.edited.push((query_idx, *query, document)),
                 Current::Base(doc) => {
-                    parted.of_base.push(query.of_document(doc));
+                    parted.of_base.push(query.for_document(doc));
                     parted.base_idxs.push(query_idx);
                 }
             }
@@ -150,7 +150,7 @@ trait InDocument: Copy {
     fn doc_id(&self) -> u64;
 
     /// Returns the same query about another document.
-    fn of_document(self, doc_id: u64) -> Self;
+    fn for_document(self, doc_id: u64) -> Self;
 }
 
 impl InDocument for ExtractQuery {
@@ -158,7 +158,7 @@ impl InDocument for ExtractQuery {
         self.doc_id
     }
 
-    fn of_document(self, doc_id: u64) -> Self {
+    fn for_document(self, doc_id: u64) -> Self {
         Self { doc_id, ..self }
     }
 }
@@ -168,7 +168,7 @@ impl InDocument for WordQuery<'_> {
         self.doc_id
     }
 
-    fn of_document(self, doc_id: u64) -> Self {
+    fn for_document(self, doc_id: u64) -> Self {
         Self { doc_id, ..self }
     }
 }

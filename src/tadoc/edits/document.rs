@@ -307,7 +307,7 @@ impl EditedDocument {
             self.find_by_reading(corpus, word, &mut offsets)?;
             return Ok(offsets.len() as u64);
         }
-        let change = settled.changes(corpus)?.of(word.as_bytes());
+        let change = settled.changes(corpus)?.for_word(word.as_bytes());
         let of_base = match self.base_doc {
             Some(doc) => base_words::count(corpus, doc, word)?,
             None => 0,
@@ -321,7 +321,7 @@ impl EditedDocument {
         if !settled.is_aligned() {
             return self.find_by_reading(corpus, word, offsets);
         }
-        let num_fresh = settled.changes(corpus)?.of(word.as_bytes()).fresh;
+        let num_fresh = settled.changes(corpus)?.for_word(word.as_bytes()).fresh;
         let mut in_base = Vec::new();
         if let Some(doc) = self.base_doc {
             base_words::find(corpus, doc, word, &mut in_base)?;

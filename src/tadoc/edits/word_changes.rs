@@ -26,7 +26,7 @@ pub(super) struct WordChanges {
 
 impl WordChanges {
     /// Returns the change of `word`.
-    pub fn of(&self, word: &[u8]) -> WordChange {
+    pub fn for_word(&self, word: &[u8]) -> WordChange {
         self.by_word.get(word).copied().unwrap_or_default()
     }
 

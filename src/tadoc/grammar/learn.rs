@@ -39,7 +39,7 @@ pub(super) fn learn(symbols: &[u32], first_rule: u32) -> Vec<Pair> {
             phrases.replace(&mut sample);
         }
         let mut sequence = Sequence::new(sample, first_rule + rules.len() as u32);
-        sequence.run(Thresholds::of_sample);
+        sequence.run(Thresholds::for_sample);
         rules.extend(sequence.into_rules());
     }
     rules

@@ -65,11 +65,11 @@ impl Phrases {
         let halves = std::iter::successors(Some(rules.len()), |&num_rules| Some(num_rules / 2));
         halves
             .take_while(|&num_rules| num_rules > 0)
-            .find_map(|num_rules| Self::of_all(&rules[..num_rules], first_rule))
+            .find_map(|num_rules| Self::from_all(&rules[..num_rules], first_rule))
     }
 
     /// Creates the trie, or returns `None` if its keys do not fit into a slot.
-    fn of_all(rules: &[Pair], first_rule: u32) -> Option<Self> {
+    fn from_all(rules: &[Pair], first_rule: u32) -> Option<Self> {
         let nodes = nodes_of(rules, first_rule);
         let num_slots = (SLOTS_PER_NODE * nodes.len()).next_power_of_two();
         let (symbol_bits, number_bits) = (bits_of(first_rule as usize), bits_of(rules.len()));

@@ -87,7 +87,7 @@ fn run_rounds(
     }
     let first_rule = first_learned + learned.len() as u32;
     let mut sequence = Sequence::new(symbols, first_rule);
-    sequence.run(|largest| Thresholds::of_effort(effort, largest));
+    sequence.run(|largest| Thresholds::for_effort(effort, largest));
     let (mut symbols, pair_ids, rules) = sequence.into_parts();
     let pairs: Vec<(u32, u32)> = learned.into_iter().chain(rules).map(unpair).collect();
     let first_repeat = first_learned + pairs.len() as u32;

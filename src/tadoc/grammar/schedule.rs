@@ -63,7 +63,7 @@ impl Thresholds {
     }
 
     /// Starts the rounds of a sequence for an effort.
-    pub(super) fn of_effort(effort: Effort, largest: u32) -> Self {
+    pub(super) fn for_effort(effort: Effort, largest: u32) -> Self {
         let balanced = Self::from_largest_count(largest);
         match effort {
             Effort::Fast => Self { least: 4, step: 4, num_least: 1, ..balanced },
@@ -73,7 +73,7 @@ impl Thresholds {
     }
 
     /// Starts the rounds of a sample whose most frequent pair has count `largest`.
-    pub(super) fn of_sample(largest: u32) -> Self {
+    pub(super) fn for_sample(largest: u32) -> Self {
         let of_sequence = Self::from_largest_count(largest);
         Self { least: LEAST_SAMPLE_THRESHOLD, num_least: 1, ..of_sequence }
     }
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn efforts_have_fewer_or_more_rounds() {
-        let num_rounds = |effort, largest| Thresholds::of_effort(effort, largest).count();
+        let num_rounds = |effort, largest| Thresholds::for_effort(effort, largest).count();
         for largest in [0, 5, 1_000, u32::MAX] {
             let [fast, balanced, small] = Effort::ALL.map(|effort| num_rounds(effort, largest));
             assert!(
@@ -149,7 +149,7 @@ mod tests {
                 "{fast} {balanced} {small}"
             );
         }
-        let fast: Vec<u32> = Thresholds::of_effort(Effort::Fast, 2_000).collect();
+        let fast: Vec<u32> = Thresholds::for_effort(Effort::Fast, 2_000).collect();
         assert_eq!(fast, [250, 62, 15, 4]);
     }
 

@@ -47,19 +47,19 @@ pub(in crate::query) struct LeafHits {
 }
 
 impl LeafHits {
-    fn of_list(hits: Vec<Hit>) -> Self {
+    fn from_list(hits: Vec<Hit>) -> Self {
         let (first_doc_id, continued) = (0, PartStart::default());
         Self { inside: None, listed: hits.into_iter(), first_doc_id, continued }
     }
 
     /// Finds the occurrences of an item where `place` fits.
-    fn of_part(
+    fn from_part(
         resolved: &ResolvedQuery<'_>,
         segment_idx: usize,
         (item_idx, place): (usize, &Place),
         filter: Filter<'_>,
     ) -> Result<Self> {
-        let all = Self::of_item(resolved, segment_idx, item_idx, filter)?;
+        let all = Self::from_item(resolved, segment_idx, item_idx, filter)?;
         if place.is_any() {
             return Ok(all);
         }
@@ -69,10 +69,10 @@ impl LeafHits {
                 fitting.push(hit);
             }
         }
-        Ok(Self::of_list(fitting))
+        Ok(Self::from_list(fitting))
     }
 
-    fn of_item(
+    fn from_item(
         resolved: &ResolvedQuery<'_>,
         segment_idx: usize,
         item_idx: usize,
@@ -182,7 +182,7 @@ pub(in crate::query) fn listed(
     let Leaf::Placed { item, place } = leaf else {
         return stretches(resolved, segment_idx, leaf, filter);
     };
-    let fitting = LeafHits::of_part(resolved, segment_idx, (*item, place), filter)?;
+    let fitting = LeafHits::from_part(resolved, segment_idx, (*item, place), filter)?;
     Ok(fitting.collect())
 }
 
@@ -251,7 +251,7 @@ fn occurrences(
     docs: &Arc<DocSet>,
 ) -> Result<Merged> {
     let of = |(part, &item): (usize, &usize)| {
-        LeafHits::of_part(resolved, segment_idx, (item, leaf.place(part)), Some(docs))
+        LeafHits::from_part(resolved, segment_idx, (item, leaf.place(part)), Some(docs))
     };
     let sources = if docs.is_empty() {
         Vec::new()
@@ -304,8 +304,8 @@ impl SegmentHits {
         leaves: impl Iterator<Item = (&'f Leaf, Filter<'f>)>,
     ) -> Result<Self> {
         let hits = leaves.map(|(leaf, filter)| match leaf {
-            Leaf::Phrase(item) => LeafHits::of_item(resolved, segment_idx, *item, filter),
-            _ => listed(resolved, segment_idx, leaf, filter).map(LeafHits::of_list),
+            Leaf::Phrase(item) => LeafHits::from_item(resolved, segment_idx, *item, filter),
+            _ => listed(resolved, segment_idx, leaf, filter).map(LeafHits::from_list),
         });
         let hits: Vec<LeafHits> = hits.collect::<Result<_>>()?;
         Ok(match <[LeafHits; 1]>::try_from(hits) {

@@ -62,7 +62,7 @@ impl Fold {
     pub const ACCENTS: Self = Self { accents: true, ..Self::NONE };
 
     /// Returns the fold by which words with the same stem count as equal.
-    pub const fn of_stem(language: Language) -> Self {
+    pub const fn with_stem(language: Language) -> Self {
         Self { stem: Some(language), ..Self::CASE }
     }
 
@@ -216,7 +216,7 @@ fn part_of(part: &str) -> Result<Fold> {
         "case" => Ok(Fold::CASE),
         "accents" => Ok(Fold::ACCENTS),
         lower => match lower.split_once(':') {
-            Some(("stem", name)) => name.parse().map(Fold::of_stem),
+            Some(("stem", name)) => name.parse().map(Fold::with_stem),
             Some(("synonyms", _)) => {
                 Err(refused(part, "synonyms:TABLE in table functions only, which read the table"))
             }
@@ -303,7 +303,7 @@ mod tests {
             assert_eq!(fold(normal), fold(text));
         }
         for language in Language::all() {
-            for one in [Fold::of_stem(language), Fold::of_stem(language).and(Fold::ACCENTS)] {
+            for one in [Fold::with_stem(language), Fold::with_stem(language).and(Fold::ACCENTS)] {
                 assert_eq!(fold(&one.to_string()), one);
             }
         }
@@ -374,7 +374,7 @@ mod tests {
         let languages: Vec<_> = Language::all().map(Some).chain([None; 8]).collect();
         let parts = (any::<bool>(), any::<bool>(), prop::sample::select(languages));
         parts.prop_map(|(case, accents, stem)| {
-            let stem = stem.map_or(Fold::NONE, Fold::of_stem);
+            let stem = stem.map_or(Fold::NONE, Fold::with_stem);
             let case = if case { Fold::CASE } else { Fold::NONE };
             stem.and(case).and(if accents { Fold::ACCENTS } else { Fold::NONE })
         })
@@ -415,8 +415,8 @@ mod tests {
         #[test]
         fn stemmers_take_any_text(word in "\\PC{0,40}|[\\p{L}\\p{M}]{0,30}|\\p{Cyrillic}{1,20}|[\\p{Arabic}\\p{Greek}\\p{Devanagari}\\p{Tamil}]{1,20}") {
             for language in Language::all() {
-                Fold::of_stem(language).and(Fold::ACCENTS).text(&word);
-                Fold::of_stem(language).text(&word);
+                Fold::with_stem(language).and(Fold::ACCENTS).text(&word);
+                Fold::with_stem(language).text(&word);
             }
         }
     }

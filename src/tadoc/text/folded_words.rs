@@ -47,7 +47,7 @@ enum Initial {
 
 impl Initial {
     /// Returns the words that `fold` may map to `folded`.
-    fn of(fold: &Fold, folded: &str) -> Self {
+    fn from_fold(fold: &Fold, folded: &str) -> Self {
         if fold.keeps_first_byte() { Self::Byte(first_byte(folded)) } else { Self::Any }
     }
 
@@ -93,7 +93,7 @@ impl FoldedWords {
     where
         W: Fn(u32) -> &'w str + Sync,
     {
-        let key = (fold.clone(), Initial::of(fold, folded));
+        let key = (fold.clone(), Initial::from_fold(fold, folded));
         let Some(order) = self.order(&words, &key) else {
             let fits = |&id: &u32| is_folded_to(fold, (words.word)(id), folded);
             return words.ids(key.1).filter(fits).collect();

@@ -172,7 +172,7 @@ impl Clock {
     }
 
     /// Returns the time of a line in microseconds since 1970, if it has one.
-    pub fn of_line(&mut self, line: &[u8]) -> Option<i64> {
+    pub fn for_line(&mut self, line: &[u8]) -> Option<i64> {
         let micros = match &self.how.place {
             Place::Line => {
                 let moment = forms::find_among(line, &mut self.has_texts);
@@ -183,7 +183,7 @@ impl Clock {
                 let moment = format.find_among(line, &mut self.has_texts);
                 moment.and_then(|moment| self.micros(moment))
             }
-            Place::LineField(field) => self.of_json(line, field),
+            Place::LineField(field) => self.for_json(line, field),
             Place::Column(_) => None,
         };
         self.count(1, u64::from(micros.is_none()));
@@ -194,7 +194,7 @@ impl Clock {
     ///
     /// # Errors
     /// The column has a type that cannot hold times.
-    pub fn of_column(&mut self, column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+    pub fn for_column(&mut self, column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
         let times = self.times(column)?;
         self.count(times.len() as u64, times.null_count() as u64);
         Ok(times)
@@ -223,7 +223,7 @@ impl Clock {
                 let locals = cast(column, &Timestamp(TimeUnit::Microsecond, None))?;
                 let locals = locals.as_primitive::<TimestampMicrosecondType>();
                 let time = |micros| DateTime::from_timestamp_micros(micros);
-                Ok(array(locals.iter().map(|micros| self.of_local(time(micros?)?.naive_utc()))))
+                Ok(array(locals.iter().map(|micros| self.for_local(time(micros?)?.naive_utc()))))
             }
             Date32 | Date64 => {
                 let midnights = cast(column, &Timestamp(TimeUnit::Microsecond, None))?;
@@ -232,52 +232,52 @@ impl Clock {
             Float16 | Float32 | Float64 => {
                 let numbers = cast(column, &Float64)?;
                 let numbers = numbers.as_primitive::<Float64Type>();
-                Ok(array(numbers.iter().map(|number| of_seconds(number?))))
+                Ok(array(numbers.iter().map(|number| from_seconds(number?))))
             }
             integer if integer.is_integer() => {
                 let numbers = cast(column, &DataType::Int64)?;
                 let numbers = numbers.as_primitive::<Int64Type>();
-                Ok(array(numbers.iter().map(|number| self.of_number(number?))))
+                Ok(array(numbers.iter().map(|number| self.for_number(number?))))
             }
             _ => {
                 let texts = cast(column, &DataType::LargeUtf8)?;
                 let texts = texts.as_string::<i64>();
-                Ok(array(texts.iter().map(|text| self.of_text(text?))))
+                Ok(array(texts.iter().map(|text| self.for_text(text?))))
             }
         }
     }
 
-    fn of_json(&self, line: &[u8], field: &str) -> Option<i64> {
+    fn for_json(&self, line: &[u8], field: &str) -> Option<i64> {
         let object: serde_json::Value = serde_json::from_slice(line).ok()?;
         match object.get(field)? {
-            serde_json::Value::String(text) => self.of_text(text),
+            serde_json::Value::String(text) => self.for_text(text),
             serde_json::Value::Number(number) => match number.as_i64() {
-                Some(integer) => self.of_number(integer),
-                None => of_seconds(number.as_f64()?),
+                Some(integer) => self.for_number(integer),
+                None => from_seconds(number.as_f64()?),
             },
             _ => None,
         }
     }
 
     /// Returns the time of a value that is a number or a timestamp.
-    fn of_text(&self, text: &str) -> Option<i64> {
+    fn for_text(&self, text: &str) -> Option<i64> {
         let text = text.trim();
         match (text.parse(), text.parse()) {
-            (Ok(integer), _) => self.of_number(integer),
-            (_, Ok(float)) => of_seconds(float),
+            (Ok(integer), _) => self.for_number(integer),
+            (_, Ok(float)) => from_seconds(float),
             _ => self.micros(forms::find_whole(text.as_bytes())?),
         }
     }
 
     /// Returns the time of a number. Its digits are a date, such as 20240506, or count from 1970.
-    fn of_number(&self, number: i64) -> Option<i64> {
+    fn for_number(&self, number: i64) -> Option<i64> {
         let written = match number {
             10_000_000..100_000_000 => written_day(number).map(|day| day.and_time(NaiveTime::MIN)),
             _ => written_time(number),
         };
         match written {
-            Some(local) => self.of_local(local),
-            None => of_integer(number),
+            Some(local) => self.for_local(local),
+            None => from_integer(number),
         }
     }
 
@@ -311,11 +311,11 @@ impl Clock {
     fn in_zone(&self, local: NaiveDateTime, zone: Option<Zone>) -> Option<i64> {
         match zone {
             Some(zone) => instant_in(zone, local),
-            None => self.of_local(local),
+            None => self.for_local(local),
         }
     }
 
-    fn of_local(&self, time: NaiveDateTime) -> Option<i64> {
+    fn for_local(&self, time: NaiveDateTime) -> Option<i64> {
         first_instant(&self.how.zone, time)
     }
 }
@@ -404,7 +404,7 @@ fn written_time(number: i64) -> Option<NaiveDateTime> {
 
 /// Returns the microseconds of a number of seconds, milliseconds, microseconds or nanoseconds since
 /// 1970. The size of the number tells the unit: seconds up to the year 5138, and so on.
-fn of_integer(number: i64) -> Option<i64> {
+fn from_integer(number: i64) -> Option<i64> {
     match number.unsigned_abs() {
         0..100_000_000_000 => number.checked_mul(1_000_000),
         100_000_000_000..100_000_000_000_000 => number.checked_mul(1000),
@@ -415,7 +415,7 @@ fn of_integer(number: i64) -> Option<i64> {
 
 /// Returns the microseconds of a number of seconds with a fraction, or of a larger number in a smaller
 /// unit.
-pub fn of_seconds(number: f64) -> Option<i64> {
+pub fn from_seconds(number: f64) -> Option<i64> {
     let micros = match number.abs() {
         0.0..1e11 => number * 1e6,
         1e11..1e14 => number * 1e3,
@@ -438,14 +438,14 @@ mod tests {
         clock
     }
 
-    fn of_line(clock: &mut Clock, line: &str) -> Option<String> {
-        let time = DateTime::from_timestamp_micros(clock.of_line(line.as_bytes())?).unwrap();
+    fn for_line(clock: &mut Clock, line: &str) -> Option<String> {
+        let time = DateTime::from_timestamp_micros(clock.for_line(line.as_bytes())?).unwrap();
         Some(time.format("%Y-%m-%dT%H:%M:%S%.f").to_string())
     }
 
     #[test]
     fn zones_are_offsets_and_names() {
-        let shown = |zone: &str, line: &str| of_line(&mut clock("auto", zone, None), line);
+        let shown = |zone: &str, line: &str| for_line(&mut clock("auto", zone, None), line);
         assert_eq!(shown("UTC", "2024-05-06 07:08:09").unwrap(), "2024-05-06T07:08:09");
         assert_eq!(shown("+02:00", "2024-05-06 07:08:09").unwrap(), "2024-05-06T05:08:09");
         assert_eq!(shown("Europe/Berlin", "2024-01-06 07:08:09").unwrap(), "2024-01-06T06:08:09");
@@ -462,7 +462,7 @@ mod tests {
         for place in ["auto", "%Y-%m-%d %H:%M:%S"] {
             let mut auto = clock(place, "UTC", None);
             let mut shown = |behind: &str| {
-                let time = of_line(&mut auto, &format!("{seconds}{behind}"));
+                let time = for_line(&mut auto, &format!("{seconds}{behind}"));
                 time.map(|time| time == "2024-05-06T07:08:09")
             };
             for behind in [" 123", " 123456", " 123456789", " 123\r", " 123 ", "\t123"] {
@@ -476,7 +476,7 @@ mod tests {
             }
             // Another input may come from another program.
             auto.enter(SystemTime::UNIX_EPOCH, &Rc::default());
-            assert_eq!(of_line(&mut auto, &format!("{seconds} 123")), None);
+            assert_eq!(for_line(&mut auto, &format!("{seconds} 123")), None);
             for (line, form) in [
                 ("2024-05-06 07:08:09.000 200", "%Y-%m-%d %H:%M:%S"),
                 ("2024-05-06 07:08:09,000 200", "%Y-%m-%d %H:%M:%S"),
@@ -485,7 +485,7 @@ mod tests {
                 ("2024-05-06 07:08 200", "%Y-%m-%d %H:%M"),
             ] {
                 let mut auto = clock(if place == "auto" { place } else { form }, "UTC", None);
-                assert!(of_line(&mut auto, line).is_some(), "{place} {line}");
+                assert!(for_line(&mut auto, line).is_some(), "{place} {line}");
             }
         }
     }
@@ -493,14 +493,14 @@ mod tests {
     #[test]
     fn years_come_from_the_input_or_the_option() {
         let mut auto = clock("auto", "UTC", None);
-        assert_eq!(of_line(&mut auto, "Mar  1 00:00:00 h").unwrap(), "2024-03-01T00:00:00");
-        assert_eq!(of_line(&mut auto, "Dec 31 23:00:00 h").unwrap(), "2023-12-31T23:00:00");
-        assert_eq!(of_line(&mut auto, "Feb 29 00:00:00 h").unwrap(), "2024-02-29T00:00:00");
+        assert_eq!(for_line(&mut auto, "Mar  1 00:00:00 h").unwrap(), "2024-03-01T00:00:00");
+        assert_eq!(for_line(&mut auto, "Dec 31 23:00:00 h").unwrap(), "2023-12-31T23:00:00");
+        assert_eq!(for_line(&mut auto, "Feb 29 00:00:00 h").unwrap(), "2024-02-29T00:00:00");
         auto.latest = "2024-02-02T00:00:00".parse().unwrap();
-        assert_eq!(of_line(&mut auto, "Feb 29 00:00:00 h").unwrap(), "2020-02-29T00:00:00");
+        assert_eq!(for_line(&mut auto, "Feb 29 00:00:00 h").unwrap(), "2020-02-29T00:00:00");
         let mut of_2001 = clock("auto", "UTC", Some(2001));
-        assert_eq!(of_line(&mut of_2001, "Dec 31 23:00:00 h").unwrap(), "2001-12-31T23:00:00");
-        assert_eq!(of_line(&mut of_2001, "Feb 29 00:00:00 h"), None);
+        assert_eq!(for_line(&mut of_2001, "Dec 31 23:00:00 h").unwrap(), "2001-12-31T23:00:00");
+        assert_eq!(for_line(&mut of_2001, "Feb 29 00:00:00 h"), None);
         assert_eq!(
             of_2001.warning().unwrap(),
             "1 of 2 documents have no timestamp; their ts is NULL"
@@ -527,17 +527,17 @@ mod tests {
             ("%Y-%m-%d %H", "2024-05-06 07 x", "2024-05-06T07:00:00"),
             ("%b %d %H:%M:%S", "May 06 07:08:09 2021 x", "2021-05-06T07:08:09"),
         ] {
-            let shown = of_line(&mut clock(format, "UTC", None), line);
+            let shown = for_line(&mut clock(format, "UTC", None), line);
             assert_eq!(shown.as_deref(), Some(expected), "{format}");
             for other in ["", "x", "06.", "\u{fc}"] {
                 assert_eq!(
-                    of_line(&mut clock(format, "UTC", None), other),
+                    for_line(&mut clock(format, "UTC", None), other),
                     None,
                     "{format} {other}"
                 );
             }
         }
-        assert_eq!(clock("%Y", "UTC", None).of_line(b"2024\xff"), None);
+        assert_eq!(clock("%Y", "UTC", None).for_line(b"2024\xff"), None);
         for (format, line) in [
             ("%d.%m.%Y", "06.05.2024 07:08 x"),
             ("%d.%m.%Y %H:%M", "06.05.2024 07:08:09"),
@@ -545,17 +545,17 @@ mod tests {
             ("%Y-%m-%d %H:%M:%S", "2024-05-06 07:08:09 +99:00"),
             ("%a %b %d %H:%M:%S %Y", "Tue May 06 07:08:09 2024"),
         ] {
-            assert_eq!(of_line(&mut clock(format, "UTC", None), line), None, "{format} {line}");
+            assert_eq!(for_line(&mut clock(format, "UTC", None), line), None, "{format} {line}");
         }
-        let short = |line: &str| of_line(&mut clock("%d.%m.%y %H:%M", "UTC", None), line);
+        let short = |line: &str| for_line(&mut clock("%d.%m.%y %H:%M", "UTC", None), line);
         assert_eq!(short("06.05.69 07:08 x").unwrap(), "1969-05-06T07:08:00");
         assert_eq!(short("06.05.24 07:08\u{202f}PM x").unwrap(), "2024-05-06T19:08:00");
         assert_eq!(short("06.05.24 07:08 GMT +0200").unwrap(), "2024-05-06T05:08:00");
         assert_eq!(short("06.05.24 07:08 est"), None);
-        assert_eq!(clock("%s", "UTC", None).of_line(b"1714979289123"), None);
+        assert_eq!(clock("%s", "UTC", None).for_line(b"1714979289123"), None);
         // Such a name of a zone means several.
         let line = b"2024-05-06 07:08 IST";
-        assert_eq!(clock("%Y-%m-%d %H:%M %Z", "UTC", None).of_line(line), None);
+        assert_eq!(clock("%Y-%m-%d %H:%M %Z", "UTC", None).for_line(line), None);
     }
 
     #[test]
@@ -574,17 +574,17 @@ mod tests {
             "\"20240506070809000\"",
         ] {
             let line = format!("{{\"x\": 1, \"at\": {value}}}");
-            assert_eq!(of_line(&mut clock, &line).as_deref(), Some(expected), "{value}");
+            assert_eq!(for_line(&mut clock, &line).as_deref(), Some(expected), "{value}");
         }
         for (value, micros) in
             [("1714979289123.75", 1_714_979_289_123_750), ("202405060708", 1_714_979_280_000_000)]
         {
             let line = format!("{{\"at\": {value}}}");
-            assert_eq!(clock.of_line(line.as_bytes()), Some(micros), "{value}");
+            assert_eq!(clock.for_line(line.as_bytes()), Some(micros), "{value}");
         }
         for line in ["{\"at\": null}", "{\"at\": []}", "{}", "[]", "no JSON", "{\"at\": \"soon\"}"]
         {
-            assert_eq!(of_line(&mut clock, line), None, "{line}");
+            assert_eq!(for_line(&mut clock, line), None, "{line}");
         }
     }
 
@@ -595,7 +595,7 @@ mod tests {
         assert_eq!(how.column(), Some("at"));
         let mut clock = Clock::new(&how);
         let mut micros = |column: ArrayRef| -> Vec<Option<i64>> {
-            let times = clock.of_column(&column).unwrap();
+            let times = clock.for_column(&column).unwrap();
             assert_eq!(times.data_type(), &data_type());
             times.as_primitive::<TimestampMicrosecondType>().iter().collect()
         };

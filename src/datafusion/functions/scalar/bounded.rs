@@ -100,7 +100,7 @@ struct Numbers(Int64Array);
 
 impl Numbers {
     /// Takes the values of an argument.
-    fn of(argument: &ColumnarValue) -> Result<Self> {
+    fn from_argument(argument: &ColumnarValue) -> Result<Self> {
         let array = first_or_all(argument)?;
         Ok(Self(cast(&array, &DataType::Int64)?.as_primitive::<Int64Type>().clone()))
     }
@@ -124,7 +124,7 @@ impl Numbers {
 struct Texts(StringViewArray);
 
 impl Texts {
-    fn of(argument: &ColumnarValue) -> Result<Self> {
+    fn from_argument(argument: &ColumnarValue) -> Result<Self> {
         let array = first_or_all(argument)?;
         Ok(Self(cast(&array, &DataType::Utf8View)?.as_string_view().clone()))
     }
@@ -156,13 +156,13 @@ fn total(num_rows: usize, bytes_of: impl Fn(usize) -> u64) -> u64 {
 
 fn repeated_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
     let [text, n, ..] = args else { return Ok(0) };
-    let (lens, n) = (Numbers::lens(text)?, Numbers::of(n)?);
+    let (lens, n) = (Numbers::lens(text)?, Numbers::from_argument(n)?);
     Ok(total(num_rows, |row| lens.at(row).saturating_mul(n.at(row))))
 }
 
 fn padded_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
     let [text, n, fill @ ..] = args else { return Ok(0) };
-    let (lens, n) = (Numbers::lens(text)?, Numbers::of(n)?);
+    let (lens, n) = (Numbers::lens(text)?, Numbers::from_argument(n)?);
     let fill = fill.first().map(Numbers::lens).transpose()?;
     Ok(total(num_rows, |row| {
         let char_bytes = fill.as_ref().map_or(1, |fill| fill.at(row).min(MAX_CHAR_BYTES));
@@ -172,14 +172,14 @@ fn padded_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
 
 fn repeated_elements_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
     let [element, n, ..] = args else { return Ok(0) };
-    let (element_bytes, n) = (mean_bytes(element)?, Numbers::of(n)?);
+    let (element_bytes, n) = (mean_bytes(element)?, Numbers::from_argument(n)?);
     Ok(total(num_rows, |row| element_bytes.saturating_mul(n.at(row))))
 }
 
 fn resized_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
     let [list, n, element @ ..] = args else { return Ok(0) };
     let element_bytes = element.first().map_or(Ok(WORD_BYTES), mean_bytes)?;
-    let (list_bytes, n) = (mean_bytes(list)?, Numbers::of(n)?);
+    let (list_bytes, n) = (mean_bytes(list)?, Numbers::from_argument(n)?);
     Ok(total(num_rows, |row| element_bytes.saturating_mul(n.at(row)).saturating_add(list_bytes)))
 }
 
@@ -198,7 +198,8 @@ fn joined_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
 
 fn replaced_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
     let [text, from, to] = args else { return Ok(0) };
-    let (texts, from, to) = (Texts::of(text)?, Texts::of(from)?, Texts::of(to)?);
+    let (texts, from, to) =
+        (Texts::from_argument(text)?, Texts::from_argument(from)?, Texts::from_argument(to)?);
     Ok(total(num_rows, |row| {
         let more_bytes = to.at(row).len().saturating_sub(from.at(row).len()) as u64;
         match more_bytes {
@@ -210,8 +211,8 @@ fn replaced_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
 
 fn regex_replaced_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
     let [text, _, to, flags @ ..] = args else { return Ok(0) };
-    let (lens, to) = (Numbers::lens(text)?, Texts::of(to)?);
-    let flags = flags.first().map(Texts::of).transpose()?;
+    let (lens, to) = (Numbers::lens(text)?, Texts::from_argument(to)?);
+    let flags = flags.first().map(Texts::from_argument).transpose()?;
     Ok(total(num_rows, |row| {
         let (len, to) = (lens.at(row), to.at(row));
         if to.len() <= MAX_FREE_REPLACEMENT {

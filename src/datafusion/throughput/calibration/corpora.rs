@@ -184,7 +184,7 @@ impl Growth {
     /// Returns the multiple for a grammar of `num_elements` elements.
     ///
     /// It is constant outside the sizes that were measured.
-    fn of(&self, num_elements: u64) -> f64 {
+    fn for_elements(&self, num_elements: u64) -> f64 {
         let [small, large] = self.elements.map(f64::ln);
         let share = ((num_elements.max(1) as f64).ln() - small) / (large - small);
         if share.is_nan() { 1.0 } else { self.factor.powf(share.clamp(0.0, 1.0)) }
@@ -216,21 +216,22 @@ impl Default for CorpusRates {
 
 impl CorpusRates {
     /// Returns the rates of the kind of `task`.
-    pub fn of(&self, task: CorpusTask) -> &TaskRates {
+    pub fn for_task(&self, task: CorpusTask) -> &TaskRates {
         &self.tasks[task.idx()]
     }
 }
 
 impl TaskRates {
     /// Returns the time of `num_cores` cores, as a multiple of the estimate of [`traversal_costs`].
-    pub fn of_cores(&self, num_cores: usize) -> f64 {
+    pub fn for_cores(&self, num_cores: usize) -> f64 {
         self.one_core * self.of_twice.powf((num_cores.max(1) as f64).log2())
     }
 
-    /// Returns the multiple of [`of_cores`](Self::of_cores), for a grammar of `num_elements`
+    /// Returns the multiple of [`for_cores`](Self::for_cores), for a grammar of `num_elements`
     /// elements.
-    pub fn of_cores_and_elements(&self, num_cores: usize, num_elements: u64) -> f64 {
-        self.of_cores(num_cores) * self.growth.map_or(1.0, |growth| growth.of(num_elements))
+    pub fn for_cores_and_elements(&self, num_cores: usize, num_elements: u64) -> f64 {
+        self.for_cores(num_cores)
+            * self.growth.map_or(1.0, |growth| growth.for_elements(num_elements))
     }
 
     /// Sets the times of one core and of all `num_cores`, as multiples of the estimate of
@@ -394,8 +395,9 @@ mod tests {
 
     #[test]
     fn more_cores_take_less_time_but_not_in_proportion() {
-        let rates = TaskRates { one_core: 2.0, ..*CorpusRates::default().of(CorpusTask::Terms) };
-        let times: Vec<_> = [0, 1, 2, 16, 1000].map(|cores| rates.of_cores(cores)).to_vec();
+        let rates =
+            TaskRates { one_core: 2.0, ..*CorpusRates::default().for_task(CorpusTask::Terms) };
+        let times: Vec<_> = [0, 1, 2, 16, 1000].map(|cores| rates.for_cores(cores)).to_vec();
         assert_eq!(times[..2], [2.0, 2.0]);
         assert!(times.windows(2).skip(1).all(|pair| pair[0] > pair[1] && pair[1] > 0.0));
         assert!((5.0..5.5).contains(&(times[1] / times[3])), "{times:?}");
@@ -406,9 +408,9 @@ mod tests {
         for factor in [0.25, 1.0, 4.0] {
             let growth = Some(Growth { elements: [1e4, 1e6], factor });
             let rates =
-                TaskRates { growth, ..*CorpusRates::default().of(CorpusTask::Sequences(3)) };
+                TaskRates { growth, ..*CorpusRates::default().for_task(CorpusTask::Sequences(3)) };
             let of =
-                |num_elements| rates.of_cores_and_elements(4, num_elements) / rates.of_cores(4);
+                |num_elements| rates.for_cores_and_elements(4, num_elements) / rates.for_cores(4);
             for (num_elements, expected) in
                 [(0, 1.0), (10_000, 1.0), (100_000, factor.sqrt()), (1 << 40, factor)]
             {

@@ -113,7 +113,7 @@ impl GpuProbe {
 }
 
 fn sealed<'a>(blocks: &[&'a Block<Vec<u8>>]) -> Vec<SealedBlock<&'a [u8]>> {
-    blocks.iter().map(|block| SealedBlock::of_valid(*block)).collect()
+    blocks.iter().map(|block| SealedBlock::from_valid(*block)).collect()
 }
 
 /// Returns the seconds of the fastest of [`NUM_RUNS`] runs.

@@ -340,10 +340,10 @@ mod tests {
         assert!(device.memory_gb_per_s > 2500.0, "no less than decoding moves");
         let rates = calibration.corpus_rates();
         for task in CorpusTask::MEASURED {
-            let (of_task, is_slow) = (rates.of(task), task == CorpusTask::Terms);
+            let (of_task, is_slow) = (rates.for_task(task), task == CorpusTask::Terms);
             let is_right = if is_slow { 3.9e-9..4.1e-9 } else { 1.9e-9..2.1e-9 };
             assert!(is_right.contains(&of_task.unit_s), "{task:?}: {rates:?}");
-            assert!(of_task.of_cores(1) > 0.0);
+            assert!(of_task.for_cores(1) > 0.0);
         }
         assert!((2.9e-9..3.1e-9).contains(&rates.prepare_s), "{rates:?}");
         assert!((4.9e-9..5.1e-9).contains(&rates.row_s), "{rates:?}");

@@ -60,7 +60,7 @@ pub(super) fn merge(
     let mut templates = Templates::default();
     let mut template_of = vec![0; lines.len()];
     for at in order {
-        template_of[at] = templates.place(&tokens, tokens.of(at), rules, interrupt)?;
+        template_of[at] = templates.place(&tokens, tokens.for_line(at), rules, interrupt)?;
     }
     Ok(distinct(&templates, &tokens, template_of))
 }
@@ -123,7 +123,7 @@ impl<'a> Tokens<'a> {
         tokens
     }
 
-    fn of(&self, line: usize) -> &[u32] {
+    fn for_line(&self, line: usize) -> &[u32] {
         let start = line.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.all[start..self.ends[line]]
     }

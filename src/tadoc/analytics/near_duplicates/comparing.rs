@@ -83,7 +83,7 @@ impl Block {
             let index = documents.part_of(docs[0]);
             let part = task.parts.part(index)?;
             let corpus: &Corpus = part.borrow();
-            let start = documents.of_part(index).start;
+            let start = documents.for_part(index).start;
             let doc_id = |doc: u32| (doc as usize - start) as u64;
             let lens: Vec<u32> = docs.iter().map(|&doc| documents.num_words(doc)).collect();
             let of_words = PartWords::memory_bytes(corpus) + numbers.memory_bytes();
@@ -145,7 +145,7 @@ impl<P: CorpusParts + Sync> Compared<'_, P> {
             Some(task.parts.part(index)?)
         };
         let corpus: Option<&Corpus> = part.as_ref().map(Borrow::borrow);
-        let docs = documents.of_part(index);
+        let docs = documents.for_part(index);
         let start = docs.start;
         let lens: Vec<u32> =
             candidates.iter().map(|of_doc| documents.num_words(of_doc[0].0)).collect();

@@ -182,7 +182,7 @@ impl Documents {
     }
 
     /// Returns the documents of `part`.
-    pub fn of_part(&self, part: usize) -> Range<usize> {
+    pub fn for_part(&self, part: usize) -> Range<usize> {
         self.part_starts[part] as usize..self.part_starts[part + 1] as usize
     }
 

@@ -106,7 +106,7 @@ impl Index {
         let listed_bytes = self.listed.len() as u64 * LISTED_BYTES;
         let held_bytes = documents.memory_bytes() + counts.memory_bytes() + listed_bytes;
         for index in 0..task.parts.num_parts() {
-            let docs = documents.of_part(index);
+            let docs = documents.for_part(index);
             let (start, part) = (docs.start, task.parts.part(index)?);
             let corpus: &Corpus = part.borrow();
             let reading_bytes = task.reading_bytes(documents.max_words(docs.clone()));

@@ -96,7 +96,7 @@ pub fn overlap(
 }
 
 fn answer_of(grams: &Grams<'_>, text: usize, found: &Found, documents: Documents) -> TextOverlap {
-    let of_text = grams.of_text(text);
+    let of_text = grams.for_text(text);
     let (mut num_found, mut stretch, mut longest) = (0, 0, 0);
     for &gram in of_text {
         stretch = if found.has(gram) { stretch + 1 } else { 0 };

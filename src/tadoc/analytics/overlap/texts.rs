@@ -284,7 +284,7 @@ impl<'a> Grams<'a> {
     }
 
     /// Returns the sequences of `text` in order.
-    pub fn of_text(&self, text: usize) -> &[u32] {
+    pub fn for_text(&self, text: usize) -> &[u32] {
         let words = self.texts.words_of(text);
         let num_grams = (words.len() + 1).saturating_sub(self.texts.num_words);
         &self.of_words[words.start..words.start + num_grams]

@@ -38,7 +38,7 @@ impl FirstWords {
         let mut counts = vec![0usize; (num_words >> block_bits) + 1];
         let rows = WordRows::new(vocabulary);
         for (at, segment) in vocabulary.corpus().segments().iter().enumerate() {
-            let (rows, end) = (rows.of(at), segment.dag.num_words());
+            let (rows, end) = (rows.for_segment(at), segment.dag.num_words());
             let words = segment.dag.grammar().symbols.iter().filter(|&&element| element < end);
             words.for_each(|&word| counts[(rows.row(word) >> block_bits) as usize] += 1);
         }

@@ -34,7 +34,7 @@ pub(super) fn read(
         interrupt.check()?;
         for (segment_idx, doc) in corpus.doc_parts(doc_id) {
             let dag = &corpus.segments()[segment_idx].dag;
-            let rows = rows.of(segment_idx);
+            let rows = rows.for_segment(segment_idx);
             walk.start(dag.doc_range(doc));
             while walk.next_words(dag, CHUNK_WORDS, |word| text.push(rows.row(word))) == CHUNK_WORDS
             {

@@ -117,7 +117,7 @@ pub fn repeated_spans(
 ) -> Result<Vec<RepeatedSpan>> {
     let parts = OnePart(corpus);
     let spans = RepeatedSpans::find(&parts, min_words, max_memory_bytes)?;
-    Ok(spans.rows(0, corpus, spans.of_part(0)))
+    Ok(spans.rows(0, corpus, spans.for_part(0)))
 }
 
 /// Repeated spans as rows whose bytes are looked up when they are asked for, part by part.
@@ -179,8 +179,8 @@ impl RepeatedSpans {
     ///
     /// # Panics
     /// If there is no such part.
-    pub fn of_part(&self, part: usize) -> Range<usize> {
-        let places = self.places.of_part(part);
+    pub fn for_part(&self, part: usize) -> Range<usize> {
+        let places = self.places.for_part(part);
         let before = |place| self.rows.partition_point(|row| row.words.start < place);
         before(places.start)..before(places.end)
     }

@@ -87,13 +87,13 @@ impl Places {
     }
 
     /// Returns the places of the words of `part`.
-    pub fn of_part(&self, part: usize) -> Range<u64> {
+    pub fn for_part(&self, part: usize) -> Range<u64> {
         let docs = self.docs_of_part(part);
         self.doc_starts[docs.start]..self.doc_starts[docs.end]
     }
 
     /// Returns the places of the words of document `doc_id`.
-    pub fn of_doc(&self, doc_id: usize) -> Range<u64> {
+    pub fn for_doc(&self, doc_id: usize) -> Range<u64> {
         self.doc_starts[doc_id]..self.doc_starts[doc_id + 1] - 1
     }
 

@@ -193,7 +193,7 @@ impl<P: CorpusParts + Sync> Search<'_, P> {
         let docs = self.places.docs_of_part(part);
         let first_doc = docs.start;
         for doc_id in docs {
-            let places = self.places.of_doc(doc_id);
+            let places = self.places.for_doc(doc_id);
             if places.end - places.start < self.min_words {
                 continue;
             }

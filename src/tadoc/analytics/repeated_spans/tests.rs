@@ -27,7 +27,7 @@ fn colliding_hashes_cost_only_time() {
         assert!(find_runs(&parts, min_words, AMPLE, weak).unwrap().is_none(), "{min_words}");
         let [weak, strong] = [weak, strong].map(|kept_bits| {
             let spans = RepeatedSpans::find_with(&parts, min_words, AMPLE, kept_bits).unwrap();
-            spans.rows(0, &corpus, spans.of_part(0))
+            spans.rows(0, &corpus, spans.for_part(0))
         });
         assert!(!strong.is_empty());
         assert_eq!(weak, strong, "{min_words} words");

@@ -116,7 +116,7 @@ fn documents_of_words_are_the_same_in_ranges() {
     let num_words = num_words as usize;
     for ids in [0..num_words, 3..num_words / 2, num_words / 3..num_words, 5..5, 7..8] {
         let in_ranges = SegmentDocuments::from_doc_words(doc_words, num_words, ids.clone());
-        assert_eq!(in_ranges, SegmentDocuments::of_few_pairs(doc_words, num_words, ids));
+        assert_eq!(in_ranges, SegmentDocuments::from_few_pairs(doc_words, num_words, ids));
     }
 }
 

@@ -374,7 +374,7 @@ fn walk_document(
     sink: &mut impl Sink,
     limit: &Limit<'_>,
 ) -> Result<()> {
-    let mut limit = limit.of_task();
+    let mut limit = limit.for_task();
     let corpus = vocabulary.corpus();
     let mut num_parts = 0;
     for (at, doc) in corpus.doc_parts(doc_id) {

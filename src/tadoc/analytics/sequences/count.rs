@@ -102,7 +102,7 @@ impl SequenceCounts {
             return words_in_parts(&vocabulary, share, make, take);
         }
         let packing = Packing::new(n, vocabulary.len());
-        let firsts = share.of_sequences(&vocabulary);
+        let firsts = share.for_sequences(&vocabulary);
         if firsts.is_empty() {
             return Ok(());
         }

@@ -139,7 +139,7 @@ impl Ends {
     }
 
     #[inline]
-    fn of(&self, rule_id: RuleId) -> &[u32] {
+    fn for_rule(&self, rule_id: RuleId) -> &[u32] {
         let (start, len) = self.spans[rule_id.index()];
         &self.words[start as usize..start as usize + len as usize]
     }
@@ -208,13 +208,13 @@ impl Edges {
         let mut words = Vec::with_capacity(heads.words.len() + tails.words.len());
         let mut interrupt = canceller.interrupt();
         let spans = segment.dag.grammar().rule_ids().map(|rule_id| {
-            let (start, head) = (words.len() as u32, heads.of(rule_id));
+            let (start, head) = (words.len() as u32, heads.for_rule(rule_id));
             let element = segment.dag.grammar().element_of(rule_id);
             interrupt.pass(head.len() + 1)?;
             words.extend_from_slice(head);
             let has_tail = segment.dag.len_words(element) > head.len() as u64;
             if has_tail {
-                words.extend_from_slice(tails.of(rule_id));
+                words.extend_from_slice(tails.for_rule(rule_id));
             }
             let flag = if has_tail { HAS_TAIL } else { 0 };
             Ok(Span { start, head_len: head.len() as u32 | flag })

@@ -110,7 +110,7 @@ impl<E: Keyed> Buckets<E> {
 
     /// Groups the buckets to runs of `run_len` entries or a few more.
     pub fn runs(&self, run_len: usize) -> Vec<Range<usize>> {
-        let len = |bucket| self.split.iter().map(|split| split.of(bucket).len()).sum();
+        let len = |bucket| self.split.iter().map(|split| split.for_bucket(bucket).len()).sum();
         runs_of((0..self.len()).map(len), run_len)
     }
 
@@ -127,7 +127,9 @@ impl<E: Keyed> Buckets<E> {
     ) -> Result<&'s mut [E]> {
         canceller.check()?;
         sorting.entries.clear();
-        self.split.iter().for_each(|split| sorting.entries.extend_from_slice(split.of(bucket)));
+        self.split
+            .iter()
+            .for_each(|split| sorting.entries.extend_from_slice(split.for_bucket(bucket)));
         sorting.sort(self.low_bits, canceller)?;
         Ok(&mut sorting.entries)
     }
@@ -259,7 +261,7 @@ impl<E: Keyed> Split<E> {
         Ok(Self { ends, entries: split })
     }
 
-    fn of(&self, bucket: usize) -> &[E] {
+    fn for_bucket(&self, bucket: usize) -> &[E] {
         &self.entries[self.ends[bucket] as usize..self.ends[bucket + 1] as usize]
     }
 }

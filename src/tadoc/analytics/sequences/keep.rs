@@ -24,7 +24,7 @@ pub(in crate::analytics) enum Keep<K> {
 
 impl<K: Key> Keep<K> {
     /// Returns the choice of the sequences of `range`, or of all.
-    pub fn of(range: Option<(K, K)>) -> Self {
+    pub fn from_range(range: Option<(K, K)>) -> Self {
         range.map_or(Self::All, |(first, last)| Self::Within(first, last))
     }
 

@@ -33,12 +33,12 @@ impl<'a> Limit<'a> {
     /// Creates the limit for windows that are no keys, or whose rows are kept.
     pub fn new(limits: TaskLimits<'a>, packing: Packing) -> Self {
         let words = if packing.is_whole() { 0 } else { packing.num_words as u64 };
-        Self::of_windows(limits, words.saturating_mul(4).saturating_add(WINDOW_BYTES))
+        Self::from_windows(limits, words.saturating_mul(4).saturating_add(WINDOW_BYTES))
     }
 
     /// Creates the limit for windows that are keys and whose rows are passed on.
     pub fn for_keys<K>(limits: TaskLimits<'a>) -> Self {
-        let all = Self::of_windows(limits, (KEYS_PER_WINDOW * size_of::<K>()) as u64);
+        let all = Self::from_windows(limits, (KEYS_PER_WINDOW * size_of::<K>()) as u64);
         Self { max_of_task: all.max_met / rayon::current_num_threads(), ..all }
     }
 
@@ -52,7 +52,7 @@ impl<'a> Limit<'a> {
     }
 
     /// Creates a limit from half of the memory; the other half is for the data of walks.
-    fn of_windows(limits: TaskLimits<'a>, window_bytes: u64) -> Self {
+    fn from_windows(limits: TaskLimits<'a>, window_bytes: u64) -> Self {
         let max_met =
             (limits.max_memory_bytes / 2 / window_bytes).min(u64::from(u32::MAX)) as usize;
         let (max_words, num_met) = (max_met as u64, AtomicUsize::new(0));
@@ -62,7 +62,7 @@ impl<'a> Limit<'a> {
 
     /// Returns the limit for a walk that keeps only the windows of a range, and may read more
     /// words.
-    pub fn of_range(&self) -> Self {
+    pub fn for_range(&self) -> Self {
         let max_words = u64::from(u32::MAX);
         let (max_met, num_met) = (self.max_met, AtomicUsize::new(0));
         Self { max_met, max_of_task: max_met, max_words, num_met, canceller: self.canceller }
@@ -80,7 +80,7 @@ impl<'a> Limit<'a> {
     }
 
     /// Returns the limit of one parallel task.
-    pub fn of_task(&self) -> StepLimit<'a> {
+    pub fn for_task(&self) -> StepLimit<'a> {
         StepLimit { max_met: self.max_of_task, interrupt: self.canceller.interrupt() }
     }
 

@@ -152,7 +152,7 @@ impl Joining<'_> {
     fn merged(&self, vocabulary: &Vocabulary, parts: &[SegmentSequences]) -> Result<Vec<Counted>> {
         let rows = WordRows::new(vocabulary);
         let tasks = parts.iter().enumerate().flat_map(|(segment_idx, part)| {
-            let rows = rows.of(segment_idx);
+            let rows = rows.for_segment(segment_idx);
             let tasks = part.keys.chunks(TASK_ROWS).zip(part.counts.chunks(TASK_ROWS));
             tasks.map(move |(keys, counts)| (rows, part.word_bits, keys, counts))
         });

@@ -161,7 +161,7 @@ fn windows(
     let count = |bodies: &[Range<usize>]| {
         let mut windows =
             PackedWindows::<u64, _>::new(packing, &weights, Keep::All, TASK_POSITIONS);
-        let (mut lens, mut limit_of_task) = (Vec::with_capacity(bodies.len()), limit.of_task());
+        let (mut lens, mut limit_of_task) = (Vec::with_capacity(bodies.len()), limit.for_task());
         for body in bodies {
             let before = windows.keys.len();
             windows.begin(1);
@@ -215,12 +215,12 @@ impl Bodies for Sequenced<'_> {
     }
 
     #[inline]
-    fn of_doc(&self, doc: DocId, f: impl FnMut(Held)) {
+    fn for_doc(&self, doc: DocId, f: impl FnMut(Held)) {
         self.at(doc.index(), self.edges.dag().doc_range(doc), f);
     }
 
     #[inline]
-    fn of_rule(&self, rule_id: RuleId, f: impl FnMut(Held)) {
+    fn for_rule(&self, rule_id: RuleId, f: impl FnMut(Held)) {
         let body = self.edges.dag().grammar().num_docs() + rule_id.index() - 1;
         self.at(body, self.edges.dag().rule_range(rule_id), f);
     }

@@ -58,7 +58,7 @@ pub(in crate::analytics) fn for_each_pass<K: Key, S: Sink + Send>(
     mut take: impl FnMut(Vec<S>, KeyRange<K>, usize) -> Result<bool>,
 ) -> Result<()> {
     let all = within.unwrap_or((K::default(), K::ones(key_bits)));
-    match walk.tasks(vocabulary, limit, || new(Keep::of(within))) {
+    match walk.tasks(vocabulary, limit, || new(Keep::from_range(within))) {
         Ok(sinks) => {
             drop(walk);
             return take(sinks, all, 0).map(drop);
@@ -67,7 +67,7 @@ pub(in crate::analytics) fn for_each_pass<K: Key, S: Sink + Send>(
         Err(error) => return Err(error),
     }
     let ranges = fitting_ranges(limit, key_bits, |keep| {
-        walk.tasks(vocabulary, &limit.of_range(), || new(keep.clone())).map(drop)
+        walk.tasks(vocabulary, &limit.for_range(), || new(keep.clone())).map(drop)
     })?;
     for (first, last) in ranges {
         let (first, last) = (first.max(all.0), last.min(all.1));
@@ -75,7 +75,7 @@ pub(in crate::analytics) fn for_each_pass<K: Key, S: Sink + Send>(
             continue;
         }
         let keep = Keep::Within(first, last);
-        let sinks = walk.tasks(vocabulary, &limit.of_range(), || new(keep.clone()))?;
+        let sinks = walk.tasks(vocabulary, &limit.for_range(), || new(keep.clone()))?;
         if !take(sinks, (first, last), walk.memory_bytes())? {
             break;
         }

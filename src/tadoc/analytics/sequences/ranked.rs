@@ -179,7 +179,7 @@ impl RankedInvertedIndex {
     }
 
     /// Creates the index of `sequences`. Sequence `row` has the entries `ends[row]..ends[row + 1]`.
-    pub(super) fn of_rows(
+    pub(super) fn from_rows(
         sequences: Sequences,
         ends: Vec<usize>,
         doc_ids: Vec<u64>,

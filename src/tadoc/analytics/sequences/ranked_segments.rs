@@ -81,7 +81,7 @@ impl RankedInvertedIndex {
             sequences.set_keys(part.keys);
             let ends = part.starts.iter().map(|&start| start as usize).collect();
             let doc_ids = part.docs.iter().map(|&doc| u64::from(doc)).collect();
-            return Ok(Self::of_rows(sequences, ends, doc_ids, part.counts));
+            return Ok(Self::from_rows(sequences, ends, doc_ids, part.counts));
         }
         let mut is_wanted = vec![false; num_docs];
         docs.iter().for_each(|doc_id| is_wanted[doc_id as usize] = true);
@@ -130,7 +130,7 @@ fn ranked(
     // A value has a segment index and a place in that segment.
     let entries = tasks.into_par_iter().map(|(segment_idx, sequences)| {
         canceller.check()?;
-        let (part, rows) = (&parts[segment_idx], rows.of(segment_idx));
+        let (part, rows) = (&parts[segment_idx], rows.for_segment(segment_idx));
         let of_sequence = |sequence: usize| {
             let key = row_key(part.keys[sequence], part.word_bits, rows, packing);
             let places = part.starts[sequence] as usize..part.starts[sequence + 1] as usize;

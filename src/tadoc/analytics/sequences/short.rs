@@ -122,9 +122,9 @@ impl<const R: usize> Table<R> {
         for rule_id in grammar.rule_ids().skip(1).rev() {
             interrupt.check()?;
             let elements = grammar.rule(rule_id);
-            let head = first_words(elements.iter().map(|&element| table.of(element)[0]));
+            let head = first_words(elements.iter().map(|&element| table.for_element(element)[0]));
             let last = elements.iter().rev().map(|&element| {
-                let [_, mut tail] = table.of(element);
+                let [_, mut tail] = table.for_element(element);
                 tail.reverse();
                 tail
             });
@@ -137,14 +137,14 @@ impl<const R: usize> Table<R> {
 
     /// Returns the first and last words of `element`.
     #[inline]
-    fn of(&self, element: u32) -> Ends<R> {
-        if self.first == 0 { self.ends[element as usize] } else { self.of_any(element) }
+    fn for_element(&self, element: u32) -> Ends<R> {
+        if self.first == 0 { self.ends[element as usize] } else { self.for_any(element) }
     }
 
     /// Returns the first and last words of `element` for a table that leaves words out, without a
     /// branch.
     #[inline]
-    fn of_any(&self, element: u32) -> Ends<R> {
+    fn for_any(&self, element: u32) -> Ends<R> {
         // All bits are 1 for a word that is left out; the first entry of the table is then read
         // instead.
         let own = 0u32.wrapping_sub(u32::from(element < self.first));
@@ -159,7 +159,7 @@ impl<const R: usize> Table<R> {
     /// Passes `elements` to `sink`.
     pub fn push_each(&self, elements: &[u32], sink: &mut impl Sink) {
         for &element in elements {
-            let ends = self.of(element);
+            let ends = self.for_element(element);
             let (head, tail) = parts(&ends);
             sink.push_child(head, tail);
         }
@@ -207,7 +207,7 @@ pub(super) fn append_windows<K: Key, const R: usize>(
 ) {
     match table.first {
         0 => append((|e| table.ends[e as usize], elements), packing, value, is_kept, before, keys),
-        _ => append((|e| table.of_any(e), elements), packing, value, is_kept, before, keys),
+        _ => append((|e| table.for_any(e), elements), packing, value, is_kept, before, keys),
     }
 }
 
@@ -313,7 +313,7 @@ mod tests {
                 let tables = [0, u32::MAX]
                     .map(|max_words| Table::<2>::new(dag, &[], max_words, stays).unwrap());
                 for element in 0..dag.num_terminals() + dag.grammar().num_rules() as u32 {
-                    let [few, all] = tables.each_ref().map(|table| table.of(element));
+                    let [few, all] = tables.each_ref().map(|table| table.for_element(element));
                     prop_assert_eq!(few[0], all[0]);
                     // Last words matter only if there are `R` first words.
                     prop_assert!(few[0][1] == NONE || few[1] == all[1]);

@@ -87,7 +87,7 @@ impl TokenWalk {
         tasks
             .into_par_iter()
             .map_init(Expansion::default, |expansion, (at, range)| {
-                let (mut sink, mut limit_of_task) = (new(), limit.of_task());
+                let (mut sink, mut limit_of_task) = (new(), limit.for_task());
                 let place = (at, range);
                 self.walk(vocabulary, place, (expansion, &mut limit_of_task), &mut sink)?;
                 limit.add(sink.num_met())?;
@@ -109,7 +109,7 @@ impl TokenWalk {
         sink: &mut impl Sink,
         limit: &Limit<'_>,
     ) -> Result<()> {
-        let mut limit_of_doc = limit.of_task();
+        let mut limit_of_doc = limit.for_task();
         sink.begin(1);
         for (at, doc) in vocabulary.corpus().doc_parts(doc_id) {
             let dag = &vocabulary.corpus().segments()[at].dag;
@@ -153,7 +153,7 @@ impl TokenWalk {
         (expansion, limit): (&mut Expansion, &mut StepLimit<'_>),
         sink: &mut impl Sink,
     ) -> Result<()> {
-        let rows = self.rows.of(at);
+        let rows = self.rows.for_segment(at);
         let words = expansion.expand(dag, &self.texts[at], positions);
         for step in words.chunks(STEP_WORDS / (self.reach + 1) + 1) {
             step.iter().for_each(|&word| sink.push(rows.row(word)));
@@ -182,7 +182,7 @@ impl TokenWalk {
             if num_left == 0 {
                 break;
             }
-            let rows = self.rows.of(at);
+            let rows = self.rows.for_segment(at);
             walk.start(positions);
             let dag = &corpus.segments()[at].dag;
             walk.next_words(dag, num_left, |word| words.push(rows.row(word)));

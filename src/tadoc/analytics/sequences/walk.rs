@@ -100,7 +100,7 @@ fn walk_rules<S: Sink + Send>(
     let walk = |(at, range): (usize, Range<usize>)| {
         canceller.check()?;
         let mut sink = new();
-        edges[at].walk_all(range, &mut sink, &mut limit.of_task())?;
+        edges[at].walk_all(range, &mut sink, &mut limit.for_task())?;
         limit.add(sink.num_met())?;
         sink.close();
         Ok(sink)
@@ -128,7 +128,7 @@ mod tests {
             assert_eq!(limit.max_met() * 2 * key_bytes, 1 << 19);
             // All threads together meet no more windows before they are rejected.
             assert_eq!(limit.max_of_task * 4, limit.max_met());
-            assert_eq!(limit.of_range().max_of_task, limit.max_met());
+            assert_eq!(limit.for_range().max_of_task, limit.max_met());
             assert!(limit.add(limit.max_met()).is_ok() && limit.add(1).is_err());
         }
     }

@@ -39,7 +39,7 @@ struct Shape {
 }
 
 impl Shape {
-    fn of(layout: SegmentLayout) -> Self {
+    fn from_layout(layout: SegmentLayout) -> Self {
         match layout {
             SegmentLayout::Small => Self { tokens_per_block: 1 << 14, level: 15 },
             SegmentLayout::Fast => Self { tokens_per_block: 1 << 12, level: 9 },
@@ -72,7 +72,7 @@ struct Block {
 /// # Errors
 /// [`Error::Io`](crate::Error::Io) if zstd cannot allocate memory.
 pub(in crate::format) fn encode(dictionary: &Dictionary, layout: SegmentLayout) -> Result<Vec<u8>> {
-    encode_with(dictionary, Shape::of(layout))
+    encode_with(dictionary, Shape::from_layout(layout))
 }
 
 fn encode_with(dictionary: &Dictionary, shape: Shape) -> Result<Vec<u8>> {

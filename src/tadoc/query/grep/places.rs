@@ -132,7 +132,7 @@ impl Marks {
 
     /// Returns true if the element has a token of the demand, and the number of its line ends.
     #[inline]
-    fn of(&self, element: u32) -> (bool, u64) {
+    fn for_element(&self, element: u32) -> (bool, u64) {
         let mark = self.0[element as usize];
         (mark & FLAG != 0, mark & !FLAG)
     }
@@ -177,7 +177,7 @@ impl Walk {
                 let blank = frame.after_word && dag.begins_with_word(element);
                 self.at += u64::from(blank);
                 frame.after_word = dag.ends_with_word(element);
-                let (is_marked, num_line_ends) = marks.of(element);
+                let (is_marked, num_line_ends) = marks.for_element(element);
                 if let Some(rule_id) = dag.rule_of(element).filter(|_| is_marked) {
                     if frame.next < frame.end {
                         outer.push(frame);

@@ -319,14 +319,14 @@ pub(in crate::query) struct Shown<'q> {
 }
 
 impl Shown<'_> {
-    fn of(&self, expression: &Expression) -> String {
+    fn for_expression(&self, expression: &Expression) -> String {
         Shown { expression, ..*self }.to_string()
     }
 
     /// Writes an operand of an operator that binds more tightly than OR. NOT inside of it stands in
     /// parentheses.
     fn operand(&self, expression: &Expression) -> String {
-        let text = self.of(expression);
+        let text = self.for_expression(expression);
         match expression {
             Expression::Leaf(_) | Expression::And(_) => text,
             Expression::Or(_) | Expression::Not(_) => format!("({text})"),
@@ -385,7 +385,7 @@ impl fmt::Display for Shown<'_> {
                 joined(parts.iter().map(|part| self.operand(part)).collect(), " ")
             }
             Expression::Or(parts) => {
-                joined(parts.iter().map(|part| self.of(part)).collect(), " OR ")
+                joined(parts.iter().map(|part| self.for_expression(part)).collect(), " OR ")
             }
             Expression::Not(parts) => {
                 let [kept, excluded] = parts.as_ref();

@@ -98,7 +98,7 @@ impl WordRegex {
         let class = regex_syntax::parse(class).map(Hir::into_kind);
         let Ok(HirKind::Class(Class::Unicode(class))) = class else { return true };
         let parsed = ParserBuilder::new().build().parse(&self.source);
-        parsed.map_or(true, |parsed| Fits::of(&parsed, profile, &class).word)
+        parsed.map_or(true, |parsed| Fits::from_parsed(&parsed, profile, &class).word)
     }
 
     /// Returns the memory of the compiled form, in bytes.
@@ -147,8 +147,8 @@ struct Fits {
 
 impl Fits {
     /// Returns what can match `parsed`, of texts with characters of `class` only.
-    fn of(parsed: &Hir, profile: TokenizerProfile, class: &ClassUnicode) -> Self {
-        let inside = |part: &Hir| Self::of(part, profile, class);
+    fn from_parsed(parsed: &Hir, profile: TokenizerProfile, class: &ClassUnicode) -> Self {
+        let inside = |part: &Hir| Self::from_parsed(part, profile, class);
         match parsed.kind() {
             HirKind::Empty | HirKind::Look(_) => Self { empty: true, word: false },
             HirKind::Class(Class::Bytes(_)) => Self { empty: false, word: true },

@@ -203,7 +203,7 @@ pub(in crate::query) fn tokens_of_demands(
 /// Returns the tokens of `segment` that can contain `run`, and the number of their places.
 fn costed_tokens(segment: &Segment, run: &ClassRun) -> (u64, Vec<u32>) {
     let tokens = run.tokens(&segment.dictionary);
-    let num_places = |&token: &u32| segment.inverse_or_derive().of(token).len() as u64;
+    let num_places = |&token: &u32| segment.inverse_or_derive().for_element(token).len() as u64;
     (tokens.iter().map(num_places).sum(), tokens)
 }
 

@@ -34,7 +34,7 @@ pub(crate) fn climb<const OFFSETS: bool>(
     let mut pending: Vec<Step> = Vec::new();
     let mut next = Some((u32::from(word), 0u64));
     while let Some((element, offset)) = next {
-        let places = inverse.of(element);
+        let places = inverse.for_element(element);
         match positions_left.checked_sub(places.len()) {
             Some(left) => *positions_left = left,
             None => break,

@@ -90,8 +90,10 @@ impl<'a> DocCounter<'a> {
         sort_by_position(&mut order, self.segment.dag.grammar().num_rules());
         for number in order.into_iter().rev().map(|key| key as u32) {
             let (rule_id, count) = self.rules[number as usize];
-            let places =
-                self.segment.inverse_or_derive().of(self.segment.dag.grammar().element_of(rule_id));
+            let places = self
+                .segment
+                .inverse_or_derive()
+                .for_element(self.segment.dag.grammar().element_of(rule_id));
             let (of_root, of_rules) = split(places);
             self.docs.add_positions(self.segment, of_root, count);
             for place in of_rules {
@@ -108,7 +110,7 @@ impl<'a> DocCounter<'a> {
         let mut number = 0;
         while number < self.rules.len() {
             let element = self.segment.dag.grammar().element_of(self.rules[number].0);
-            for place in split(self.segment.inverse_or_derive().of(element)).1 {
+            for place in split(self.segment.inverse_or_derive().for_element(element)).1 {
                 self.add_to_rule(place.rule_id, 0);
                 interrupt.check()?;
             }
@@ -179,7 +181,7 @@ pub(in crate::query) fn docs_with(
     let mut pending = Vec::new();
     let mut elements = elements.into_iter();
     while let Some(element) = pending.pop().or_else(|| elements.next()) {
-        for place in segment.inverse_or_derive().of(element) {
+        for place in segment.inverse_or_derive().for_element(element) {
             if place.rule_id == RuleId::ROOT {
                 docs.insert(segment.doc_at_or_derive(place.position as usize));
                 continue;
@@ -222,7 +224,7 @@ mod tests {
             for segment in corpus.segments() {
                 for word in 0..segment.dictionary.num_words() {
                     let count = |mut counter: DocCounter<'_>| {
-                        counter.add(segment.inverse_or_derive().of(word));
+                        counter.add(segment.inverse_or_derive().for_element(word));
                         counter.finish(&mut options.canceller().interrupt()).unwrap()
                     };
                     let text = segment.dictionary.word(word.into());

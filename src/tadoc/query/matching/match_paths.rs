@@ -89,11 +89,10 @@ impl<'a> MatchPathsBuilder<'a> {
             // All places of a generation are read before any of them is followed. They are spread
             // over memory, and the processor waits for many of them together.
             for &rule_id in &self.rules[number..] {
-                let places = self.segment.inverse_or_derive().of(self
+                let places = self
                     .segment
-                    .dag
-                    .grammar()
-                    .element_of(rule_id));
+                    .inverse_or_derive()
+                    .for_element(self.segment.dag.grammar().element_of(rule_id));
                 let key = |place: &Occurrence| u64::from(place.position) << 32 | number as u64;
                 self.keys.extend(places.iter().map(key));
                 above.extend(places.iter().map(|place| place.rule_id));

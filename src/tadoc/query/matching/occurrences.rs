@@ -77,7 +77,7 @@ impl<'a> Item<'a> {
         };
         if let [words] = self.words {
             let inverse = self.segment.inverse_or_derive();
-            words.ids().for_each(|word| counter.add(inverse.of(word)));
+            words.ids().for_each(|word| counter.add(inverse.for_element(word)));
         } else {
             self.matches()?.iter().for_each(|matched| match matched.rule_id {
                 RuleId::ROOT => counter.add_to_doc(matched.doc),
@@ -116,7 +116,9 @@ impl<'a> Item<'a> {
         let (paths, byte_lens) = if let [words] = self.words {
             let only = words.only();
             let direct = match only {
-                Some(word) => Cow::Borrowed(self.segment.inverse_or_derive().of(word.into())),
+                Some(word) => {
+                    Cow::Borrowed(self.segment.inverse_or_derive().for_element(word.into()))
+                }
                 None => Cow::Owned(words.positions(self.segment)),
             };
             builder.add_rules(direct.iter().map(|place| place.rule_id));
@@ -272,7 +274,7 @@ impl<'a> Item<'a> {
 fn keys_of(segment: &Segment, words: &WordSet) -> Vec<u64> {
     let inverse = segment.inverse_or_derive();
     let of_word = |(word, idx): (u32, u64)| {
-        let places = inverse.of(word).iter();
+        let places = inverse.for_element(word).iter();
         places.map(move |place| u64::from(place.position) << 32 | idx)
     };
     words.ids().zip(0..).flat_map(of_word).collect()

@@ -81,7 +81,7 @@ impl<'a> Phrase<'a> {
     pub fn anchors(&self) -> Cow<'a, [Occurrence]> {
         let anchor = &self.words[self.anchor];
         match anchor.only() {
-            Some(word) => Cow::Borrowed(self.segment.inverse_or_derive().of(word.into())),
+            Some(word) => Cow::Borrowed(self.segment.inverse_or_derive().for_element(word.into())),
             None => Cow::Owned(anchor.positions(self.segment)),
         }
     }
@@ -105,7 +105,7 @@ impl<'a> Phrase<'a> {
             self.extend(fresh, place, &mut pending, &mut scratch, &mut found);
             while let Some(partial) = pending.pop() {
                 let element = self.segment.dag.grammar().element_of(partial.rule_id);
-                for &place in self.segment.inverse_or_derive().of(element) {
+                for &place in self.segment.inverse_or_derive().for_element(element) {
                     interrupt.check()?;
                     self.extend(partial, place, &mut pending, &mut scratch, &mut found);
                 }

@@ -84,7 +84,7 @@ impl Ends {
     const WORDLESS: Self = Self { inside: u16::MAX, ..Self::OTHER };
 
     /// Returns the ends of a word that stands at the places `places` of a phrase of `len` words.
-    fn of_word(places: u16, len: usize) -> Self {
+    fn from_word(places: u16, len: usize) -> Self {
         let last = 1 << (len - 1);
         if len == 1 {
             return Self { is_holding: places != 0, ..Self::OTHER };
@@ -133,7 +133,7 @@ struct Marks {
 impl Marks {
     /// Marks the words and separators of `grammar`, whose first `num_words` elements are words, for the
     /// item `words`, and makes room for its rules. Returns `None` if there are too many different ends.
-    fn of_terminals(grammar: &Grammar, num_words: u32, words: &[WordSet]) -> Option<Self> {
+    fn from_terminals(grammar: &Grammar, num_words: u32, words: &[WordSet]) -> Option<Self> {
         let words = &words[..words.len().min(MAX_WORDS)];
         let mut places = vec![0u16; num_words as usize];
         for (place, set) in words.iter().enumerate() {
@@ -146,7 +146,7 @@ impl Marks {
         for places in places {
             let mark = match places {
                 0 => OTHER,
-                places => all.index(Ends::of_word(places, words.len()))?,
+                places => all.index(Ends::from_word(places, words.len()))?,
             };
             all.marks.push(mark);
         }
@@ -167,13 +167,13 @@ impl Marks {
     }
 
     #[inline]
-    fn of(&self, element: u32) -> Ends {
+    fn for_element(&self, element: u32) -> Ends {
         self.ends[usize::from(self.marks[element as usize])]
     }
 
     /// Returns the marks of `elements`.
     #[inline]
-    fn of_all(&self, elements: &[u32]) -> impl Iterator<Item = u8> {
+    fn for_all(&self, elements: &[u32]) -> impl Iterator<Item = u8> {
         elements.iter().map(|&element| self.marks[element as usize])
     }
 
@@ -196,10 +196,10 @@ impl Marks {
     ) -> Option<ControlFlow<()>> {
         for rule_id in grammar.rule_ids().skip(1).rev() {
             let elements = grammar.rule(rule_id);
-            let mark = match plain(self.of_all(elements)) {
+            let mark = match plain(self.for_all(elements)) {
                 Some(mark) => mark,
                 None => {
-                    let ends = self.combined(self.of_all(elements));
+                    let ends = self.combined(self.for_all(elements));
                     if ends.is_holding && found(self, rule_id).is_break() {
                         return Some(ControlFlow::Break(()));
                     }
@@ -234,7 +234,7 @@ impl Marks {
 
     /// Returns the number of elements that a walk of `elements` takes, with those of rules that it enters.
     fn num_steps(&self, elements: &[u32], num_terminals: u32, inside: &Inside) -> u64 {
-        let holding = elements.iter().filter(|&&element| self.of(element).is_holding);
+        let holding = elements.iter().filter(|&&element| self.for_element(element).is_holding);
         let entered = holding.filter_map(|element| element.checked_sub(num_terminals));
         entered.fold(elements.len() as u64, |num_steps, rule_idx| {
             num_steps.saturating_add(inside.num_steps[rule_idx as usize])
@@ -269,7 +269,7 @@ pub(in crate::query) fn may_occur(
     words: &[WordSet],
 ) -> Result<bool> {
     let rules = grammar.rules();
-    let Some(mut marks) = Marks::of_terminals(rules, num_words, words) else { return Ok(true) };
+    let Some(mut marks) = Marks::from_terminals(rules, num_words, words) else { return Ok(true) };
     // All rules are used, so an occurrence in a rule stands in a document.
     if marks.mark_rules(rules, |_, _| ControlFlow::Break(())) != Some(ControlFlow::Continue(())) {
         return Ok(true);
@@ -292,7 +292,7 @@ impl<'a> Sweep<'a> {
     ) -> Option<Self> {
         let grammar = segment.dag.grammar();
         let num_terminals = grammar.num_terminals;
-        let mut marks = Marks::of_terminals(grammar, segment.dag.num_words(), words)?;
+        let mut marks = Marks::from_terminals(grammar, segment.dag.num_words(), words)?;
         let zeros = vec![0; grammar.num_rules()];
         let mut inside = Inside { counts: zeros.clone(), num_steps: zeros };
         let _ = marks.mark_rules(grammar, |marks, rule_id| {
@@ -307,7 +307,7 @@ impl<'a> Sweep<'a> {
         let (mut counts, mut num_steps) = (Vec::new(), 0u64);
         for doc in docs {
             let elements = &grammar.symbols[segment.dag.doc_range(doc)];
-            if plain(marks.of_all(elements)).is_some() {
+            if plain(marks.for_all(elements)).is_some() {
                 continue;
             }
             let count = marks.count(elements, num_terminals, &inside);
@@ -368,7 +368,7 @@ impl<'a> Sweep<'a> {
                 continue;
             };
             let (element, read) = (symbols[position], level.read);
-            let ends = self.marks.of(element);
+            let ends = self.marks.for_element(element);
             level.read = read.then(ends);
             let mut crossing = read.crossing(ends);
             while crossing != 0 {

@@ -107,7 +107,7 @@ impl WordSet {
     /// Returns the positions of the words, one word after the other.
     pub fn positions(&self, segment: &Segment) -> Vec<Occurrence> {
         let inverse = segment.inverse_or_derive();
-        self.ids().flat_map(|id| inverse.of(id)).copied().collect()
+        self.ids().flat_map(|id| inverse.for_element(id)).copied().collect()
     }
 }
 

@@ -109,7 +109,7 @@ impl DocWords {
     /// # Panics
     /// If the segment has no document `doc`.
     #[inline]
-    pub fn of(&self, doc: DocId) -> (&[u32], &[u32]) {
+    pub fn for_doc(&self, doc: DocId) -> (&[u32], &[u32]) {
         let range = self.offsets[doc.index()] as usize..self.offsets[doc.index() + 1] as usize;
         (&self.words[range.clone()], &self.counts[range])
     }
@@ -120,7 +120,7 @@ impl DocWords {
     /// If the segment has no document `doc`.
     #[inline]
     pub fn count(&self, doc: DocId, word: WordId) -> u64 {
-        let (words, counts) = self.of(doc);
+        let (words, counts) = self.for_doc(doc);
         words.binary_search(&word.into()).map_or(0, |at| u64::from(counts[at]))
     }
 
@@ -295,7 +295,7 @@ mod tests {
     fn check(dag: &Dag) {
         let doc_words = DocWords::new(dag).unwrap();
         for (doc, expected) in dag.grammar().docs().zip(slow(dag)) {
-            let (words, counts) = doc_words.of(doc);
+            let (words, counts) = doc_words.for_doc(doc);
             let found: Vec<_> = words.iter().copied().zip(counts.iter().copied()).collect();
             assert_eq!(found, expected);
             for word in 0..dag.num_words() {

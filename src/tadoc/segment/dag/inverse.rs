@@ -54,7 +54,7 @@ impl Inverse {
 
     /// Returns the occurrences of `element` on right-hand sides, ascending by position.
     #[inline]
-    pub fn of(&self, element: u32) -> &[Occurrence] {
+    pub fn for_element(&self, element: u32) -> &[Occurrence] {
         let element = element as usize;
         &self.occurrences[self.offsets[element] as usize..self.offsets[element + 1] as usize]
     }

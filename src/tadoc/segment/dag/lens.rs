@@ -210,7 +210,7 @@ impl Lens {
     fn large_sum(&self, rule: &[u32]) -> Option<(u64, u64)> {
         let (mut bytes, mut words, mut before) = (0u64, 0u64, Len::default());
         for &element in rule {
-            let len = self.of(element);
+            let len = self.for_element(element);
             bytes = bytes.checked_add(len.bytes)?.checked_add(len.blank_after(before))?;
             words = words.checked_add(len.words)?;
             before = len;
@@ -233,7 +233,7 @@ impl Lens {
             let rule = grammar.rule(rule_id);
             let below = |&element: &u32| grammar.rule_of(element).map(|id| num_steps[id.index()]);
             let all = rule.iter().filter_map(below).fold(rule.len() as u64, u64::saturating_add);
-            let bytes = self.of(grammar.element_of(rule_id)).bytes;
+            let bytes = self.for_element(grammar.element_of(rule_id)).bytes;
             if all > bytes.saturating_mul(MAX_STEPS_PER_BYTE) {
                 return Some((all, bytes));
             }
@@ -244,7 +244,7 @@ impl Lens {
 
     /// Returns the length of `element`.
     #[inline]
-    pub fn of(&self, element: u32) -> Len {
+    pub fn for_element(&self, element: u32) -> Len {
         let packed = self.packed[element as usize];
         if packed.is_too_large() {
             self.large(element)
@@ -360,7 +360,7 @@ mod tests {
             };
             let (lens, steep_rule) = lens.unwrap();
             for (element, (bytes, words, begins, ends)) in (0..).zip(expected) {
-                let len = lens.of(element);
+                let len = lens.for_element(element);
                 prop_assert_eq!((u128::from(len.bytes), u128::from(len.words)), (bytes, words));
                 prop_assert_eq!(lens.begins_with_word(element), begins);
                 prop_assert_eq!(lens.ends_with_word(element), ends);

@@ -164,7 +164,7 @@ impl Dag {
     /// [`len_words`](Self::len_words) and edge class.
     #[inline]
     pub(crate) fn len(&self, element: u32) -> Len {
-        self.lens.of(element)
+        self.lens.for_element(element)
     }
 
     /// Returns the last position in `range` (one rule, or one document of the root) that starts at or
@@ -190,13 +190,13 @@ impl Dag {
     /// [`PrefixSums::doc_len_bytes`] for documents.
     #[inline]
     pub fn len_bytes(&self, element: u32) -> u64 {
-        self.lens.of(element).bytes
+        self.lens.for_element(element).bytes
     }
 
     /// Returns the number of words in the element's expansion.
     #[inline]
     pub fn len_words(&self, element: u32) -> u64 {
-        self.lens.of(element).words
+        self.lens.for_element(element).words
     }
 
     /// Returns true if the expansion begins with a word.
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(lengths, [(4, 2), (8, 4), (3, 2)]);
         assert_eq!(dag.grammar().weights(), [4, 4, 2, 1, 1, 2]);
         let of_b: Vec<_> = Inverse::new(dag.grammar())
-            .of(1)
+            .for_element(1)
             .iter()
             .map(|o| (u32::from(o.rule_id), o.position))
             .collect();

@@ -292,8 +292,9 @@ impl PrefixSums {
 fn fill(dag: &Dag, first: usize, blocks: &mut [Block], blanks: &mut [u64]) -> [u64; 2] {
     mark_starts(&dag.grammar, first, blanks);
     let symbols = &dag.grammar.symbols[..];
-    let mut before =
-        first.checked_sub(1).map_or_else(Len::default, |before| dag.lens.of(symbols[before]));
+    let mut before = first
+        .checked_sub(1)
+        .map_or_else(Len::default, |before| dag.lens.for_element(symbols[before]));
     let mut sums = [0u64; 2];
     for (block, at) in blocks.iter_mut().zip((0..).step_by(BLOCK_LEN)) {
         let elements = &symbols[first + at..];
@@ -303,7 +304,7 @@ fn fill(dag: &Dag, first: usize, blocks: &mut [Block], blanks: &mut [u64]) -> [u
         let mut since = [0u64; 2];
         let mut block_blanks = 0;
         for (i, (slot, &element)) in block.packed.iter_mut().zip(elements).enumerate() {
-            let len = dag.lens.of(element);
+            let len = dag.lens.for_element(element);
             let blank = len.blank_after(before) & !starts >> i;
             block_blanks |= blank << i;
             match i {

@@ -23,7 +23,7 @@ pub(in crate::format) struct Entry(u64);
 impl Entry {
     /// Returns the entry of an element, whose id is less than 2^32 - 1, after its first use.
     #[inline]
-    pub(in crate::format) fn of(element: u32) -> Self {
+    pub(in crate::format) fn from_element(element: u32) -> Self {
         Self(u64::from(element) << 32 | 1)
     }
 
@@ -144,7 +144,7 @@ mod tests {
     fn near_distances_are_ranks_and_far_ones_nearly() {
         let mut recency = Recency::default();
         let mut exact: Vec<u32> = (0..1_000).collect();
-        exact.iter().for_each(|&element| recency.push(Entry::of(element)));
+        exact.iter().for_each(|&element| recency.push(Entry::from_element(element)));
         for step in 0..20_000usize {
             let rank = step * step % (if step % 3 == 0 { 1_000 } else { 10 });
             let element = exact.remove(exact.len() - 1 - rank);
@@ -154,8 +154,8 @@ mod tests {
             let distance = distance.unwrap();
             assert!(rank >= NEAR_LEN || distance <= rank + NEAR_LEN);
             assert!(distance >= rank && distance - rank <= recency.entries.len() / SWEEP_SHARE);
-            assert_eq!(recency.take(distance as u32), Some(Entry::of(element)));
-            recency.push(Entry::of(element));
+            assert_eq!(recency.take(distance as u32), Some(Entry::from_element(element)));
+            recency.push(Entry::from_element(element));
         }
     }
 
@@ -163,10 +163,10 @@ mod tests {
     fn what_is_not_there_is_not_taken() {
         let mut recency = Recency::default();
         assert!(recency.take(0).is_none());
-        (0..100).for_each(|element| recency.push(Entry::of(element)));
+        (0..100).for_each(|element| recency.push(Entry::from_element(element)));
         assert!(recency.take(100).is_none() && recency.take(u32::MAX).is_none());
-        assert_eq!(recency.take(99), Some(Entry::of(0)));
+        assert_eq!(recency.take(99), Some(Entry::from_element(0)));
         assert!(recency.take(99).is_none());
-        assert_eq!(recency.take(98), Some(Entry::of(1)));
+        assert_eq!(recency.take(98), Some(Entry::from_element(1)));
     }
 }

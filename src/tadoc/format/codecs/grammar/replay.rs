@@ -124,7 +124,7 @@ impl Replay {
             return None;
         }
         let element = unseen.swap_remove(index as usize);
-        self.recency[FIRST_SYMBOL[list]].push(Entry::of(element));
+        self.recency[FIRST_SYMBOL[list]].push(Entry::from_element(element));
         self.element(element, list)
     }
 
@@ -158,7 +158,7 @@ impl Replay {
             let rule = self.rules.close()?;
             let list = rules(begins_with_separator, ends_with_separator(self.last_list));
             *self.lists.get_mut(rule as usize)? = list as u8;
-            self.recency[FIRST_SYMBOL[list]].push(Entry::of(rule));
+            self.recency[FIRST_SYMBOL[list]].push(Entry::from_element(rule));
             self.rules.push(rule, list)?;
         }
         Some(())

@@ -239,17 +239,21 @@ mod tests {
         let mut states = vec![ElementState::default(); num_elements as usize];
         let mut list_of = vec![0usize; num_elements as usize];
         for element in 0..num_elements {
-            recencies[0].push(Entry::of(element));
+            recencies[0].push(Entry::from_element(element));
             orders[0].push(element, &mut states);
         }
         for (step, (element, is_moved)) in steps.enumerate() {
             let list = &mut list_of[element as usize];
             let distance = orders[*list].take(element, &mut states);
             let taken = recencies[*list].take(distance);
-            assert_eq!(taken, Some(Entry::of(element)), "step {step}, distance {distance}");
+            assert_eq!(
+                taken,
+                Some(Entry::from_element(element)),
+                "step {step}, distance {distance}"
+            );
             *list ^= usize::from(is_moved);
             orders[*list].push(element, &mut states);
-            recencies[*list].push(Entry::of(element));
+            recencies[*list].push(Entry::from_element(element));
         }
     }
 

@@ -2,8 +2,8 @@
 //! searches, and the limit of hits.
 
 use std::ops::Range;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::error::Result;
 
@@ -16,25 +16,52 @@ use crate::source::{LoadedCorpus, Sought};
 use tadoc::analytics::Fold;
 use tadoc::query::{Query, QueryLimits, check_num_hits};
 use tadoc::segment::Corpus;
+use tadoc::text::TokenizerProfile;
 
-/// A query as it was written. The corpora of a scan determine how it is cut into words.
+/// A query as it was written. The corpora of a scan determine how it is cut into words, so the scan parses it: once,
+/// as copies of the function share the result.
 #[derive(Debug, Clone)]
 pub(super) struct QueryText {
     text: String,
     fold: Fold,
     is_exact: bool,
+    parsed: Arc<Mutex<Option<Parsed>>>,
+}
+
+/// A query with what it was parsed by.
+#[derive(Debug)]
+struct Parsed {
+    profile: TokenizerProfile,
+    limits: QueryLimits,
+    query: Query,
 }
 
 impl QueryText {
     /// Reads the arguments `query`, `fold` and `exact`.
     pub(super) fn from_arguments(arguments: &Arguments) -> Self {
-        let (text, fold) = (arguments.text("query").to_owned(), arguments.fold("fold"));
-        Self { text, fold, is_exact: arguments.boolean("exact") }
+        Self {
+            text: arguments.text("query").to_owned(),
+            fold: arguments.fold("fold"),
+            is_exact: arguments.boolean("exact"),
+            parsed: Arc::default(),
+        }
     }
 
     pub(super) fn parse(&self, scan: &Scan) -> tadoc::Result<Query> {
+        let profile = scan.source.profile();
+        let limits = limits(scan);
+        let mut parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(parsed) = parsed.as_ref()
+            && (parsed.profile, parsed.limits) == (profile, limits)
+        {
+            return Ok(parsed.query.clone());
+        }
+        #[cfg(test)]
+        tests::note_parsed(&self.text);
         let parse = if self.is_exact { Query::parse_exact } else { Query::parse_within };
-        parse(scan.source.profile(), &self.text, &limits(scan))?.folded(&self.fold)
+        let query = parse(profile, &self.text, &limits)?.folded(&self.fold)?;
+        *parsed = Some(Parsed { profile, limits, query: query.clone() });
+        Ok(query)
     }
 
     /// Returns the normal form of a query that is more than a phrase, and the punctuation of its
@@ -176,5 +203,53 @@ pub(super) fn finished(sent: Result<()>, searched: tadoc::Result<()>) -> Result<
     match searched {
         Err(tadoc::Error::Cancelled) => Ok(()),
         other => other.map_err(datafusion_error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::prelude::{SessionConfig, SessionContext};
+
+    use super::*;
+
+    /// The texts of queries that were parsed.
+    static PARSED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+    pub(super) fn note_parsed(text: &str) {
+        PARSED.lock().unwrap().push(text.to_owned());
+    }
+
+    #[tokio::test]
+    async fn a_statement_parses_its_query_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let corpus = folder.path().join("c.tadoc").display().to_string();
+        let config = SessionConfig::new().with_target_partitions(3);
+        let context = SessionContext::new_with_config(config);
+        crate::register_all(&context).unwrap();
+        let run = async |sql: String| context.sql(&sql).await.unwrap().collect().await.unwrap();
+        // Blocks of some texts, so that partitions divide segments.
+        run(format!(
+            "COPY (SELECT CAST(value AS TEXT) AS path, repeat('a storm of ' || value || ' ', 99) AS text \
+             FROM range(0, 300)) TO '{corpus}' STORED AS TADOC OPTIONS ('tadoc.block_bytes' '64KiB')"
+        ))
+        .await;
+        for (number, call) in [
+            "search('{c}', '{q}')",
+            "term_count('{c}', '{q}')",
+            "kwic('{c}', '{q}')",
+            "collocates('{c}', '{q}')",
+            "rank('{c}', '{q}')",
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let query = format!("storm AND {number}");
+            let call = call.replace("{c}", &corpus).replace("{q}", &query);
+            let rows = run(format!("SELECT * FROM {call}")).await;
+            assert!(rows.iter().any(|batch| batch.num_rows() > 0), "{call}");
+            let num_parsed =
+                PARSED.lock().unwrap().iter().filter(|parsed| **parsed == query).count();
+            assert_eq!(num_parsed, 1, "{call}");
+        }
     }
 }

@@ -32,7 +32,7 @@ STATEMENTS = [
     "SELECT sum(length(text)) FROM documents('{c}')",
     "SELECT count(*), sum(bytes) FROM documents('{c}') WHERE text LIKE '%the%'",
     "SELECT count(*) FROM grep('{c}', 'th[aei]')",
-    "SELECT max(length(upper(concat(path, word)))) FROM term_vector('{c}')",
+    "SELECT max(length(upper(concat(word, doc_id)))) FROM term_vector('{c}')",
     "SELECT word, count(*) FROM term_vector('{c}') GROUP BY word ORDER BY 2 DESC, 1 LIMIT 10",
 ]
 TIME = re.compile(r"rows?, ([0-9.]+) (ms|s|µs)")

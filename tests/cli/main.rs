@@ -1,15 +1,15 @@
 //! Tests of the command line as a user meets it: the binary runs on files in temporary folders.
 //!
-//! - Inputs: `ingest` (every kind of input, byte for byte), `archives`, `odd_archives` (joined, wrapped, old), `odd_inputs` (names,
-//!   links, devices),
-//!   `long` (inputs of any length, in bounded memory), `rows` (documents with columns), `avro`,
-//!   `timestamps`, `web_and_mail` (WARC and mbox), `damaged` (Parquet), `keep_going` (damage that is left out).
+//! - Inputs: `ingest` (every kind of input, byte for byte), `archives`, `foreign_archives` (joined, wrapped, old),
+//!   `kinds_of_files` (names, links, devices), `input_lengths` (any length, in bounded memory), `limits`, `rows`
+//!   (documents with columns), `avro`, `timestamps`, `web_and_mail` (WARC and mbox), `parquet_faults`, `keep_going`
+//!   (damage that is left out), `taken` (files that are there already).
 //! - Locations: `remote` (corpora behind HTTP and S3), `azure`, `locations` (each command at each kind of
 //!   location).
 //! - Living corpora: `living` (corpora that change), `living_s3` (faults of S3), `killed` and
 //!   `leftovers` (`kill -9`), `follow` (sources that grow), `full_disk` (no free space).
-//! - Other commands: `sql`, `reading`, `restore`, `grep`, `plot`, `memory` (statements with a memory limit), `deep`
-//!   (statements that are long chains).
+//! - Other commands: `sql`, `reading`, `restore`, `grep`, `plot`, `memory` (statements with a memory limit), `recursion`
+//!   (long chains and deep nests).
 //! - Output: `failures` (exit statuses, pinned error texts, files left behind), `pipes` (readers
 //!   that leave), `secrets` (values that no output may show), `safe` (attempts to leave the sandbox).
 //! - Features: `left_out` (what a build without `--features full` says of the rest).
@@ -21,17 +21,18 @@ mod archives;
 mod avro;
 #[cfg(feature = "stores")]
 mod azure;
-mod damaged;
-mod deep;
 mod failures;
 #[cfg(unix)]
 mod follow;
+mod foreign_archives;
 mod full_disk;
 mod grep;
 mod harness;
 mod ingest;
+mod input_lengths;
 mod keep_going;
 mod killed;
+mod kinds_of_files;
 #[cfg(not(feature = "distributed"))]
 mod left_out;
 mod leftovers;
@@ -41,14 +42,13 @@ mod living;
 mod living_s3;
 #[cfg(feature = "stores")]
 mod locations;
-mod long;
 #[cfg(target_os = "linux")]
 mod memory;
-mod odd_archives;
-mod odd_inputs;
+mod parquet_faults;
 mod pipes;
 mod plot;
 mod reading;
+mod recursion;
 #[cfg(feature = "stores")]
 mod remote;
 mod restore;

@@ -384,6 +384,7 @@ fn listings_leave_out_what_links_outside() {
 }
 
 /// Names of the loopback that name servers do not know; URLs are read as browsers read them.
+#[cfg(feature = "stores")]
 const LOOPBACKS: &[&str] = &[
     "127.0.0.1",
     "localhost",

@@ -185,6 +185,51 @@ fn scripts_come_from_files_and_standard_input() {
 }
 
 #[test]
+fn options_of_datafusion_cli_work() {
+    let folder = new_folder();
+    folder.write("data/x.csv", "a\n7\n");
+    folder.write("data/x.sql", "SELECT a FROM 'x.csv'");
+    let options = ["sql", "-q", "--format", "csv", "-p", "data", "-m", "1GiB"];
+    assert_eq!(folder.ok(&[&options[..], &["-f", "x.sql"]].concat()), "a\n7\n");
+    let nowhere = ["sql", "-p", "nowhere", "-c", "SELECT 1"];
+    folder.fails(&nowhere, "nowhere: No such file or directory (os error 2)");
+}
+
+/// Runs `tadoc sql` with `options` at a terminal, which `script` of util-linux plays, and leaves it.
+#[cfg(target_os = "linux")]
+fn at_prompt(folder: &Folder, options: &str) -> Option<String> {
+    use std::io::Write;
+    use std::process::{Command, Stdio};
+
+    let program = folder.command(&[]).get_program().display().to_string();
+    let mut command = Command::new("script");
+    let script = command.args(["-qec", &format!("{program} sql -q {options}"), "/dev/null"]);
+    let script = script.current_dir(folder.path()).env("HOME", folder.path());
+    let script = script.env("TERM", "dumb").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let Ok(mut running) = script.spawn() else {
+        println!("skipped: there is no command `script`");
+        return None;
+    };
+    running.stdin.take().unwrap().write_all(b"\\q\n").unwrap();
+    let output = running.wait_with_output().unwrap();
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_prompt_begins_with_the_statements_of_a_file() {
+    let folder = new_folder();
+    folder.write(".datafusionrc", "SELECT 40 + 2 AS usual; SELECT nothing");
+    folder.write("my.rc", "SELECT 1230 + 4 AS mine");
+    let Some(usual) = at_prompt(&folder, "") else { return };
+    assert!(usual.contains("| 42 ") && usual.contains("No field named nothing"), "{usual}");
+    let mine = at_prompt(&folder, "--rc my.rc").unwrap();
+    assert!(mine.contains("| 1234 ") && !mine.contains("usual"), "{mine}");
+    let none = at_prompt(&folder, "--rc nowhere.rc").unwrap();
+    assert!(none.contains("nowhere.rc: No such file"), "{none}");
+}
+
+#[test]
 fn the_first_failing_statement_ends_the_run() {
     let folder = new_folder();
     let ran = folder.run(&[

@@ -80,8 +80,17 @@ pub struct Arguments {
     maxwidth: MaxWidth,
 
     /// Maximum memory of queries, such as 4GiB (default: no limit)
-    #[arg(long, value_name = "SIZE", value_parser = display::parse_size)]
+    #[arg(short, long, value_name = "SIZE", value_parser = display::parse_size)]
     memory_limit: Option<u64>,
+
+    /// Folder that relative paths start from, those of scripts too (default: this one)
+    #[arg(short = 'p', long, value_name = "FOLDER")]
+    data_path: Option<PathBuf>,
+
+    /// Run the statements of this file before the prompt, instead of those of ~/.datafusionrc (may be given several
+    /// times)
+    #[arg(long, value_name = "FILE")]
+    rc: Vec<PathBuf>,
 
     /// Write only rows: no row counts, no times, no banner
     #[arg(short, long)]
@@ -119,12 +128,19 @@ const BANNER: &str = concat!(
 
 /// Runs the command.
 pub fn run(arguments: Arguments) -> Outcome {
+    if let Some(folder) = &arguments.data_path {
+        let entered = std::env::set_current_dir(folder);
+        entered.map_err(|error| Failure::with_cause(folder.display(), &error))?;
+    }
     let runtime = runtime()?;
     let scripts = scripts(&arguments)?;
     let session = Session::new(&arguments)?;
     let outcome = match scripts {
         Some(scripts) => runtime.block_on(run_scripts(session, scripts)),
-        None => runtime.block_on(session.prompt()),
+        None => {
+            let first = first_scripts(&arguments.rc)?;
+            runtime.block_on(session.prompt(&first))
+        }
     };
     // Dropping the runtime would wait for queries that never end.
     runtime.shutdown_timeout(interrupt::GRACE);
@@ -160,6 +176,15 @@ fn scripts(arguments: &Arguments) -> Outcome<Option<Vec<String>>> {
         scripts.push(read_script(Path::new("-"))?);
     }
     Ok(Some(scripts))
+}
+
+/// Returns the scripts that run before the prompt: `files`, or the one that datafusion-cli runs, if it is there.
+fn first_scripts(files: &[PathBuf]) -> Outcome<Vec<String>> {
+    if !files.is_empty() {
+        return files.iter().map(|path| read_script(path)).collect();
+    }
+    let usual = std::env::home_dir().map(|home| home.join(".datafusionrc"));
+    usual.filter(|path| path.is_file()).iter().map(|path| read_script(path)).collect()
 }
 
 fn read_script(path: &Path) -> Outcome<String> {
@@ -348,10 +373,16 @@ impl Session {
         DeviceSession::from_config(self.context.state_ref().read().config())
     }
 
-    async fn prompt(self) -> Outcome {
+    /// Opens the prompt after the statements of the scripts `first`. One that fails ends its script, not the prompt.
+    async fn prompt(self, first: &[String]) -> Outcome {
         self.prepare().await?;
         if !self.options.quiet {
             note(BANNER);
+        }
+        for script in first {
+            if let Err(failure) = self.run_script(script, false).await {
+                failure.report();
+            }
         }
         self.answer_lines().await
     }

@@ -1,6 +1,7 @@
 //! Shared code of functions that search: the query, the documents and segments that a partition
 //! searches, and the limit of hits.
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,7 +21,7 @@ use tadoc::text::TokenizerProfile;
 
 /// A query as it was written. The corpora of a scan determine how it is cut into words, so the scan parses it: once,
 /// as copies of the function share the result.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(super) struct QueryText {
     text: String,
     fold: Fold,
@@ -28,8 +29,16 @@ pub(super) struct QueryText {
     parsed: Arc<Mutex<Option<Parsed>>>,
 }
 
+/// Shows what was written. Calls that travel to other machines are compared by this text.
+impl fmt::Debug for QueryText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("QueryText");
+        shown.field("text", &self.text).field("fold", &self.fold);
+        shown.field("is_exact", &self.is_exact).finish()
+    }
+}
+
 /// A query with what it was parsed by.
-#[derive(Debug)]
 struct Parsed {
     profile: TokenizerProfile,
     limits: QueryLimits,

@@ -75,6 +75,32 @@ fn what_is_less_deep_is_answered() {
 
 /// Values that a library reads by recursion, each with a part of the error or of the answer.
 #[test]
+fn texts_of_parquet_files_are_no_declared_decimals() {
+    let folder = new_folder();
+    let write = |value: &str, name: &str| {
+        let copy = format!("COPY (SELECT {value} AS a, 7 AS n) TO '{name}' STORED AS PARQUET");
+        folder.ok(&["sql", "-q", "-c", &copy]);
+    };
+    write("repeat('1', 20000)", "text.parquet");
+    write("['1', '2']", "list.parquet");
+    write("1.5::DECIMAL(5, 1)", "number.parquet");
+    let rows = |file: &str, kind: &str| {
+        let sql = format!(
+            "CREATE EXTERNAL TABLE t (a {kind}, n BIGINT) STORED AS PARQUET LOCATION '{file}.parquet'; \
+             SELECT a, n FROM t"
+        );
+        folder.run(&["sql", "-q", "--format", "csv", "-c", &sql])
+    };
+    for (file, kind) in [("text", "DECIMAL(38, 2)"), ("list", "DECIMAL(9, 2)[]")] {
+        let ran = rows(file, kind);
+        assert_eq!(ran.status, 1, "{}", ran.stderr);
+        assert!(ran.stderr.contains("column a is a text in the file"), "{}", ran.stderr);
+    }
+    assert_eq!(rows("number", "DECIMAL(9, 2)").ok(), "a,n\n1.50,7\n");
+    assert_eq!(rows("list", "VARCHAR[]").ok(), "a,n\n\"[\"\"1\"\",\"\"2\"\"]\",7\n");
+}
+
+#[test]
 fn deep_values_are_bounded_before_they_are_read() {
     let folder = new_folder();
     let nest = |open: &str, middle: &str, close: &str, depth: usize| {

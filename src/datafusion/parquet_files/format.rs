@@ -29,6 +29,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
 use super::contain_future;
+use super::declared::without_decimal_texts;
 use crate::gsst::{
     PlainFiles, ReadBuffers, footer_with_text, merged, scan_with_text, statistics, table_schema,
 };
@@ -267,6 +268,7 @@ impl FileFormat for NamingFormat {
         session: &dyn Session,
         scan: FileScanConfig,
     ) -> Result<Arc<dyn ExecutionPlan>> {
+        let scan = without_decimal_texts(scan);
         let store = session.runtime_env().object_store(&scan.object_store_url)?;
         let files = scan.file_groups.iter().flat_map(|group| group.iter());
         let objects = files.map(|file| &file.object_meta).collect();

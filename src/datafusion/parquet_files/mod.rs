@@ -11,6 +11,7 @@
 //! panic. This module converts both to errors that name the file, for every session in which this
 //! package is registered. Errors about exhausted memory stay unchanged.
 
+mod declared;
 mod format;
 mod scan;
 

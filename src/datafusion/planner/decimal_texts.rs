@@ -9,9 +9,9 @@
 //! decimal, also inside lists and structs. It refuses texts that are too long for any decimal. Below
 //! `TRY_CAST` they are NULL. Literals of usual length need no function. Values of `EXECUTE` are evaluated before a
 //! rule sees them, and so are arguments of DataFusion's own table functions. There such a cast is refused unless
-//! its text is a literal of usual length ([`check_parameters`]). Limits: the cast of a text column of a Parquet file
-//! that is declared as a decimal has no function below it. Scans of CSV and JSON parse declared decimals themselves,
-//! without recursion. Arrow counts digits in 8 bits and exponents in 16, so a number of more than 255 digits, or with
+//! its text is a literal of usual length ([`check_parameters`]). A scan refuses a text column of a
+//! Parquet file that is declared as a decimal (`parquet_files/declared.rs`). Limit: scans of CSV and JSON parse declared
+//! decimals themselves, without recursion. Arrow counts digits in 8 bits and exponents in 16, so a number of more than 255 digits, or with
 //! an exponent of more than 4 digits, may come out wrong there.
 
 use datafusion::arrow::array::{
@@ -168,7 +168,7 @@ fn is_long_text(expr: &Expr, schema: &DFSchema) -> bool {
 }
 
 /// Returns true if `kind` or a type inside of it has a property.
-fn has_type(kind: &DataType, has: &impl Fn(&DataType) -> bool) -> bool {
+pub(crate) fn has_type(kind: &DataType, has: &impl Fn(&DataType) -> bool) -> bool {
     has(kind) || inner_types(kind).into_iter().any(|inner| has_type(inner, has))
 }
 

@@ -13,7 +13,7 @@ mod way_out;
 
 pub use clauses::check_clauses;
 pub use decimal_texts::check_parameters;
-pub(crate) use decimal_texts::{DecimalText, DecimalTexts};
+pub(crate) use decimal_texts::{DecimalText, DecimalTexts, has_type};
 pub use missing_table::explain_missing_table;
 pub(crate) use misspelled::MisspelledFunctions;
 pub use notices::notices;

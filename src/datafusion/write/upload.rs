@@ -26,7 +26,7 @@ use datafusion::physical_plan::metrics::Count;
 use futures::StreamExt;
 use object_store::local::LocalFileSystem;
 use object_store::path::Path;
-use object_store::{ObjectStore, ObjectStoreExt, WriteMultipart};
+use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, WriteMultipart};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Sender, channel};
 
@@ -58,6 +58,11 @@ pub(crate) enum Staged {
 }
 
 impl Staged {
+    /// Wraps an upload whose parts are stored.
+    pub(crate) fn from_upload(upload: Box<dyn MultipartUpload>) -> Self {
+        Self::Upload(Upload(Some(WriteMultipart::new(upload))))
+    }
+
     /// Makes the object visible.
     pub(crate) async fn complete(self) -> Result<()> {
         match self {

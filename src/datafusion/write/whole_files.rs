@@ -39,9 +39,9 @@ use object_store::{
     CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
     PutMode, PutMultipartOptions, PutOptions, PutPayload, PutResult, UploadPart,
 };
-use tokio::runtime::Handle;
 use url::Url;
 
+use super::upload::Staged;
 use crate::plan_methods::passing_methods;
 
 /// Bytes of small files of a statement that wait in memory. Further ones wait as uploads.
@@ -114,12 +114,9 @@ impl ExecutionPlan for WholeFilesExec {
         let outcome = async move {
             // The answer of a sink is the number of its rows.
             let written = rows.try_collect::<Vec<_>>().await;
-            let completed = match written {
-                Ok(batches) => objects.complete().await.map(|()| batches),
-                Err(error) => Err(error),
-            };
-            abort(objects.take_uploads()).await;
-            completed.map(|batches| stream::iter(batches.into_iter().map(Ok)))
+            let ended = objects.end(written.is_ok()).await;
+            let batches = written?;
+            ended.map(|()| stream::iter(batches.into_iter().map(Ok)))
         };
         let rows = stream::once(outcome).try_flatten();
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
@@ -153,7 +150,25 @@ enum Object {
     /// A small object in memory.
     Small { store: Arc<dyn ObjectStore>, path: Path, payload: PutPayload, options: PutOptions },
     /// An upload whose parts are stored.
-    Upload(Box<dyn MultipartUpload>),
+    Upload(Staged),
+}
+
+impl Object {
+    async fn complete(self) -> Result<()> {
+        match self {
+            Self::Small { store, path, payload, options } => {
+                store.put_opts(&path, payload, options).await?;
+                Ok(())
+            }
+            Self::Upload(upload) => upload.complete().await,
+        }
+    }
+
+    async fn abort(self) {
+        if let Self::Upload(upload) = self {
+            upload.abort().await;
+        }
+    }
 }
 
 /// The objects of a statement. If they are dropped before they are completed, they never become visible.
@@ -165,7 +180,7 @@ struct State {
     /// Objects that the sink has written whole.
     whole: Vec<Object>,
     /// Uploads that the sink has given up.
-    given_up: Vec<Box<dyn MultipartUpload>>,
+    given_up: Vec<Object>,
     bytes_in_memory: usize,
 }
 
@@ -184,48 +199,21 @@ impl Objects {
         has_room
     }
 
-    /// Makes the objects visible.
-    async fn complete(&self) -> Result<()> {
-        let mut whole = std::mem::take(&mut self.state().whole).into_iter();
-        while let Some(object) = whole.next() {
-            let completed = match object {
-                Object::Small { store, path, payload, options } => {
-                    store.put_opts(&path, payload, options).await
-                }
-                Object::Upload(mut upload) => upload.complete().await,
-            };
-            if let Err(error) = completed {
-                self.state().whole.extend(whole);
-                return Err(error.into());
+    /// Makes the objects visible, if the sink has `succeeded`, and discards the others.
+    async fn end(&self, succeeded: bool) -> Result<()> {
+        let State { whole, given_up, .. } = std::mem::take(&mut *self.state());
+        let mut completed = Ok(());
+        for object in whole {
+            if succeeded && completed.is_ok() {
+                completed = object.complete().await;
+            } else {
+                object.abort().await;
             }
         }
-        Ok(())
-    }
-
-    /// Takes out the uploads that are not completed.
-    fn take_uploads(&self) -> Vec<Box<dyn MultipartUpload>> {
-        let state = std::mem::take(&mut *self.state());
-        let whole = state.whole.into_iter().filter_map(|object| match object {
-            Object::Small { .. } => None,
-            Object::Upload(upload) => Some(upload),
-        });
-        whole.chain(state.given_up).collect()
-    }
-}
-
-impl Drop for Objects {
-    fn drop(&mut self) {
-        let uploads = self.take_uploads();
-        if let (false, Ok(runtime)) = (uploads.is_empty(), Handle::try_current()) {
-            runtime.spawn(abort(uploads));
+        for object in given_up {
+            object.abort().await;
         }
-    }
-}
-
-async fn abort(uploads: Vec<Box<dyn MultipartUpload>>) {
-    for mut upload in uploads {
-        // A store that cannot abort makes nothing visible either way.
-        let _aborted = upload.abort().await;
+        completed
     }
 }
 
@@ -362,7 +350,7 @@ impl MultipartUpload for WaitingUpload {
 
     async fn complete(&mut self) -> object_store::Result<PutResult> {
         let upload = self.upload.take().ok_or_else(ended)?;
-        self.objects.state().whole.push(Object::Upload(upload));
+        self.objects.state().whole.push(Object::Upload(Staged::from_upload(upload)));
         Ok(WAITS)
     }
 
@@ -374,7 +362,7 @@ impl MultipartUpload for WaitingUpload {
 
 impl Drop for WaitingUpload {
     fn drop(&mut self) {
-        let given_up = self.upload.take();
-        self.objects.state().given_up.extend(given_up);
+        let given_up = self.upload.take().map(Staged::from_upload);
+        self.objects.state().given_up.extend(given_up.map(Object::Upload));
     }
 }

@@ -8,10 +8,10 @@
 //! └─ application/pdf, base64               (left out)
 //! ```
 //!
-//! Sources: RFC 2045 to 2049 for parts, encodings and character sets, by the crate mail-parser. Of
-//! alternatives the plain text counts; a page without one becomes text as any other ([`html`]). Messages
-//! inside a message and attachments are left out. A multipart that is cut is [closed](mail_multiparts), and the
-//! body of one without a boundary, or of a damaged text, is text as it stands there. The message is in memory, and so are its texts.
+//! Sources: RFC 2045 to 2049 for parts, encodings and character sets, by the crate mail-parser. Of alternatives the
+//! plain text counts; a page without one becomes text as any other ([`html`]). Messages inside a message and
+//! attachments are left out. A multipart that is cut is [closed](mail_multiparts), and the body of one without a
+//! boundary, or of a damaged text, is text as it stands there. The message is in memory, and so are its texts.
 //!
 //! mail-parser makes a tree of messages inside messages and recurses once for each level when the tree is
 //! copied or dropped. So the types that hold messages are [hidden](without_messages) from it before it is

@@ -5,10 +5,10 @@
 //! │ size at 124       │ type at 156: L, K, x or g: a name or attributes, held in memory as a whole
 //! ```
 //!
-//! GNU's long names (`L`, `K`) and the attributes of pax (`x`, `g`) are members of their own before the
-//! member that they are about. The crate `tar` reads them into memory whatever they state as their size.
-//! This reader stands before it and refuses large ones. It also takes out the mark between archives that were put
-//! behind each other, as `tar -i` does, and corrects the checksums of old programs. Source: POSIX.1-2017, pax, "ustar Interchange
+//! GNU's long names (`L`, `K`) and the attributes of pax (`x`, `g`) are members of their own before the member that
+//! they are about. The crate `tar` reads them into memory whatever they state as their size. This reader stands
+//! before it and refuses large ones. It also takes out the mark between archives that were put behind each other,
+//! as `tar -i` does, and corrects the checksums of old programs. Source: POSIX.1-2017, pax, "ustar Interchange
 //! Format"; GNU tar manual, "Basic Tar Format". Time is linear in the number of headers.
 
 use std::io::{self, Read};

@@ -18,14 +18,12 @@ use zip::read::ZipFile;
 
 use super::open::Opened;
 use super::unsearchable::is_script;
-use super::zip_list::{END, END_LIST_BYTES, ENTRY, LENGTHS};
+use super::zip_list::{END, END_LIST_BYTES, ENTRY, LENGTHS, tail};
 use crate::inputs::{Input, Source, since_1970};
 
 /// First bytes of a zip file, of one without members, and of the first of several parts.
 const MAGICS: [&[u8]; 4] =
     [b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08PK\x03\x04", b"PK00PK\x03\x04"];
-/// Greatest number of bytes of a comment.
-const MAX_COMMENT_BYTES: u64 = 65_535;
 /// First bytes of programs: of Windows, of Unix, and scripts.
 const PROGRAMS: [&[u8]; 3] = [b"MZ", b"\x7fELF", b"#!"];
 /// Bytes of a script in front of a zip file, where it is no file on a disk.
@@ -60,11 +58,7 @@ pub fn may_be_behind(opened: &mut Opened<'_>, input: &Input, head: &[u8]) -> io:
 /// The errors of the disk.
 pub fn is_behind(file: &mut File) -> io::Result<bool> {
     let (magic, end_bytes) = END;
-    let len_bytes = file.metadata()?.len();
-    let tail_bytes = len_bytes.min(MAX_COMMENT_BYTES + end_bytes as u64);
-    file.seek(SeekFrom::Start(len_bytes - tail_bytes))?;
-    let mut tail = Vec::new();
-    (&mut *file).take(tail_bytes).read_to_end(&mut tail)?;
+    let (tail_at, tail) = tail(file)?;
     let mut is_zip = false;
     for at in memmem::rfind_iter(&tail, magic) {
         let Some(end) = tail[at..].get(..end_bytes) else { continue };
@@ -74,10 +68,10 @@ pub fn is_behind(file: &mut File) -> io::Result<bool> {
         }
         let size = &end[END_LIST_BYTES..][..4];
         let list_bytes = u64::from(u32::from_le_bytes([size[0], size[1], size[2], size[3]]));
-        let end_at = len_bytes - tail_bytes + at as u64;
+        let end_at = tail_at + at as u64;
         let begins_list = match end_at.checked_sub(list_bytes) {
             _ if list_bytes == u64::from(u32::MAX) => true,
-            Some(list_at) if list_bytes > 0 => begins_entry(file, list_at)?,
+            Some(list_at) if list_bytes > 0 => has_at(file, list_at, ENTRY.0)?,
             _ => false,
         };
         is_zip |= begins_list;
@@ -86,22 +80,20 @@ pub fn is_behind(file: &mut File) -> io::Result<bool> {
     Ok(is_zip)
 }
 
-fn begins_entry(file: &mut File, at: u64) -> io::Result<bool> {
+/// Returns true if the bytes of `file` from `at` are `magic`.
+fn has_at(mut file: &File, at: u64, magic: &[u8]) -> io::Result<bool> {
     file.seek(SeekFrom::Start(at))?;
-    let mut magic = Vec::new();
-    file.take(ENTRY.0.len() as u64).read_to_end(&mut magic)?;
-    Ok(magic == ENTRY.0)
+    let mut bytes = Vec::new();
+    file.take(magic.len() as u64).read_to_end(&mut bytes)?;
+    Ok(bytes == magic)
 }
 
 /// Returns true if `file` begins with a member of a zip file.
 ///
 /// # Errors
 /// The errors of the disk.
-pub fn begins_with_member(mut file: &File) -> io::Result<bool> {
-    let mut magic = Vec::new();
-    file.rewind()?;
-    file.take(MAGICS[0].len() as u64).read_to_end(&mut magic)?;
-    Ok(magic == MAGICS[0])
+pub fn begins_with_member(file: &File) -> io::Result<bool> {
+    has_at(file, 0, MAGICS[0])
 }
 
 /// Returns the name of a member: in UTF-8 if its bytes are, as Unix and macOS write it also without saying so,

@@ -20,6 +20,8 @@ pub const ENTRY: (&[u8], usize) = (b"PK\x01\x02", 46);
 pub const LENGTHS: [usize; 3] = [28, 30, 32];
 /// First bytes of the end of the list, and its bytes without the comment.
 pub const END: (&[u8], usize) = (b"PK\x05\x06", 22);
+/// Greatest number of bytes of a comment.
+const MAX_COMMENT_BYTES: u64 = 65_535;
 /// Place of the size of the list in its end. All bits are set if it stands elsewhere (zip64).
 pub const END_LIST_BYTES: usize = 12;
 /// First bytes of the end of the list of zip64, and its bytes, with those of its locator behind it.
@@ -130,20 +132,28 @@ fn fits(field: &[u8], name: &[u8]) -> bool {
     head[1..] == sum.sum().to_le_bytes() && str::from_utf8(text).is_ok()
 }
 
+/// Returns the last bytes of `file`, in which the end of the list stands, and their place.
+///
+/// # Errors
+/// The errors of the disk.
+pub fn tail(mut file: &File) -> io::Result<(u64, Vec<u8>)> {
+    let len_bytes = file.metadata()?.len();
+    let tail_bytes = len_bytes.min(MAX_COMMENT_BYTES + END.1 as u64);
+    let tail_at = file.seek(SeekFrom::Start(len_bytes - tail_bytes))?;
+    let mut tail = Vec::new();
+    file.take(tail_bytes).read_to_end(&mut tail)?;
+    Ok((tail_at, tail))
+}
+
 /// Returns the place of the list of members, which its end tells.
 fn list_start(mut file: &File) -> io::Result<Option<u64>> {
-    let (magic, end_bytes) = END;
-    let len_bytes = file.metadata()?.len();
-    let tail_bytes = len_bytes.min(u64::from(u16::MAX) + end_bytes as u64);
-    let mut tail = Vec::new();
-    file.seek(SeekFrom::Start(len_bytes - tail_bytes))?;
-    file.take(tail_bytes).read_to_end(&mut tail)?;
-    let Some(at) = memchr::memmem::rfind(&tail, magic) else { return Ok(None) };
+    let (tail_at, tail) = tail(file)?;
+    let Some(at) = memchr::memmem::rfind(&tail, END.0) else { return Ok(None) };
     let Some(size) = tail.get(at + END_LIST_BYTES..at + END_LIST_BYTES + 4) else {
         return Ok(None);
     };
     let list_bytes = u32::from_le_bytes([size[0], size[1], size[2], size[3]]);
-    let end_at = len_bytes - tail_bytes + at as u64;
+    let end_at = tail_at + at as u64;
     if list_bytes < u32::MAX {
         return Ok(end_at.checked_sub(list_bytes.into()));
     }

@@ -163,8 +163,25 @@ pub fn has_text(scan: Scan<'_>) -> bool {
     is_text && !is_fraction_len(Scan(rest).num_digits())
 }
 
+/// Returns the time of `line` among the lines of an input. `stamp` returns the time of a line, and true if text stands
+/// behind it. `has_texts` is true if that holds for a line of the input, so that a number is text, too; it is set by
+/// such a line.
+pub fn among_texts<T>(
+    line: &[u8],
+    has_texts: &mut bool,
+    stamp: impl Fn(&[u8]) -> Option<Result<(T, bool), Unclear>>,
+) -> Option<T> {
+    let found = match stamp(line)? {
+        Err(Unclear::Number) if *has_texts => stamp(without_number(line))?,
+        found => found,
+    };
+    let (time, is_before_text) = found.ok()?;
+    *has_texts = *has_texts || is_before_text;
+    Some(time)
+}
+
 /// Returns the line without the blank and the number at its end.
-pub fn without_number(line: &[u8]) -> &[u8] {
+fn without_number(line: &[u8]) -> &[u8] {
     let line = line.trim_ascii_end();
     let len = line.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     line.get(..(line.len() - len).saturating_sub(1)).unwrap_or_default()

@@ -11,7 +11,7 @@ use chrono::format::{Fixed, Item, Numeric, Parsed, StrftimeItems, parse_and_rema
 use chrono::{Datelike, NaiveTime, TimeDelta, Timelike};
 
 use super::behind::{
-    check_end, day_alone, fraction, has_text, has_word_and_year, without_number, year_behind,
+    among_texts, check_end, day_alone, fraction, has_text, has_word_and_year, year_behind,
 };
 use super::forms::{Moment, Shown};
 use super::scan::{DayTime, Scan};
@@ -90,13 +90,7 @@ impl Format {
     /// Returns the time at the start of `line`, among the lines of an input as
     /// [`forms::find_among`](super::forms::find_among).
     pub fn find_among(&self, line: &[u8], has_texts: &mut bool) -> Option<Moment> {
-        let stamp = match self.stamp(line)? {
-            Err(Unclear::Number) if *has_texts => self.stamp(without_number(line))?,
-            stamp => stamp,
-        };
-        let (moment, is_before_text) = stamp.ok()?;
-        *has_texts = *has_texts || is_before_text;
-        Some(moment)
+        among_texts(line, has_texts, |line| self.stamp(line))
     }
 
     /// Returns the time at the start of `line`, and true if text stands behind it.

@@ -21,8 +21,8 @@ use chrono::{NaiveDate, NaiveTime};
 use memchr::{memchr_iter, memmem};
 
 use super::behind::{
-    YEARS, check_end, day_alone, fraction, has_text, has_word_and_year, is_decimal_comma,
-    without_number, year_behind,
+    YEARS, among_texts, check_end, day_alone, fraction, has_text, has_word_and_year,
+    is_decimal_comma, year_behind,
 };
 use super::scan::{DayTime, Scan};
 use super::zones::{self, Unclear, Zone};
@@ -140,18 +140,11 @@ pub fn find(line: &[u8]) -> Option<Moment> {
 /// Returns the time as [`find`] does. `has_texts` is true if a line of the same input has text behind its stamp,
 /// so that a number is text, too; it is set by such a line.
 pub fn find_among(line: &[u8], has_texts: &mut bool) -> Option<Moment> {
-    let stamp = match stamp_in(line)? {
-        Err(Unclear::Number) if *has_texts => stamp_in(without_number(line))?,
-        stamp => stamp,
-    };
-    let Found { moment, rest } = stamp.ok()?;
-    *has_texts = *has_texts || has_text(rest);
-    Some(moment)
-}
-
-fn stamp_in(line: &[u8]) -> Option<Stamp<'_>> {
-    let start = behind_front(line);
-    stamp(start).or_else(|| prefixed(start)).or_else(|| common_log(line))
+    among_texts(line, has_texts, |line| {
+        let start = behind_front(line);
+        let stamp = stamp(start).or_else(|| prefixed(start)).or_else(|| common_log(line))?;
+        Some(stamp.map(|Found { moment, rest }| (moment, has_text(rest))))
+    })
 }
 
 /// Returns the time that is the whole `text`.

@@ -6,10 +6,10 @@
 //!                                                                   └▶ documents: members, rows
 //! ```
 //!
-//! A path names one document, or all lines and rows of one file. A file whose path is there, or that is there
-//! under another spelling of its path ([`origins`](crate::origins)), is refused before it is read. Members of archives, and rows with paths of their own, are refused as they come. What
-//! comes through a pipe as lines or rows has no identity, so it is never refused. Memory is that of all
-//! paths.
+//! A path names one document, or all lines and rows of one file. A file whose path is there, or that is there under
+//! another spelling of its path ([`origins`](crate::origins)), is refused before it is read. Members of archives,
+//! and rows with paths of their own, are refused as they come. What comes through a pipe as lines or rows has no
+//! identity, so it is never refused. Memory is that of all paths.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -32,7 +32,7 @@ use crate::origins::{KnownOrigins, Origins};
 pub struct TakenPaths {
     location: String,
     paths: Paths,
-    /// How paths lead to files, of the version and of what is added.
+    /// Rules that lead from paths to files, of the version and of what is added.
     known: KnownOrigins,
     added: Origins,
     /// Real paths of followed files, and the names of their bookmarks.
@@ -55,14 +55,26 @@ impl TakenPaths {
         documents: &Documents,
         leaving: &HashSet<u64>,
     ) -> Outcome<Self> {
+        let of_files = *documents == Documents::Files;
+        Self::for_version(living, location, version, of_files, leaving)
+    }
+
+    fn for_version(
+        living: &Living,
+        location: &Path,
+        version: &Version,
+        of_files: bool,
+        leaving: &HashSet<u64>,
+    ) -> Outcome<Self> {
+        let known = KnownOrigins::new(version);
         Ok(Self {
             location: living.store.location(),
-            paths: all_paths(living, location, version, leaving)?,
-            known: KnownOrigins::new(version),
+            paths: all_paths(living, location, version, leaving, &known)?,
+            known,
             added: Origins::default(),
             followed: followed(version),
             of_pipes: HashSet::new(),
-            of_files: *documents == Documents::Files,
+            of_files,
         })
     }
 
@@ -118,13 +130,9 @@ impl TakenPaths {
         part: &Part,
     ) -> Outcome {
         let now = Self {
-            location: self.location.clone(),
-            paths: all_paths(living, location, version, &HashSet::new())?,
-            known: KnownOrigins::new(version),
             added: self.added.clone(),
-            followed: followed(version),
             of_pipes: self.of_pipes.clone(),
-            of_files: self.of_files,
+            ..Self::for_version(living, location, version, self.of_files, &HashSet::new())?
         };
         let new = paths_of_file(living, location, part, &|_| false, &|_| None)?;
         new.keys().try_for_each(|path| now.check_document(path))
@@ -193,8 +201,8 @@ fn all_paths(
     location: &Path,
     version: &Version,
     leaving: &HashSet<u64>,
+    known: &KnownOrigins,
 ) -> Outcome<Paths> {
-    let known = KnownOrigins::new(version);
     let edits = match version.edit_versions() {
         none if none.is_empty() => Vec::new(),
         versions => living.wait(living.store.edits(versions))?,

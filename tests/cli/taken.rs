@@ -1,7 +1,15 @@
 //! Tests of the rule that a path, and a file, is one document of a living corpus.
 
-use crate::harness::new_folder;
+use crate::harness::{Folder, new_folder};
 use crate::living::notes;
+
+/// Runs a command three times at the same time.
+fn one_of_three_succeeds(folder: &Folder, arguments: &[&str]) {
+    let start = || folder.command(arguments).spawn();
+    let mut running = [start().unwrap(), start().unwrap(), start().unwrap()];
+    let done = running.each_mut().map(|child| child.wait().unwrap().success());
+    assert_eq!(done.iter().filter(|done| **done).count(), 1, "{done:?}");
+}
 
 /// Two appends of the same folder at the same time: one of them is refused.
 #[test]
@@ -10,10 +18,7 @@ fn appends_of_the_same_files_at_once_store_them_once() {
     for at in 0..200 {
         folder.write(&format!("in/{at}.txt"), format!("text {at}"));
     }
-    let start = || folder.command(&["ingest", "in", "-o", "notes", "--append", "-q"]).spawn();
-    let mut running = [start().unwrap(), start().unwrap(), start().unwrap()];
-    let done = running.each_mut().map(|child| child.wait().unwrap().success());
-    assert_eq!(done.iter().filter(|done| **done).count(), 1, "{done:?}");
+    one_of_three_succeeds(&folder, &["ingest", "in", "-o", "notes", "--append", "-q"]);
     let counts = "SELECT count(*), count(DISTINCT path) FROM documents('notes')";
     assert_eq!(folder.rows(counts), ["200,200"]);
 }
@@ -146,10 +151,7 @@ fn edits_at_once_add_a_document_once() {
     let folder = notes();
     for round in 0..4 {
         let path = format!("new{round}");
-        let start = || folder.command(&["edit", "notes", "-q", "--add", &path, "in/a.txt"]).spawn();
-        let mut running = [start().unwrap(), start().unwrap(), start().unwrap()];
-        let done = running.each_mut().map(|child| child.wait().unwrap().success());
-        assert_eq!(done.iter().filter(|done| **done).count(), 1, "{done:?}");
+        one_of_three_succeeds(&folder, &["edit", "notes", "-q", "--add", &path, "in/a.txt"]);
     }
     let counts = "SELECT count(*), count(DISTINCT path) FROM documents('notes')";
     assert_eq!(folder.rows(counts), ["6,6"]);

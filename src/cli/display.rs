@@ -107,15 +107,6 @@ pub fn parse_age(text: &str) -> Result<Duration, String> {
     number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(refuse)
 }
 
-/// Parses a limit of time as [`parse_age`] does. It is not 0.
-#[cfg(feature = "server")]
-pub fn parse_limit(text: &str) -> Result<Duration, String> {
-    match parse_age(text) {
-        Ok(Duration::ZERO) => Err("expected a time above 0, such as 90s, 30m or 12h".to_owned()),
-        parsed => parsed,
-    }
-}
-
 /// Parses a size, such as `4096`, `64MiB` or `1.5 GB`.
 ///
 /// Units are binary (KiB, MiB, GiB, TiB; also K, M, G, T) or decimal (kB, MB, GB, TB), in any case.
@@ -149,13 +140,6 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[cfg(feature = "server")]
-    #[test]
-    fn limits_of_time_are_above_zero() {
-        assert!(parse_limit("0").is_err() && parse_limit("0s").is_err());
-        assert_eq!(parse_limit("2m"), Ok(Duration::from_secs(120)));
-    }
 
     #[test]
     fn times_and_ages() {

@@ -112,7 +112,7 @@ pub struct Arguments {
     tls_key: Option<PathBuf>,
 
     /// Maximum time of a statement, up to its last row, such as 30s or 10m
-    #[arg(long, default_value = "5m", value_name = "TIME", value_parser = display::parse_limit)]
+    #[arg(long, default_value = "5m", value_name = "TIME", value_parser = parse_limit)]
     timeout: Duration,
 
     /// Maximum memory of the process, such as 4GiB [default: three quarters of the machine's]
@@ -315,9 +315,23 @@ pub fn usual_memory() -> Option<u64> {
     Some((kib << 10) / 4 * 3)
 }
 
+/// Parses a limit of time as [`display::parse_age`] does. It is not 0.
+fn parse_limit(text: &str) -> Result<Duration, String> {
+    match display::parse_age(text) {
+        Ok(Duration::ZERO) => Err("expected a time above 0, such as 90s, 30m or 12h".to_owned()),
+        parsed => parsed,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn limits_of_time_are_above_zero() {
+        assert!(parse_limit("0").is_err() && parse_limit("0s").is_err());
+        assert_eq!(parse_limit("2m"), Ok(Duration::from_secs(120)));
+    }
 
     #[test]
     fn tables_have_the_names_of_files() {

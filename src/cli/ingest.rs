@@ -83,9 +83,9 @@ pub struct Arguments {
 
     /// Store documents once more whose path the corpus has already
     ///
-    /// Without this option, --append adds nothing if a file, or a member of an archive, is a document of the
-    /// corpus already, under any spelling of its path, or lines and rows of it are; and a file that is named several times is stored once.
-    /// Lines and rows that come through a pipe are always added.
+    /// Without this option, --append adds nothing if a file, or a member of an archive, is a document of the corpus
+    /// already, under any spelling of its path, or lines and rows of it are; and a file that is named several times
+    /// is stored once. Lines and rows that come through a pipe are always added.
     #[arg(long)]
     duplicate: bool,
 

@@ -20,11 +20,11 @@
 //! calibrate measures this machine for the throughput model
 //! ```
 //!
-//! Each subcommand has its own file. Shared modules are `failure` (exit codes), `location`
-//! (paths and URLs), `resolver` (the corpora at a location), `living` (an open living corpus),
-//! `listing` (its documents by path), `taken` (the paths that it has), `origins` (the files that they came from), `chains` and `tasks` (its documents a few at a time), `inputs`
-//! (the files to read), `documents` (from files to documents), `columns` (the user columns of rows)
-//! and `output` (the files that commands write). The command uses only the public API of the
+//! Each subcommand has its own file. Shared modules are `failure` (exit codes), `location` (paths and URLs),
+//! `resolver` (the corpora at a location), `living` (an open living corpus), `listing` (its documents by path),
+//! `taken` (the paths that it has), `origins` (the files that they came from), `chains` and `tasks` (its documents
+//! a few at a time), `inputs` (the files to read), `documents` (from files to documents), `columns` (the user
+//! columns of rows) and `output` (the files that commands write). The command uses only the public API of the
 //! libraries.
 //!
 //! The binary and the Python module are about this library. The binary calls [`main`]. The module

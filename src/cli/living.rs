@@ -99,7 +99,7 @@ impl Living {
     /// version. So a change is committed on exactly the version that `make` has seen.
     ///
     /// # Errors
-    /// Those of `make`, and the change cannot be committed.
+    /// The errors of `make`, or the change cannot be committed.
     pub fn update(
         &self,
         mut base: Version,

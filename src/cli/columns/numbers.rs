@@ -67,10 +67,11 @@ fn is_rounded(number: &str) -> bool {
 /// The columns of all runs, by the paths of their values.
 #[derive(Default)]
 pub struct Numbers {
-    /// Those with values that are no numbers, or that a float rounds.
+    /// Columns with values that are no numbers, or that a float rounds.
     texts: HashSet<String>,
+    /// Columns with floats.
     floats: HashSet<String>,
-    /// Those with integers that a float may round.
+    /// Columns with integers that a float may round.
     large: HashSet<String>,
 }
 

@@ -26,7 +26,7 @@ use crate::failure::{Failure, Outcome};
 /// Statements that were prepared.
 #[derive(Debug, Default)]
 pub struct Prepared {
-    /// Those that are not planned, by name.
+    /// Statements that are not planned, by name.
     statements: Mutex<HashMap<String, Statement>>,
     /// By name in small letters, which parameters of the others were declared as decimals. DataFusion casts their
     /// values itself.

@@ -86,7 +86,7 @@ pub use self::options::{Device, TadocOptions};
 pub use self::placement::DeviceSession;
 pub use self::planner::{
     TadocRelationPlanner, check_clauses, check_parameters, check_statement_depth,
-    explain_missing_table, notices, way_out,
+    explain_missing_table, notices, plan_statement, way_out,
 };
 pub use self::portions::Spreading;
 pub use self::scan::{

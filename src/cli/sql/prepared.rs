@@ -17,7 +17,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast;
-use datafusion_tadoc::{check_clauses, check_parameters, explain_missing_table};
+use datafusion_tadoc::{check_clauses, check_parameters, explain_missing_table, plan_statement};
 
 use super::Session;
 use super::parameters::{Parameters, parameter_names};
@@ -124,8 +124,7 @@ impl Session {
     /// The errors of planning.
     pub async fn plan_alone(&self, statement: Statement) -> Result<LogicalPlan> {
         let state = self.context.state();
-        check_clauses(&state, &statement)?;
-        let planned = state.statement_to_plan(statement).await;
+        let planned = plan_statement(&state, statement).await;
         planned.map_err(|error| explain_missing_table(&state, error))
     }
 

@@ -14,11 +14,11 @@ use datafusion::error::Result;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::{CopyToSource, Statement};
 use datafusion::sql::sqlparser::ast::{
-    self, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, GroupByExpr, Ident, JoinConstraint, JoinOperator, LimitClause,
-    NamedWindowExpr, OrderByKind, PipeOperator, Query, Select, SelectFlavor, SelectItem, SetExpr,
-    SetOperator, SetQuantifier, TableAlias, TableFactor, UnaryOperator, Value, Visit, Visitor,
-    WindowType,
+    self, DuplicateTreatment, ExcludeSelectItem, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident, JoinConstraint, JoinOperator,
+    LimitClause, NamedWindowExpr, OrderByKind, PipeOperator, Query, Select, SelectFlavor,
+    SelectItem, SetExpr, SetOperator, SetQuantifier, TableAlias, TableFactor, UnaryOperator, Value,
+    Visit, Visitor, WildcardAdditionalOptions, WindowType,
 };
 
 use super::relation::are_defaults;
@@ -389,10 +389,26 @@ fn check_items(items: &[SelectItem]) -> Outcome {
             let replaced = options.opt_replace.iter().flat_map(|replace| &replace.items);
             let mut names = HashSet::new();
             let is_twice = replaced.into_iter().any(|item| !names.insert(&item.column_name));
-            refuse(is_twice, "REPLACE of the same column twice", "name it once")
+            refuse(is_twice, "REPLACE of the same column twice", "name it once")?;
+            let is_excluded = excluded_columns(options).any(|column| names.contains(column));
+            refuse(is_excluded, "REPLACE of an excluded column", "name it in one of the two lists")
         }
         _ => ControlFlow::Continue(()),
     })
+}
+
+/// Returns the columns that a `*` leaves out.
+fn excluded_columns(options: &WildcardAdditionalOptions) -> impl Iterator<Item = &Ident> {
+    let excepted = options.opt_except.iter().flat_map(|except| {
+        std::iter::once(&except.first_element).chain(&except.additional_elements)
+    });
+    let names = match &options.opt_exclude {
+        Some(ExcludeSelectItem::Single(name)) => std::slice::from_ref(name),
+        Some(ExcludeSelectItem::Multiple(names)) => names,
+        None => &[],
+    };
+    let excluded = names.iter().filter_map(|name| name.0.last().and_then(|part| part.as_ident()));
+    excepted.chain(excluded)
 }
 
 fn check_table(table: &TableFactor) -> Outcome {
@@ -513,6 +529,8 @@ mod tests {
             ("SELECT a FROM t ORDER BY 'a'", "ORDER BY a constant"),
             ("SELECT a FROM t ORDER BY a, -1", "ORDER BY a constant"),
             ("SELECT * REPLACE (1 AS a, 2 AS a) FROM t", "REPLACE of the same column twice"),
+            ("SELECT * EXCLUDE (a) REPLACE (1 AS a) FROM t", "REPLACE of an excluded column"),
+            ("SELECT * EXCLUDE a REPLACE (1 AS a) FROM t", "REPLACE of an excluded column"),
             ("SELECT a FROM t |> AGGREGATE sum(a) AS c GROUP BY b DESC", "ASC or DESC"),
             ("SELECT * FROM word_count.foo('c')", "a dot in the name"),
             (

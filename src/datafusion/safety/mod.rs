@@ -91,7 +91,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::{DataFrame, SessionContext};
 use url::Url;
 
-use crate::planner::{check_clauses, check_parameters};
+use crate::planner::{check_parameters, plan_statement};
 use door::Door;
 use prefixes::Prefixes;
 use roots::Roots;
@@ -217,8 +217,7 @@ impl Sandbox {
     pub async fn sql(&self, ctx: &SessionContext, sql: &str) -> Result<DataFrame> {
         let state = ctx.state();
         let statement = state.sql_to_statement(sql, &state.config_options().sql_parser.dialect)?;
-        check_clauses(&state, &statement)?;
-        let plan = state.statement_to_plan(statement).await?;
+        let plan = plan_statement(&state, statement).await?;
         self.check(&plan)?;
         check_parameters(&plan, &[])?;
         ctx.execute_logical_plan(plan).await

@@ -170,10 +170,18 @@ fn padded_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
     }))
 }
 
+/// Counts beside the answer two lists of indices while it is made: one for each value that is repeated.
 fn repeated_elements_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
     let [element, n, ..] = args else { return Ok(0) };
-    let (element_bytes, n) = (mean_bytes(element)?, Numbers::from_argument(n)?);
-    Ok(total(num_rows, |row| element_bytes.saturating_mul(n.at(row))))
+    let element_bytes = mean_bytes(element)?;
+    let is_list = matches!(element.data_type(), DataType::List(_) | DataType::LargeList(_));
+    let lens = if is_list { Some(Numbers::lens(element)?) } else { None };
+    let n = Numbers::from_argument(n)?;
+    Ok(total(num_rows, |row| {
+        let num_values = lens.as_ref().map_or(1, |lens| lens.at(row));
+        let indices_bytes = num_values.saturating_mul(2 * WORD_BYTES);
+        element_bytes.saturating_add(indices_bytes).saturating_mul(n.at(row))
+    }))
 }
 
 fn resized_bytes(args: &[ColumnarValue], num_rows: usize) -> Result<u64> {
@@ -361,6 +369,8 @@ mod tests {
             "length(repeat(column1, 5000000)) FROM (VALUES ('x'), ('y'))",
             "length(repeat('x', column1)) FROM (VALUES (1), (5000000))",
             "cardinality(array_repeat('x', 2000000000))",
+            "cardinality(array_repeat(1, 300000))",
+            "cardinality(array_repeat(make_array(1, 2, 3, 4, 5, 6, 7, 8, 9, 10), 20000))",
             "cardinality(array_resize(make_array(1), 2000000000))",
             "cardinality(range(2000000000))",
             "cardinality(range(-9223372036854775807, 9223372036854775807))",

@@ -54,7 +54,7 @@
 #[cfg(feature = "distributed")]
 pub mod distributed;
 mod errors;
-mod functions;
+pub mod functions;
 mod gsst;
 mod multiplied;
 mod options;

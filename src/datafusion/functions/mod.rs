@@ -10,6 +10,7 @@
 //! `documents`), `plain_files`, `verify_file` and `verify_version` (rows of `corpus_verify`). Then
 //! `scalar` (scalar functions).
 
+mod calls;
 mod collocates;
 mod cooccurrence;
 mod corpus_info;
@@ -77,6 +78,8 @@ use crate::scan::function::TableFunction;
 use crate::scan::signature::{ColumnKind, Signature};
 use crate::source::CorpusCache;
 
+pub(crate) use calls::planned_call;
+pub use calls::*;
 pub(crate) use documents::Documents;
 pub(crate) use scalar::{AnswerMemory, value_bytes};
 pub(crate) use scalar::{

@@ -3,14 +3,13 @@
 //! Table functions of DataFusion have case-sensitive names and no named arguments, and `public` in
 //! `public.f(…)` is taken for the name of the function. This planner handles only the functions of
 //! this crate. It maps `name => value` to positions, and reports unknown, repeated and missing
-//! arguments with the signature of the function. It names the relation after the function, so that
-//! `word_count.word` is valid. It names the scan after the whole call, so that two different calls
-//! are never treated as equal. The list of functions gets descriptions ([`routines`](super::routines)).
+//! arguments with the signature of the function. The list of functions gets descriptions ([`routines`](super::routines)).
 //! All other relations pass through unchanged.
 
 use datafusion::common::config::CatalogOptions;
-use datafusion::common::{DFSchema, TableReference, plan_err};
+use datafusion::common::{DFSchema, plan_err};
 use datafusion::error::Result;
+use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::planner::{
     PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
 };
@@ -18,11 +17,9 @@ use datafusion::logical_expr::sqlparser::ast::{
     Expr as SqlExpr, FunctionArg, FunctionArgExpr, FunctionArgOperator, Ident, ObjectName,
     ObjectNamePart, TableFactor,
 };
-use datafusion::logical_expr::{Expr, LogicalPlanBuilder};
 use datafusion::scalar::ScalarValue;
 
-use crate::errors::mask_secrets;
-use crate::functions::{find_signature, signatures};
+use crate::functions::{find_signature, planned_call, signatures};
 use crate::planner::decimal_texts::bounded_casts;
 use crate::planner::routines::described;
 use crate::scan::signature::Signature;
@@ -55,10 +52,9 @@ impl RelationPlanner for TadocRelationPlanner {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
         let exprs = positional(signature, arguments, context)?;
-        let call = TableReference::bare(shown_call(signature, &exprs));
-        let source = context.context_provider().get_table_function_source(signature.name, exprs)?;
-        let scan = LogicalPlanBuilder::scan(call, source, None)?;
-        let plan = scan.alias(signature.name)?.build()?;
+        let functions = context.context_provider();
+        let source = functions.get_table_function_source(signature.name, exprs.clone())?;
+        let plan = planned_call(signature, &exprs, source)?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, alias.clone()))))
     }
 }
@@ -85,21 +81,6 @@ fn check_casts(
         }
     }
     Ok(())
-}
-
-/// Returns the call as text, for the name of the scan. DataFusion treats scans with the same name
-/// and schema as equal, even if they read different data, and runs only one of several equal scalar
-/// subqueries. This also happens with `generate_series`.
-fn shown_call(signature: &Signature, arguments: &[Expr]) -> String {
-    let shown = |argument: &Expr| match argument {
-        Expr::Literal(value, _) => match value.try_as_str() {
-            Some(Some(text)) => format!("{:?}", mask_secrets(text)),
-            _ => value.to_string(),
-        },
-        other => other.to_string(),
-    };
-    let arguments: Vec<String> = arguments.iter().map(shown).collect();
-    format!("{}({})", signature.name, arguments.join(", "))
 }
 
 /// Returns the function of this crate that `name` denotes. Qualifiers must be those of the

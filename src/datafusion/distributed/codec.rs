@@ -5,8 +5,6 @@ use std::sync::Arc;
 use datafusion::common::SchemaExt;
 use datafusion::error::Result;
 use datafusion::execution::TaskContext;
-use datafusion::physical_expr::PhysicalSortExpr;
-use datafusion::physical_expr::expressions::{Column, col};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 use url::Url;
@@ -15,9 +13,9 @@ use super::columns::columns_of;
 use super::exchanges::PlainRowsExec;
 use super::files::check_no_user;
 use super::message::{
-    self, NodeMessage, OrderMessage, PortionsMessage, RunMessage, RunsMessage, SegmentsMessage,
+    self, NodeMessage, PortionsMessage, RunMessage, RunsMessage, SegmentsMessage,
 };
-use super::scans::{Decoder, Encoder, options, options_of};
+use super::scans::{Decoder, Encoder, options, options_of, ordering_of, sorted_by};
 use super::{TravelError, refused};
 use crate::portions::{JoinedLists, PortionFacts, PortionsExec, Run, RunsExec};
 use crate::scan::TadocExec;
@@ -138,19 +136,13 @@ impl Encoder<'_> {
 
     fn portions(&self, portions: &PortionsExec) -> Result<PortionsMessage> {
         let facts = portions.facts();
-        let ordering = portions.properties().output_ordering().into_iter().flatten();
-        let ordering = ordering.map_while(|sorted| {
-            let column = sorted.expr.downcast_ref::<Column>()?.name().to_owned();
-            let (descends, nulls_first) = (sorted.options.descending, sorted.options.nulls_first);
-            Some(OrderMessage { column, descends, nulls_first })
-        });
         Ok(PortionsMessage {
             num_portions: facts.num_portions as u64,
             is_combined: facts.is_combined,
             first_doc_ids: facts.first_doc_ids,
             memory_bytes: facts.memory_bytes as u64,
             schema: self.schema(&portions.schema())?,
-            ordering: ordering.collect(),
+            ordering: ordering_of(portions),
         })
     }
 }
@@ -197,13 +189,7 @@ impl Decoder<'_> {
         inputs: &[Arc<dyn ExecutionPlan>],
     ) -> Result<PortionsExec> {
         let schema = self.schema(&message.schema)?;
-        let ordering = message.ordering.iter().map(|order| {
-            let expr = col(&order.column, &schema)?;
-            let (descending, nulls_first) = (order.descends, order.nulls_first);
-            let options = datafusion::arrow::compute::SortOptions { descending, nulls_first };
-            Ok(PhysicalSortExpr::new(expr, options))
-        });
-        let ordering = ordering.collect::<Result<Vec<_>>>()?;
+        let ordering = sorted_by(&message.ordering, &schema)?;
         let facts = PortionFacts {
             num_portions: message.num_portions as usize,
             is_combined: message.is_combined,

@@ -16,7 +16,7 @@ use super::refused;
 /// Bytes at the beginning of each message.
 const MAGIC: &[u8; 7] = b"TADOCDF";
 /// Version of the messages. Any change of a message below counts it up.
-const VERSION: u8 = 6;
+const VERSION: u8 = 7;
 /// Length of magic, version and checksum.
 const HEAD_BYTES: usize = MAGIC.len() + 1 + 4;
 
@@ -83,7 +83,7 @@ pub(super) struct NodeMessage {
     #[prost(message, optional, tag = "6")]
     pub(super) columns: Option<ColumnsMessage>,
     #[prost(message, optional, boxed, tag = "7")]
-    pub(super) call: Option<Box<CallMessage>>,
+    pub(super) table: Option<Box<TableMessage>>,
     #[prost(message, optional, tag = "8")]
     pub(super) listing: Option<ListingMessage>,
     #[prost(message, optional, tag = "9")]
@@ -107,7 +107,7 @@ pub(super) struct SegmentsMessage {
     pub(super) options: Vec<PairMessage>,
 }
 
-/// A table function and its arguments, or a table `STORED AS TADOC`, in a logical plan.
+/// A table function and its arguments.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct CallMessage {
     #[prost(string, tag = "1")]
@@ -117,26 +117,33 @@ pub(super) struct CallMessage {
     pub(super) arguments: Vec<PairMessage>,
     #[prost(message, optional, tag = "3")]
     pub(super) synonyms: Option<SynonymsMessage>,
-    /// The first argument as it was written.
+    /// The first argument. In a scan, as messages show it.
     #[prost(string, tag = "4")]
     pub(super) location: String,
-    /// The place that is read, if the table reads files.
     #[prost(message, optional, tag = "5")]
+    pub(super) texts: Option<TextsMessage>,
+}
+
+/// A call, or a table `STORED AS TADOC`, in a logical plan.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct TableMessage {
+    #[prost(message, optional, tag = "1")]
+    pub(super) call: Option<CallMessage>,
+    /// The place that is read, if the table reads files.
+    #[prost(message, optional, tag = "2")]
     pub(super) place: Option<PlaceMessage>,
     /// The version of a living corpus.
-    #[prost(message, optional, tag = "6")]
+    #[prost(message, optional, tag = "3")]
     pub(super) living: Option<LivingMessage>,
     /// Requested version.
-    #[prost(uint64, optional, tag = "7")]
+    #[prost(uint64, optional, tag = "4")]
     pub(super) version: Option<u64>,
     /// Settings under `tadoc.` that those of the session do not change.
-    #[prost(message, repeated, tag = "8")]
+    #[prost(message, repeated, tag = "5")]
     pub(super) options: Vec<PairMessage>,
     /// True if the columns behind those of the function are user columns of a table.
-    #[prost(bool, tag = "9")]
+    #[prost(bool, tag = "6")]
     pub(super) has_user_columns: bool,
-    #[prost(message, optional, tag = "10")]
-    pub(super) texts: Option<TextsMessage>,
 }
 
 /// A place that means the same on all machines.
@@ -183,55 +190,45 @@ pub(super) enum FormatKind {
     Parquet = 2,
 }
 
-/// A scan of a table function.
+/// A scan of a table function, and what the plan promises of its rows.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ScanMessage {
-    #[prost(string, tag = "1")]
-    pub(super) function: String,
-    /// Arguments but the first of functions over files, as EXPLAIN shows them.
-    #[prost(message, repeated, tag = "2")]
-    pub(super) arguments: Vec<PairMessage>,
-    #[prost(message, optional, tag = "3")]
-    pub(super) synonyms: Option<SynonymsMessage>,
-    /// Location as messages show it.
-    #[prost(string, tag = "4")]
-    pub(super) location: String,
-    #[prost(message, optional, tag = "5")]
+    #[prost(message, optional, tag = "1")]
+    pub(super) call: Option<CallMessage>,
+    #[prost(message, optional, tag = "2")]
     pub(super) source: Option<SourceMessage>,
     /// A `datafusion_proto` schema with all columns.
-    #[prost(bytes = "vec", tag = "6")]
+    #[prost(bytes = "vec", tag = "3")]
     pub(super) schema: Vec<u8>,
-    #[prost(uint32, repeated, tag = "7")]
+    #[prost(uint32, repeated, tag = "4")]
     pub(super) projection: Vec<u32>,
-    #[prost(message, optional, tag = "8")]
+    #[prost(message, optional, tag = "5")]
     pub(super) columns_stage: Option<StageMessage>,
-    #[prost(message, repeated, tag = "9")]
+    #[prost(message, repeated, tag = "6")]
     pub(super) dynamic_stages: Vec<StageMessage>,
-    #[prost(message, optional, tag = "10")]
+    #[prost(message, optional, tag = "7")]
     pub(super) text_stage: Option<StageMessage>,
-    #[prost(message, repeated, tag = "11")]
+    #[prost(message, repeated, tag = "8")]
     pub(super) demands: Vec<DemandMessage>,
-    #[prost(uint64, optional, tag = "12")]
+    #[prost(uint64, optional, tag = "9")]
     pub(super) limit: Option<u64>,
     /// Settings under `tadoc.`.
-    #[prost(message, repeated, tag = "13")]
+    #[prost(message, repeated, tag = "10")]
     pub(super) options: Vec<PairMessage>,
-    #[prost(uint32, tag = "14")]
+    /// Place of the share of the rows among all shares.
+    #[prost(uint32, tag = "11")]
+    pub(super) share: u32,
+    #[prost(uint32, tag = "12")]
+    pub(super) num_shares: u32,
+    #[prost(uint32, tag = "13")]
     pub(super) num_partitions: u32,
     /// Columns by which each partition is ordered.
-    #[prost(message, repeated, tag = "15")]
+    #[prost(message, repeated, tag = "14")]
     pub(super) ordering: Vec<OrderMessage>,
-    #[prost(uint64, optional, tag = "16")]
+    #[prost(uint64, optional, tag = "15")]
     pub(super) num_rows: Option<u64>,
-    #[prost(bool, tag = "17")]
+    #[prost(bool, tag = "16")]
     pub(super) is_num_rows_exact: bool,
-    #[prost(message, optional, tag = "18")]
-    pub(super) texts: Option<TextsMessage>,
-    /// Place of the share of the rows among all shares.
-    #[prost(uint32, tag = "19")]
-    pub(super) share: u32,
-    #[prost(uint32, tag = "20")]
-    pub(super) num_shares: u32,
 }
 
 /// A name and its value.
@@ -467,7 +464,8 @@ mod tests {
     use super::*;
 
     fn sealed(location: &str) -> Vec<u8> {
-        let scan = ScanMessage { location: location.to_owned(), ..ScanMessage::default() };
+        let call = CallMessage { location: location.to_owned(), ..CallMessage::default() };
+        let scan = ScanMessage { call: Some(call), ..ScanMessage::default() };
         let mut bytes = Vec::new();
         seal(&NodeMessage { scan: Some(Box::new(scan)), ..NodeMessage::default() }, &mut bytes);
         bytes
@@ -488,7 +486,7 @@ mod tests {
         #[test]
         fn damaged_bytes_are_refused(location in ".{0,60}", at: usize, bit in 0u8..8, cut: usize) {
             let bytes = sealed(&location);
-            prop_assert_eq!(open(&bytes).unwrap().scan.unwrap().location, location);
+            prop_assert_eq!(open(&bytes).unwrap().scan.unwrap().call.unwrap().location, location);
             let mut flipped = bytes.clone();
             let at = at % bytes.len();
             flipped[at] ^= 1 << bit;

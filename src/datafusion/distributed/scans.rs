@@ -1,17 +1,19 @@
 //! A scan and its message.
 //!
-//! A function travels as its name and arguments, as EXPLAIN shows them. [`for_call`] binds them again and
+//! A function travels as its name and arguments, as EXPLAIN shows them. [`call`] binds them again and
 //! compares both functions before the message leaves. So a function whose arguments do not say
 //! everything does not travel as another one.
 
 use std::sync::Arc;
 
+use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::common::stats::Precision;
 use datafusion::config::ExtensionOptions;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::TaskContext;
-use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::PhysicalSortExpr;
+use datafusion::physical_expr::expressions::{Column, col};
 use datafusion::physical_plan::{ExecutionPlan, PhysicalExpr};
 use datafusion_proto::physical_plan::{
     PhysicalExtensionCodec, PhysicalPlanDecodeContext, PhysicalProtoConverterExtension,
@@ -21,17 +23,17 @@ use prost::Message;
 
 use super::files::{Found, check_no_user, message_of, message_of_open};
 use super::message::{
-    DemandMessage, LivingMessage, OrderMessage, PairMessage, PatternMessage, ScanMessage,
-    SourceKind, SourceMessage, StageMessage, SynonymsMessage, TextsMessage,
+    CallMessage, DemandMessage, LivingMessage, OrderMessage, PairMessage, PatternMessage,
+    ScanMessage, SourceKind, SourceMessage, StageMessage, SynonymsMessage, TextsMessage,
 };
-use super::travelled::{Sorted, Travelled, TravelledExec};
+use super::travelled::TravelledExec;
 use super::{TravelError, refused};
 use crate::errors::mask_secrets;
 use crate::functions::bound_again;
 use crate::options::TadocOptions;
-use crate::scan::filter::{Stage, project_schema};
+use crate::scan::filter::{Filters, Stage};
 use crate::scan::function::TableFunction;
-use crate::scan::{Compared, TadocExec, Texts};
+use crate::scan::{ScanSpec, TadocExec, Texts};
 use crate::source::Source;
 use tadoc::analytics::Share;
 use tadoc::query::TextPattern;
@@ -74,45 +76,60 @@ impl Encoder<'_> {
     /// # Errors
     /// An error if the scan cannot travel.
     pub(super) fn scan(&self, exec: &TadocExec) -> Result<ScanMessage> {
-        let (function, scan) = exec.parts();
-        let synonyms = scan.synonyms.as_deref();
-        let Call { arguments, synonyms, texts } =
-            for_call(function, &scan.location, synonyms, &scan.schema)?;
-        let ordering = exec.properties().output_ordering().into_iter().flatten();
-        let ordering = ordering.map_while(|sorted| {
-            let column = sorted.expr.downcast_ref::<Column>()?.name().to_owned();
-            let options = sorted.options;
-            let (descends, nulls_first) = (options.descending, options.nulls_first);
-            Some(OrderMessage { column, descends, nulls_first })
-        });
+        let spec = exec.spec();
+        let call = call(
+            &spec.function,
+            &mask_secrets(&spec.location),
+            spec.synonyms.as_deref(),
+            spec.texts.as_deref(),
+        )?;
         let optional = |stage: &Option<Stage>| stage.as_ref().map(|s| self.stage(s)).transpose();
+        let Filters { columns, dynamic, text, demands } = &spec.filters;
         Ok(ScanMessage {
-            function: function.signature().name.to_owned(),
-            arguments,
-            synonyms,
-            texts,
-            location: mask_secrets(&scan.location),
-            source: Some(source(&scan.source)?),
-            schema: self.schema(&scan.schema)?,
-            projection: scan.projection.iter().map(|&column| column as u32).collect(),
-            columns_stage: optional(&scan.columns_stage)?,
-            dynamic_stages: scan
-                .dynamic_stages
-                .iter()
-                .map(|s| self.stage(s))
-                .collect::<Result<_>>()?,
-            text_stage: optional(&scan.text_stage)?,
-            demands: scan.demands.iter().map(|patterns| demand(patterns)).collect(),
-            limit: scan.limit.map(|limit| limit as u64),
-            options: options(&scan.options),
-            num_partitions: u32::try_from(scan.num_partitions).unwrap_or(u32::MAX),
-            ordering: ordering.collect(),
+            call: Some(call),
+            source: Some(source(&spec.source)?),
+            schema: self.schema(&spec.schema)?,
+            projection: spec.projection.iter().map(|&column| column as u32).collect(),
+            columns_stage: optional(columns)?,
+            dynamic_stages: dynamic.iter().map(|s| self.stage(s)).collect::<Result<_>>()?,
+            text_stage: optional(text)?,
+            demands: demands.iter().map(|patterns| demand(patterns)).collect(),
+            limit: spec.limit.map(|limit| limit as u64),
+            options: options(&spec.options),
+            share: spec.share.place(),
+            num_shares: spec.share.num_shares(),
+            num_partitions: u32::try_from(exec.num_partitions()).unwrap_or(u32::MAX),
+            ordering: ordering_of(exec),
             num_rows: exec.num_rows().get_value().map(|&rows| rows as u64),
             is_num_rows_exact: matches!(exec.num_rows(), Precision::Exact(_)),
-            share: scan.share.place(),
-            num_shares: scan.share.num_shares(),
         })
     }
+}
+
+/// Returns the order of each partition of `node`, as far as it is one of columns.
+pub(super) fn ordering_of(node: &dyn ExecutionPlan) -> Vec<OrderMessage> {
+    let ordering = node.properties().output_ordering().into_iter().flatten();
+    let ordering = ordering.map_while(|sorted| {
+        let column = sorted.expr.downcast_ref::<Column>()?.name().to_owned();
+        let SortOptions { descending: descends, nulls_first } = sorted.options;
+        Some(OrderMessage { column, descends, nulls_first })
+    });
+    ordering.collect()
+}
+
+/// Returns the order that a message says, over columns of `schema`.
+///
+/// # Errors
+/// An error if `schema` has no such column.
+pub(super) fn sorted_by(
+    ordering: &[OrderMessage],
+    schema: &Schema,
+) -> Result<Vec<PhysicalSortExpr>> {
+    let sorted = ordering.iter().map(|one| {
+        let options = SortOptions { descending: one.descends, nulls_first: one.nulls_first };
+        Ok(PhysicalSortExpr::new(col(&one.column, schema)?, options))
+    });
+    sorted.collect()
 }
 
 impl Decoder<'_> {
@@ -143,24 +160,22 @@ impl Decoder<'_> {
     /// An error if the message is not that of a scan.
     pub(super) fn scan(&self, message: ScanMessage, found: &Arc<Found>) -> Result<TravelledExec> {
         let schema = self.schema(&message.schema)?;
-        let function = bound_again(
-            &message.function,
-            &shown(&message.arguments),
-            &message.location,
-            synonyms_of(message.synonyms.as_ref()),
-            &schema,
-        )?;
-        let function = with_texts_of(message.texts.as_ref(), function)?;
-        if function.schema() != schema {
-            let (got, name) = (&schema, &message.function);
+        let Some(call) = &message.call else { return refused("a scan without a function") };
+        let function = bound_call(call, &schema)?;
+        if function.columns().schema != schema {
+            let (got, name) = (&schema, &call.function);
             return refused(format!("expected the columns of {name}, got {got}"));
         }
-        let projection: Vec<usize> = message.projection.iter().map(|&at| at as usize).collect();
-        let output = project_schema(&schema, &projection)?;
         let stage = |stage: &Option<StageMessage>| {
             stage.as_ref().map(|stage| self.stage(&schema, stage)).transpose()
         };
         let dynamic = message.dynamic_stages.iter().map(|stage| self.stage(&schema, stage));
+        let filters = Filters {
+            columns: stage(&message.columns_stage)?,
+            dynamic: dynamic.collect::<Result<_>>()?,
+            text: stage(&message.text_stage)?,
+            demands: message.demands.into_iter().map(patterns).collect(),
+        };
         let Some(source) = message.source else { return refused("a scan without files") };
         if !(1..=MAX_PARTITIONS).contains(&message.num_partitions) {
             let got = message.num_partitions;
@@ -175,28 +190,23 @@ impl Decoder<'_> {
             (Some(rows), false) => Precision::Inexact(rows as usize),
             (None, _) => Precision::Absent,
         };
-        let ordering = message.ordering.into_iter().map(|sorted| Sorted {
-            column: sorted.column,
-            descending: sorted.descends,
-            nulls_first: sorted.nulls_first,
-        });
-        let travelled = Travelled {
-            columns_stage: stage(&message.columns_stage)?,
-            text_stage: stage(&message.text_stage)?,
-            dynamic_stages: dynamic.collect::<Result<_>>()?,
+        let spec = ScanSpec {
             function,
-            location: mask_secrets(&message.location),
+            location: mask_secrets(&call.location),
             source,
-            found: Arc::clone(found),
             schema,
-            projection,
-            demands: message.demands.into_iter().map(patterns).collect(),
+            projection: message.projection.iter().map(|&at| at as usize).collect(),
+            filters,
             limit: message.limit.map(|limit| limit as usize),
             options: options_of(&message.options)?,
-            num_partitions: message.num_partitions as usize,
             share,
+            // The function has them.
+            synonyms: None,
+            texts: texts_of(call),
         };
-        TravelledExec::try_new(travelled, output, &ordering.collect::<Vec<_>>(), num_rows)
+        let num_partitions = message.num_partitions as usize;
+        let found = Arc::clone(found);
+        TravelledExec::try_new(spec, found, num_partitions, &message.ordering, num_rows)
     }
 }
 
@@ -219,65 +229,60 @@ pub(super) fn schema_of(bytes: &[u8]) -> Result<SchemaRef> {
     Ok(Arc::new(schema.map_err(DataFusionError::from)?))
 }
 
-/// The call of a function as a message says it.
-pub(super) struct Call {
-    pub(super) arguments: Vec<PairMessage>,
-    pub(super) synonyms: Option<SynonymsMessage>,
-    pub(super) texts: Option<TextsMessage>,
-}
-
 /// Returns the call of `function`, which has `location` as its first argument.
 ///
 /// # Errors
 /// An error if the arguments do not give the same function.
-pub(super) fn for_call(
+pub(super) fn call(
     function: &Arc<dyn TableFunction>,
     location: &str,
     synonyms: Option<&Synonyms>,
-    schema: &Schema,
-) -> Result<Call> {
+    texts: Option<&Texts>,
+) -> Result<CallMessage> {
     let pair = |(name, value): (&str, String)| PairMessage { name: name.to_owned(), value };
-    let arguments: Vec<PairMessage> = function.arguments().into_iter().map(pair).collect();
     let synonyms = synonyms.map(|synonyms| {
         let row = |(word, meaning): (&str, &str)| pair((word, meaning.to_owned()));
         let rows = synonyms.rows().map(row).collect();
         SynonymsMessage { name: synonyms.name().to_owned(), rows }
     });
-    let (name, location) = (function.signature().name, mask_secrets(location));
-    let again =
-        bound_again(name, &shown(&arguments), &location, synonyms_of(synonyms.as_ref()), schema)?;
-    let (again, texts) = match function.compared() {
-        Some(Compared::Read(texts)) => {
-            let rows = texts.iter().map(|(text, id)| PairMessage { name: id, value: text.into() });
-            let message = TextsMessage { rows: rows.collect() };
-            (again.with_texts(Arc::clone(texts))?, Some(message))
-        }
-        _ => (again, None),
+    let texts = texts.map(|texts| {
+        let rows = texts.iter().map(|(text, id)| PairMessage { name: id, value: text.into() });
+        TextsMessage { rows: rows.collect() }
+    });
+    let call = CallMessage {
+        function: function.signature().name.to_owned(),
+        arguments: function.arguments().into_iter().map(pair).collect(),
+        synonyms,
+        location: location.to_owned(),
+        texts,
     };
+    let again = bound_call(
+        &CallMessage { location: mask_secrets(location), ..call.clone() },
+        &function.columns().schema,
+    )?;
     if format!("{again:?}") != format!("{function:?}") {
-        let shown = text_of(&arguments);
+        let (name, shown) = (&call.function, text_of(&call.arguments));
         let what = format!("the call of {name} is more than its arguments ({shown})");
         return Err(TravelError::Stays(what).into());
     }
-    Ok(Call { arguments, synonyms, texts })
+    Ok(call)
 }
 
-/// Returns `function` with the texts of a message, if there are any.
+/// Returns the function of a call, which has the columns of `schema`.
 ///
 /// # Errors
-/// An error for a function that compares none.
-pub(super) fn with_texts_of(
-    texts: Option<&TextsMessage>,
-    function: Arc<dyn TableFunction>,
-) -> Result<Arc<dyn TableFunction>> {
-    match (texts, function.compared()) {
-        (None, _) => Ok(function),
-        (Some(texts), Some(_)) => {
-            let rows = texts.rows.iter().map(|row| (row.name.as_str(), row.value.as_str()));
-            function.with_texts(Arc::new(Texts::from_rows(rows)))
-        }
-        (Some(_), None) => refused("texts for a function that compares none"),
-    }
+/// A plan error if there is no such function, or if it has other arguments.
+pub(super) fn bound_call(call: &CallMessage, schema: &Schema) -> Result<Arc<dyn TableFunction>> {
+    let pairs = call.arguments.iter().map(|pair| (pair.name.as_str(), pair.value.as_str()));
+    let synonyms = synonyms_of(call);
+    bound_again(&call.function, &pairs.collect::<Vec<_>>(), &call.location, synonyms, schema)
+}
+
+/// Returns the texts that the function of a call compares with a corpus, if there are any.
+pub(super) fn texts_of(call: &CallMessage) -> Option<Arc<Texts>> {
+    let texts = call.texts.as_ref()?;
+    let rows = texts.rows.iter().map(|row| (row.name.as_str(), row.value.as_str()));
+    Some(Arc::new(Texts::from_rows(rows)))
 }
 
 fn text_of(arguments: &[PairMessage]) -> String {
@@ -286,17 +291,11 @@ fn text_of(arguments: &[PairMessage]) -> String {
     shown.join(", ")
 }
 
-/// Returns arguments as [`bound_again`] takes them.
-pub(super) fn shown(pairs: &[PairMessage]) -> Vec<(&str, &str)> {
-    pairs.iter().map(|pair| (pair.name.as_str(), pair.value.as_str())).collect()
-}
-
-/// Returns the synonyms of a message: the name of their table and their rows.
-pub(super) fn synonyms_of(
-    synonyms: Option<&SynonymsMessage>,
-) -> Option<(String, Vec<(String, String)>)> {
+/// Returns the synonyms of a call: the name of their table and their rows.
+pub(super) fn synonyms_of(call: &CallMessage) -> Option<(String, Vec<(String, String)>)> {
     let row = |row: &PairMessage| (row.name.clone(), row.value.clone());
-    synonyms.map(|synonyms| (synonyms.name.clone(), synonyms.rows.iter().map(row).collect()))
+    let synonyms = call.synonyms.as_ref()?;
+    Some((synonyms.name.clone(), synonyms.rows.iter().map(row).collect()))
 }
 
 fn demand(patterns: &[TextPattern]) -> DemandMessage {

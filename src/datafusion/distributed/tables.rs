@@ -34,14 +34,12 @@ use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use tadoc::text::{Fold, Synonyms};
 
 use super::listings::ListedTable;
-use super::message::{self, CallMessage, LivingMessage, NodeMessage, PairMessage, PlaceMessage};
-use super::scans::{Call, for_call, living, options_of, shown, synonyms_of, with_texts_of};
+use super::message::{self, LivingMessage, NodeMessage, PairMessage, PlaceMessage, TableMessage};
+use super::scans::{bound_call, call, living, options_of, synonyms_of, texts_of};
 use super::travelled::find_version;
 use super::{TravelError, refused};
 use crate::errors::{datafusion_error, mask_secrets};
-use crate::functions::{bound_again, find_signature};
 use crate::scan::TadocTable;
-use crate::scan::planned::Planned;
 use crate::scan::table::Place;
 use crate::source::CorpusCache;
 
@@ -97,8 +95,8 @@ impl LogicalExtensionCodec for TadocLogicalCodec {
         context: &TaskContext,
     ) -> Result<Arc<dyn TableProvider>> {
         let table: Arc<dyn TableProvider> = match message::open(buf)? {
-            NodeMessage { call: Some(call), .. } => {
-                Arc::new(PlannedTable::from_message(&call, &schema, context)?)
+            NodeMessage { table: Some(table), .. } => {
+                Arc::new(PlannedTable::from_message(&table, &schema, context)?)
             }
             NodeMessage { listing: Some(listing), .. } => {
                 Arc::new(ListedTable::from_message(&listing, context)?)
@@ -119,7 +117,7 @@ impl LogicalExtensionCodec for TadocLogicalCodec {
         buf: &mut Vec<u8>,
     ) -> Result<()> {
         let message = if let Some(table) = table.downcast_ref::<PlannedTable>() {
-            NodeMessage { call: Some(Box::new(table.message()?)), ..NodeMessage::default() }
+            NodeMessage { table: Some(Box::new(table.message()?)), ..NodeMessage::default() }
         } else if let Some(listed) = table.downcast_ref::<ListedTable>() {
             NodeMessage { listing: Some(listed.message()?), ..NodeMessage::default() }
         } else {
@@ -192,7 +190,7 @@ async fn resolve(
 ) -> Result<Option<Arc<dyn TableProvider>>> {
     let Some(source) = source.downcast_ref::<DefaultTableSource>() else { return Ok(None) };
     if let Some(table) = source.table_provider.downcast_ref::<TadocTable>() {
-        let (table, version) = table.planned(session).await?;
+        let (table, version) = table.resolved(session).await?;
         let living = version.map(|(url, version)| living(&url, &version)).transpose()?;
         return Ok(Some(Arc::new(PlannedTable { table, living })));
     }
@@ -211,15 +209,15 @@ struct PlannedTable {
 }
 
 impl PlannedTable {
-    fn message(&self) -> Result<CallMessage> {
-        let Some(planned) = self.table.as_planned() else {
-            let what = format!("the table {}", mask_secrets(self.table.location()));
+    fn message(&self) -> Result<TableMessage> {
+        let table = &self.table;
+        if !table.is_resolved() {
+            let what = format!("the table {}", mask_secrets(table.location()));
             return Err(TravelError::Stays(what).into());
-        };
-        let Planned { function, location, place, version, options, user_columns, synonyms } =
-            planned;
+        }
+        let place = table.place.clone();
         let place = place.map(|Place { location, folder }| PlaceMessage { location, folder });
-        for said in place.iter().map(|place| &place.location).chain([&location]) {
+        for said in place.iter().map(|place| &place.location).chain([&table.location]) {
             let shown = mask_secrets(said);
             if shown != **said {
                 let way_out = "leave them out and give them to each machine by its environment";
@@ -227,66 +225,52 @@ impl PlannedTable {
                 return Err(TravelError::Stays(what).into());
             }
         }
-        let schema = function.schema();
-        let Call { arguments, synonyms, texts } =
-            for_call(&function, &location, synonyms.as_deref(), &schema)?;
-        let mut options: Vec<PairMessage> =
-            options.into_iter().map(|(name, value)| PairMessage { name, value }).collect();
+        let (synonyms, texts) = (table.synonyms.as_deref(), table.texts.as_deref());
+        let options = table.options.iter();
+        let mut options: Vec<PairMessage> = options
+            .map(|(name, value)| PairMessage { name: name.clone(), value: value.clone() })
+            .collect();
         options.sort_unstable_by(|one, other| one.name.cmp(&other.name));
-        Ok(CallMessage {
-            function: function.signature().name.to_owned(),
-            arguments,
-            synonyms,
-            location,
+        Ok(TableMessage {
+            call: Some(call(&table.function, &table.location, synonyms, texts)?),
             place,
             living: self.living.clone(),
-            version,
+            version: table.version,
             options,
-            has_user_columns: !user_columns.is_empty(),
-            texts,
+            has_user_columns: !table.user_columns.is_empty(),
         })
     }
 
     fn from_message(
-        message: &CallMessage,
+        message: &TableMessage,
         schema: &SchemaRef,
         context: &TaskContext,
     ) -> Result<Self> {
-        let synonyms = message.synonyms.as_ref();
-        let function = bound_again(
-            &message.function,
-            &shown(&message.arguments),
-            &message.location,
-            synonyms_of(synonyms),
-            schema,
-        )?;
-        let function = with_texts_of(message.texts.as_ref(), function)?;
+        let Some(call) = &message.call else { return refused("a table without a function") };
+        let function = bound_call(call, schema)?;
         options_of(&message.options)?;
         let options: HashMap<String, String> =
             message.options.iter().map(|pair| (pair.name.clone(), pair.value.clone())).collect();
         // The words are folded already.
-        let read =
-            synonyms_of(synonyms).map(|(name, rows)| Synonyms::new(&name, &Fold::NONE, rows));
-        let num_fixed = find_signature(&message.function).map_or(0, |one| one.columns.len());
-        let fields = schema.fields().iter().skip(num_fixed);
-        let place = message.place.clone();
-        let planned = Planned {
-            function,
-            location: message.location.clone(),
-            place: place.map(|PlaceMessage { location, folder }| Place { location, folder }),
-            version: message.version,
-            options,
-            user_columns: fields.filter(|_| message.has_user_columns).cloned().collect(),
-            synonyms: read.transpose().map_err(datafusion_error)?.map(Arc::new),
-        };
+        let synonyms =
+            synonyms_of(call).map(|(name, rows)| Synonyms::new(&name, &Fold::NONE, rows));
+        let num_fixed = function.signature().columns.len();
+        let user_columns = schema.fields().iter().skip(num_fixed);
+        let user_columns = user_columns.filter(|_| message.has_user_columns).cloned().collect();
         let Some(cache) = context.session_config().get_extension::<CorpusCache>() else {
             return refused("a table in a session without datafusion-tadoc");
         };
-        let table = TadocTable::from_planned(planned, cache);
-        match table.as_planned() {
-            Some(_) => Ok(Self { table, living: message.living.clone() }),
-            None => refused("a table of files without their place"),
+        let mut table = TadocTable::new(function, call.location.clone(), cache)
+            .with_version(message.version)
+            .with_definition(options, None, user_columns);
+        let place = message.place.clone();
+        table.place = place.map(|PlaceMessage { location, folder }| Place { location, folder });
+        table.synonyms = synonyms.transpose().map_err(datafusion_error)?.map(Arc::new);
+        table.texts = texts_of(call);
+        if !table.is_resolved() {
+            return refused("a table of files without their place");
         }
+        Ok(Self { table, living: message.living.clone() })
     }
 }
 

@@ -7,7 +7,6 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use datafusion::arrow::compute::SortOptions;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -15,8 +14,7 @@ use datafusion::common::{Statistics, internal_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::expressions::col;
-use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalSortExpr};
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::statistics::StatisticsArgs;
@@ -28,54 +26,20 @@ use futures::{FutureExt, TryFutureExt};
 use tokio::sync::OnceCell;
 
 use super::files::Found;
-use super::message::{LivingMessage, SourceKind, SourceMessage};
+use super::message::{LivingMessage, OrderMessage, SourceKind, SourceMessage};
+use super::scans::sorted_by;
 use super::{TravelError, refused};
-use crate::options::TadocOptions;
-use crate::placement::{DeviceSession, Placement};
+use crate::placement::DeviceSession;
 use crate::plan_methods::leaf_methods;
-use crate::scan::filter::Stage;
-use crate::scan::function::TableFunction;
-use crate::scan::{Scan, TadocExec, decide};
-use crate::source::memory::Uses;
+use crate::scan::{ScanPlan, ScanSpec, TadocExec};
 use crate::source::{CorpusCache, Source};
 use crate::store::{FoundCorpus, open_view};
-use tadoc::analytics::Share;
-use tadoc::query::TextPattern;
 use tadoc_store::Version;
-
-/// A scan that arrived, whose files are still to be opened.
-#[derive(Debug)]
-pub(super) struct Travelled {
-    pub(super) function: Arc<dyn TableFunction>,
-    /// Location as messages show it.
-    pub(super) location: String,
-    pub(super) source: SourceMessage,
-    /// Files that scans of the same message found.
-    pub(super) found: Arc<Found>,
-    pub(super) schema: SchemaRef,
-    pub(super) projection: Vec<usize>,
-    pub(super) columns_stage: Option<Stage>,
-    pub(super) dynamic_stages: Vec<Stage>,
-    pub(super) text_stage: Option<Stage>,
-    pub(super) demands: Vec<Vec<TextPattern>>,
-    pub(super) limit: Option<usize>,
-    pub(super) options: TadocOptions,
-    pub(super) num_partitions: usize,
-    pub(super) share: Share,
-}
-
-/// A column of the order of a partition.
-#[derive(Debug, Clone)]
-pub(super) struct Sorted {
-    pub(super) column: String,
-    pub(super) descending: bool,
-    pub(super) nulls_first: bool,
-}
 
 /// Plan node of a scan that arrived. See the module's description.
 #[derive(Debug)]
 pub(super) struct TravelledExec {
-    travelled: Arc<Travelled>,
+    arrived: Arc<Arrived>,
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
     num_rows: Precision<usize>,
@@ -84,46 +48,52 @@ pub(super) struct TravelledExec {
     shown: Arc<OnceLock<Arc<TadocExec>>>,
 }
 
+/// A scan that arrived, whose files are still to be opened.
+#[derive(Debug)]
+struct Arrived {
+    spec: ScanSpec<SourceMessage>,
+    /// Files that scans of the same message found.
+    found: Arc<Found>,
+    num_partitions: usize,
+}
+
 impl TravelledExec {
-    /// Builds the node of `travelled`, which returns the columns of `schema`. Each partition is sorted
-    /// by `ordering`.
+    /// Builds the node of `spec`, in `num_partitions` partitions that are each sorted by `ordering`.
     ///
     /// # Errors
-    /// An error if `schema` has no column of `ordering`.
+    /// An error if the scan does not return a column of `ordering`.
     pub(super) fn try_new(
-        travelled: Travelled,
-        schema: SchemaRef,
-        ordering: &[Sorted],
+        spec: ScanSpec<SourceMessage>,
+        found: Arc<Found>,
+        num_partitions: usize,
+        ordering: &[OrderMessage],
         num_rows: Precision<usize>,
     ) -> Result<Self> {
-        let sorted = ordering.iter().map(|one| {
-            let options = SortOptions { descending: one.descending, nulls_first: one.nulls_first };
-            Ok(PhysicalSortExpr::new(col(&one.column, &schema)?, options))
-        });
+        let schema = spec.projected_schema()?;
         let mut equivalence = EquivalenceProperties::new(Arc::clone(&schema));
-        if let Some(ordering) = LexOrdering::new(sorted.collect::<Result<Vec<_>>>()?) {
+        if let Some(ordering) = LexOrdering::new(sorted_by(ordering, &schema)?) {
             equivalence.add_ordering(ordering);
         }
         let properties = PlanProperties::new(
             equivalence,
-            Partitioning::UnknownPartitioning(travelled.num_partitions),
+            Partitioning::UnknownPartitioning(num_partitions),
             EmissionType::Incremental,
             Boundedness::Bounded,
         )
         .with_scheduling_type(SchedulingType::Cooperative);
-        let (travelled, properties) = (Arc::new(travelled), Arc::new(properties));
-        let (opened, shown) = Default::default();
-        Ok(Self { travelled, schema, properties, num_rows, opened, shown })
-    }
-
-    fn stages(&self) -> impl Iterator<Item = &Stage> {
-        let Travelled { columns_stage, dynamic_stages, text_stage, .. } = self.travelled.as_ref();
-        columns_stage.iter().chain(dynamic_stages).chain(text_stage)
+        Ok(Self {
+            arrived: Arc::new(Arrived { spec, found, num_partitions }),
+            schema,
+            properties: Arc::new(properties),
+            num_rows,
+            opened: Arc::default(),
+            shown: Arc::default(),
+        })
     }
 }
 
-impl Travelled {
-    /// Opens the files, and plans the scan of this machine.
+impl Arrived {
+    /// Opens the files, and plans the scan on this machine.
     ///
     /// # Errors
     /// An error if a file is not the one that was planned; the errors of opening files and of planning
@@ -133,40 +103,24 @@ impl Travelled {
         let Some(cache) = config.get_extension::<CorpusCache>() else {
             return internal_err!("a scan in a session without datafusion-tadoc");
         };
-        let mut scan = Scan {
-            location: self.location.clone(),
-            source: self.source(context, &cache).await?,
-            schema: Arc::clone(&self.schema),
-            projection: self.projection.clone(),
-            columns_stage: self.columns_stage.clone(),
-            dynamic_stages: self.dynamic_stages.clone(),
-            text_stage: self.text_stage.clone(),
-            demands: self.demands.clone(),
-            limit: self.limit,
-            options: self.options.clone(),
-            devices: DeviceSession::from_config(config),
-            num_partitions: self.num_partitions,
-            share: self.share,
-            synonyms: None,
-            uses: Uses::default(),
-            placement: Placement::default(),
-            are_words_kept: Vec::new(),
-        };
-        if !scan.share.is_all() && !self.function.has_shares(&scan) {
-            return refused(format!("a share of the rows of {}", self.function.signature().name));
+        let spec = self.spec.with_source(self.source(context, &cache).await?);
+        let prepared = spec.function.prepare(&spec)?;
+        let facts = spec.function.facts(&spec, &prepared);
+        if !spec.share.is_all() && !facts.has_shares {
+            return refused(format!("a share of the rows of {}", spec.function.signature().name));
         }
-        let loaded = cache.loaded(&scan.source);
-        decide(self.function.as_ref(), &mut scan, loaded.as_deref())?;
-        if !self.dynamic_stages.is_empty() || self.limit.is_some() {
-            scan.placement = scan.placement.for_part();
-        }
-        TadocExec::try_new(Arc::clone(&self.function), scan, cache)
+        let loaded = cache.loaded(&spec.source);
+        let is_part = !spec.filters.dynamic.is_empty() || spec.limit.is_some();
+        let devices = DeviceSession::from_config(config);
+        let plan = ScanPlan::new(spec, prepared, facts, devices, loaded.as_deref(), 1)
+            .with_partitions(self.num_partitions);
+        TadocExec::try_new(if is_part { plan.for_part() } else { plan }, cache)
     }
 
     async fn source(&self, context: &TaskContext, cache: &CorpusCache) -> Result<Source> {
-        let (runtime, files) = (context.runtime_env(), &self.source.files);
-        let limits = self.options.open_limits();
-        match (self.source.kind(), &self.source.living) {
+        let (runtime, files) = (context.runtime_env(), &self.spec.source.files);
+        let limits = self.spec.options.open_limits();
+        match (self.spec.source.kind(), &self.spec.source.living) {
             (SourceKind::Corpora, None) => {
                 let open = self.found.open(cache, &runtime, &limits, files).await?;
                 Ok(Source::Corpora(open))
@@ -176,7 +130,7 @@ impl Travelled {
             }
             (SourceKind::Living, Some(living)) => {
                 let (found, version) = find_version(&context.runtime_env(), cache, living).await?;
-                let view = open_view(cache, &runtime, &self.options, &found, version).await?;
+                let view = open_view(cache, &runtime, &self.spec.options, &found, version).await?;
                 Ok(Source::Living(view))
             }
             (SourceKind::Unchecked, Some(living)) => {
@@ -216,10 +170,10 @@ impl DisplayAs for TravelledExec {
         if let Some(opened) = self.shown.get() {
             return opened.fmt_as(format, f);
         }
-        let name = self.travelled.function.signature().name;
+        let name = self.arrived.spec.function.signature().name;
         match format {
             DisplayFormatType::TreeRender => writeln!(f, "function={name}"),
-            _ => write!(f, "TadocExec: function={name}, location={}", self.travelled.location),
+            _ => write!(f, "TadocExec: function={name}, location={}", self.arrived.spec.location),
         }
     }
 }
@@ -232,7 +186,7 @@ impl ExecutionPlan for TravelledExec {
         f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
         let mut recursion = TreeNodeRecursion::Continue;
-        for stage in self.stages() {
+        for stage in self.arrived.spec.filters.stages() {
             recursion = f(stage.expr())?;
             if recursion == TreeNodeRecursion::Stop {
                 break;
@@ -246,13 +200,13 @@ impl ExecutionPlan for TravelledExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        if partition >= self.travelled.num_partitions {
+        if partition >= self.arrived.num_partitions {
             return internal_err!("TadocExec has no partition {partition}");
         }
-        let (travelled, opened) = (Arc::clone(&self.travelled), Arc::clone(&self.opened));
+        let (arrived, opened) = (Arc::clone(&self.arrived), Arc::clone(&self.opened));
         let shown = Arc::clone(&self.shown);
         let rows = async move {
-            let open = async || travelled.open(&context).await.map(Arc::new);
+            let open = async || arrived.open(&context).await.map(Arc::new);
             let exec = opened.get_or_try_init(open).await?;
             shown.get_or_init(|| Arc::clone(exec));
             exec.execute(partition, Arc::clone(&context))
@@ -271,20 +225,24 @@ impl ExecutionPlan for TravelledExec {
         args: &StatisticsArgs,
     ) -> Result<Arc<Statistics>> {
         let mut statistics = Statistics::new_unknown(&self.schema);
-        if args.partition().is_none() || self.travelled.num_partitions == 1 {
+        if args.partition().is_none() || self.arrived.num_partitions == 1 {
             statistics.num_rows = self.num_rows;
         }
         Ok(Arc::new(statistics))
     }
 
     fn fetch(&self) -> Option<usize> {
-        self.travelled.limit
+        self.arrived.spec.limit
     }
 
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
-        let (opened, shown) = Default::default();
-        let (travelled, schema) = (Arc::clone(&self.travelled), Arc::clone(&self.schema));
-        let (properties, num_rows) = (Arc::clone(&self.properties), self.num_rows);
-        Ok(Arc::new(Self { travelled, schema, properties, num_rows, opened, shown }))
+        Ok(Arc::new(Self {
+            arrived: Arc::clone(&self.arrived),
+            schema: Arc::clone(&self.schema),
+            properties: Arc::clone(&self.properties),
+            num_rows: self.num_rows,
+            opened: Arc::default(),
+            shown: Arc::default(),
+        }))
     }
 }

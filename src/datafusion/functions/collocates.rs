@@ -9,20 +9,18 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::Float64Array;
 use datafusion::error::Result;
-use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::neighbours::count_near;
 use super::searching::QueryText;
 use super::sequence_rows::length;
 use super::strings::{int64, views};
-use crate::errors::datafusion_error;
-use crate::scan::function::{Definition, TableFunction};
-use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
-use crate::scan::{Execution, Scan};
+use crate::scan::function::{Definition, Facts, NO_KERNEL, Prepared, TableFunction};
+use crate::scan::signature::{self, ArgumentKind, Signature};
+use crate::scan::{Execution, ScanSpec};
 use crate::source::LoadedCorpus;
 use tadoc::analytics::{Company, Fold, Measure, Vocabulary};
-use tadoc::query::Window;
+use tadoc::query::{Query, Window};
 use tadoc::segment::Corpus;
 
 /// Default number of words on each side.
@@ -51,10 +49,10 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::VERSION,
         ],
         columns: &[
-            signature::column("word", ColumnKind::Text, "the word, in lower case where folded"),
-            signature::column("count", ColumnKind::Integer, "how often it stands near a match"),
-            signature::column("corpus_count", ColumnKind::Integer, "how often it occurs at all"),
-            signature::column("score", ColumnKind::Number, "strength by the measure"),
+            signature::text("word", "the word, in lower case where folded"),
+            signature::integer("count", "how often it stands near a match"),
+            signature::integer("corpus_count", "how often it occurs at all"),
+            signature::number("score", "strength by the measure"),
         ],
         summary: "the words near the matches of a query, those that belong to it most first",
     },
@@ -83,6 +81,12 @@ struct Collocates {
     fold: Fold,
 }
 
+/// The parts of a call that are parsed.
+struct Asked {
+    query: Query,
+    measure: Measure,
+}
+
 /// A row.
 struct Collocate {
     /// Row of the word in the vocabulary.
@@ -109,29 +113,26 @@ impl TableFunction for Collocates {
         arguments
     }
 
-    fn prepare(&self, scan: &Scan) -> Result<()> {
-        let query = self.query.parse(scan);
-        query.map_err(|error| self.signature().error(error))?;
+    fn prepare(&self, scan: &ScanSpec) -> Result<Prepared> {
+        let query = self.query.parse(self.signature(), scan)?;
         for (name, span) in [("left", self.window.left), ("right", self.window.right)] {
             if span > MAX_SPAN {
                 let what = format!("{name}: got {span}, expected at most {MAX_SPAN} words");
                 return Err(self.signature().error(what));
             }
         }
-        self.measure().map(drop)
+        Ok(Prepared::new(Asked { query, measure: self.measure()? }))
     }
 
-    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        self.query.explain(scan).into_iter().chain([scan.device()]).collect()
+    fn facts(&self, scan: &ScanSpec, prepared: &Prepared) -> Facts {
+        let asked = prepared.get::<Asked>();
+        let explain = asked.map(|asked| self.query.explain(scan, &asked.query));
+        Facts { task: NO_KERNEL, explain: explain.unwrap_or_default(), ..Facts::default() }
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
-        async move {
-            // Words are counted in all segments, also in those without a hit.
-            let loaded = run.load().await?;
-            run.blocking(move |run| self.send_rows(run, &loaded)).await
-        }
-        .boxed()
+        // Words are counted in all segments, also in those without a hit.
+        run.with_corpus(move |run, loaded| self.send_rows(run, loaded))
     }
 }
 
@@ -168,9 +169,9 @@ impl Collocates {
         loaded: &LoadedCorpus,
         vocabulary: &Vocabulary,
     ) -> Result<Option<Vec<Collocate>>> {
-        let query = self.query.parse(&run.scan).map_err(datafusion_error)?;
-        let measure = self.measure()?;
-        let Some(near) = count_near(run, loaded, &query, self.window)? else { return Ok(None) };
+        let asked = run.prepared::<Asked>()?;
+        let near = count_near(run, loaded, &asked.query, self.window)?;
+        let Some(near) = near else { return Ok(None) };
         let counted = loaded.word_counts(&self.fold)?;
         let total = counted.counts().iter().fold(0, |sum: u64, &count| sum.saturating_add(count));
         let reservation = run.reservation("Collocates");
@@ -179,7 +180,7 @@ impl Collocates {
         let rows = by_row.filter(|(_, count)| *count >= self.min_count).map(|(row, together)| {
             let word_count = counted.count(row);
             let (hits, near) = (near.num_hits(), near.num_words());
-            let score = measure.score(&Company { together, hits, near, word_count, total });
+            let score = asked.measure.score(&Company { together, hits, near, word_count, total });
             Collocate { row, count: together, corpus_count: word_count, score }
         });
         let mut rows: Vec<Collocate> = rows.collect();

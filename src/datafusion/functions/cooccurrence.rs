@@ -18,16 +18,15 @@ use super::doc_rows::words_at;
 use super::neighbours::count_near;
 use super::searching::finished;
 use super::sequence_rows::{
-    COUNT, MadeRows, check_at_least, length, note_rows, send_part, send_share, task_memory_bytes,
+    MadeRows, check_at_least, length, note_rows, send_part, send_share, task_memory_bytes,
 };
 use super::strings::{int64, shown_fold, views};
-use super::traversals::shown_choice;
 use crate::errors::datafusion_error;
 use crate::placement::{self, Task};
 use crate::portions::added_up;
-use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
-use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
-use crate::scan::{Execution, Scan};
+use crate::scan::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
+use crate::scan::signature::{self, ArgumentKind, Signature};
+use crate::scan::{Execution, ScanSpec};
 use crate::source::memory::Uses;
 use crate::source::{LoadedCorpus, Sought};
 use tadoc::analytics::{Cooccurrences, Fold, Pairing, TaskLimits, TraversalTask};
@@ -58,13 +57,9 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::VERSION,
         ],
         columns: &[
-            signature::column(
-                "word1",
-                ColumnKind::Text,
-                "the word that is less in byte order, or the given one",
-            ),
-            signature::column("word2", ColumnKind::Text, "the other, or the same"),
-            signature::column("count", ColumnKind::Integer, "how often both stand in one window"),
+            signature::text("word1", "the word that is less in byte order, or the given one"),
+            signature::text("word2", "the other, or the same"),
+            signature::integer("count", "how often both stand in one window").claimed(),
         ],
         summary: "which words stand near each other, and how often",
     },
@@ -104,55 +99,40 @@ impl TableFunction for Cooccurrence {
         arguments
     }
 
-    fn claims_column(&self, column: &str) -> bool {
-        column == COUNT
-    }
-
-    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
-        &["word1", "word2"]
-    }
-
-    fn prepare(&self, scan: &Scan) -> Result<()> {
+    fn prepare(&self, scan: &ScanSpec) -> Result<Prepared> {
         check_at_least(self.signature(), "window", self.window, 2)?;
+        let Some(word) = &self.word else { return Ok(Prepared::default()) };
         let profile = scan.source.profile();
-        match &self.word {
-            Some(word) if !is_one_word(profile, word) => {
-                let expected = format!("expected one word of the tokenizer profile {profile}");
-                Err(self.signature().error(format!("word: got '{word}', {expected}")))
-            }
-            _ => Ok(()),
+        if !is_one_word(profile, word) {
+            let expected = format!("expected one word of the tokenizer profile {profile}");
+            return Err(self.signature().error(format!("word: got '{word}', {expected}")));
         }
+        let query = Query::for_word(word).folded(&self.fold).map_err(datafusion_error)?;
+        Ok(Prepared::new(query))
     }
 
-    fn can_spread(&self) -> bool {
-        true
-    }
-
-    fn device_task(&self, _scan: &Scan) -> std::result::Result<Task, &'static str> {
-        if self.word.is_some() {
-            return Err("the pairs of one word are counted at its places");
-        }
-        Ok(Task::Cooccurrence { window: self.window, is_folded: self.fold != Fold::NONE })
-    }
-
-    fn uses(&self, _scan: &Scan) -> Uses {
-        if self.word.is_some() { Uses::Positions } else { Uses::Text }
-    }
-
-    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        let traversal = match self.word {
-            Some(_) => "none: the places of the word".to_owned(),
-            None => shown_choice(scan, TraversalTask::Cooccurrence, self.window),
+    fn facts(&self, _scan: &ScanSpec, _prepared: &Prepared) -> Facts {
+        let facts = Facts {
+            ordering: &["word1", "word2"],
+            can_spread: true,
+            merge: Merge::Combined,
+            ..Facts::default()
         };
-        vec![scan.device(), ("traversal", traversal)]
-    }
-
-    fn has_shares(&self, _scan: &Scan) -> bool {
-        self.word.is_none()
-    }
-
-    fn merge(&self, _scan: &Scan) -> Merge {
-        Merge::Combined
+        if self.word.is_some() {
+            return Facts {
+                task: Some(Err("the pairs of one word are counted at its places")),
+                walk: Some(Walk::Only("none: the places of the word")),
+                ..facts
+            };
+        }
+        let is_folded = self.fold != Fold::NONE;
+        Facts {
+            task: Some(Ok(Task::Cooccurrence { window: self.window, is_folded })),
+            uses: Uses::Text,
+            has_shares: true,
+            walk: Some(Walk::ForSequences(TraversalTask::Cooccurrence, self.window)),
+            ..facts
+        }
     }
 
     fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
@@ -175,8 +155,8 @@ impl TableFunction for Cooccurrence {
             if run.partition > 0 {
                 return Ok(());
             }
-            let query = Query::for_word(&word).folded(&self.fold).map_err(datafusion_error)?;
-            let sought = Sought { query: Some(query.clone()), ..Sought::default() };
+            let query = run.prepared::<Query>()?;
+            let sought = Sought { query: Some(Query::clone(&query)), ..Sought::default() };
             let loaded = run.load_sought(sought).await?;
             let word = self.fold.text(&word).into_owned();
             run.blocking(move |run| self.send_pairs_of(run, &loaded, &word, &query)).await
@@ -244,8 +224,8 @@ impl Cooccurrence {
         let (window, min_count) = (self.window, self.min_count);
         let pairing = Pairing { window, min_count, share: scan.share };
         let count = || placement::cooccurrences(&run, &vocabulary, pairing);
-        if let Some(table) = run.shared.prepared(count)?.as_ref() {
-            note_rows(&run, loaded, self.device_task(&scan), table.num_segment_rows());
+        if let Some(table) = run.shared.once(count)?.as_ref() {
+            note_rows(&run, loaded, table.num_segment_rows());
             return send_share(&mut run, table.num_slices(), |at| {
                 let slice = table.slice(at).map_err(datafusion_error)?;
                 MadeRows::passing(&scan, 0..slice.len(), |column, rows| match column {
@@ -275,7 +255,7 @@ impl Cooccurrence {
         // A device counts the pairs below `min_count` too. The cores do not, so their number of
         // rows is recorded only if it is that of all pairs.
         if self.min_count <= 1 {
-            note_rows(&run, loaded, self.device_task(&scan), num_rows.into_inner());
+            note_rows(&run, loaded, num_rows.into_inner());
         }
         Ok(())
     }

@@ -16,9 +16,9 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::errors::task_error;
-use crate::scan::function::{Definition, TableFunction};
-use crate::scan::signature::{self, ColumnKind, Signature};
-use crate::scan::{Execution, Scan};
+use crate::scan::function::{Definition, Facts, Prepared, TableFunction};
+use crate::scan::signature::{self, Signature};
+use crate::scan::{Execution, ScanSpec};
 use tadoc::format::{FileFooter, SectionKind, SegmentMeta};
 use tadoc::segment::Corpus;
 
@@ -27,10 +27,7 @@ pub(super) static DEFINITION: Definition = Definition {
     signature: Signature {
         name: "corpus_info",
         arguments: &[signature::CORPUS, signature::VERSION],
-        columns: &[
-            signature::column("name", ColumnKind::Text, "the fact"),
-            signature::column("value", ColumnKind::Text, "its value"),
-        ],
+        columns: &[signature::text("name", "the fact"), signature::text("value", "its value")],
         summary: "one row per fact; reads only footers",
     },
     bind: |_, _| Arc::new(CorpusInfo),
@@ -44,8 +41,11 @@ impl TableFunction for CorpusInfo {
         &DEFINITION.signature
     }
 
-    fn num_rows(&self, scan: &Scan) -> Precision<usize> {
-        Precision::Exact(facts(scan, &Totals::from_footers(scan)).len())
+    fn facts(&self, scan: &ScanSpec, _prepared: &Prepared) -> Facts {
+        Facts {
+            num_rows: Precision::Exact(facts(scan, &Totals::from_footers(scan)).len()),
+            ..Facts::default()
+        }
     }
 
     fn run(self: Arc<Self>, mut run: Execution) -> BoxFuture<'static, Result<()>> {
@@ -88,7 +88,7 @@ struct Totals {
 }
 
 impl Totals {
-    fn from_footers(scan: &Scan) -> Self {
+    fn from_footers(scan: &ScanSpec) -> Self {
         let segments = || scan.corpora().iter().flat_map(|open| &open.footer.segments);
         let sum = |of: fn(&SegmentMeta) -> u64| segments().map(of).fold(0, u64::saturating_add);
         Self {
@@ -125,7 +125,7 @@ impl Totals {
     }
 }
 
-fn facts(scan: &Scan, totals: &Totals) -> Vec<(&'static str, String)> {
+fn facts(scan: &ScanSpec, totals: &Totals) -> Vec<(&'static str, String)> {
     let footers: Vec<&FileFooter> = scan.corpora().iter().map(|open| &*open.footer).collect();
     let file_bytes: u64 = scan.corpora().iter().map(|open| open.file.meta.size).sum();
     let &Totals { text_bytes, tokens, elements, .. } = totals;
@@ -167,7 +167,7 @@ fn facts(scan: &Scan, totals: &Totals) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn tokenizer(scan: &Scan, footers: &[&FileFooter]) -> String {
+fn tokenizer(scan: &ScanSpec, footers: &[&FileFooter]) -> String {
     match scan.living() {
         Some(view) => view.version.profile.to_string(),
         None => distinct(footers, |footer| footer.profile.to_string()),

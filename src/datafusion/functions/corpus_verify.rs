@@ -25,7 +25,7 @@ use super::verify_version::verify_version;
 use crate::errors::task_error;
 use crate::scan::Execution;
 use crate::scan::function::{Definition, Reads, TableFunction};
-use crate::scan::signature::{self, ColumnKind, Signature};
+use crate::scan::signature::{self, Signature};
 use crate::source::Source;
 use crate::source::location::{SourceFile, store_of};
 
@@ -35,37 +35,18 @@ pub(super) static DEFINITION: Definition = Definition {
         name: "corpus_verify",
         arguments: &[signature::CORPUS, signature::VERSION],
         columns: &[
-            signature::column("file", ColumnKind::Text, "the file"),
-            signature::Column {
-                name: "segment",
-                kind: ColumnKind::Integer,
-                nullable: true,
-                summary: "number of the segment inside the file; NULL for parts of the file itself",
-            },
-            signature::column(
-                "section",
-                ColumnKind::Text,
-                "the section, or decode for the whole segment",
-            ),
-            signature::Column {
-                name: "offset",
-                kind: ColumnKind::Integer,
-                nullable: true,
-                summary: "where the section begins in the file",
-            },
-            signature::Column {
-                name: "bytes",
-                kind: ColumnKind::Integer,
-                nullable: true,
-                summary: "stored bytes of the section; decoded bytes for decode",
-            },
-            signature::column("status", ColumnKind::Text, "ok or damaged"),
-            signature::Column {
-                name: "detail",
-                kind: ColumnKind::Text,
-                nullable: true,
-                summary: "what is wrong, NULL where nothing is",
-            },
+            signature::text("file", "the file"),
+            signature::integer(
+                "segment",
+                "number of the segment inside the file; NULL for parts of the file itself",
+            )
+            .nullable(),
+            signature::text("section", "the section, or decode for the whole segment"),
+            signature::integer("offset", "where the section begins in the file").nullable(),
+            signature::integer("bytes", "stored bytes of the section; decoded bytes for decode")
+                .nullable(),
+            signature::text("status", "ok or damaged"),
+            signature::text("detail", "what is wrong, NULL where nothing is").nullable(),
         ],
         summary: "checks every checksum and decodes every document",
     },

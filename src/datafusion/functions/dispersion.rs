@@ -31,7 +31,7 @@ use datafusion::logical_expr::{
 use super::{PlannedFunction, table_named};
 use crate::errors::mask_secrets;
 use crate::scan::arguments::Arguments;
-use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
+use crate::scan::signature::{self, ArgumentKind, Signature};
 use crate::source::CorpusCache;
 use tadoc::analytics::{Dispersion, Part, Whole};
 
@@ -56,12 +56,12 @@ pub(super) static DEFINITION: PlannedFunction = PlannedFunction {
             signature::VERSION,
         ],
         columns: &[
-            signature::column("count", ColumnKind::Integer, "how often the query matches"),
-            signature::column("range", ColumnKind::Integer, "number of parts with a match"),
-            signature::column("parts", ColumnKind::Integer, "number of parts with words"),
-            signature::column("dp", ColumnKind::Number, "deviation of proportions, 0 if even"),
-            signature::column("dp_norm", ColumnKind::Number, "the same, at most 1"),
-            signature::column("juilland_d", ColumnKind::Number, "Juilland's D, 1 if even"),
+            signature::integer("count", "how often the query matches"),
+            signature::integer("range", "number of parts with a match"),
+            signature::integer("parts", "number of parts with words"),
+            signature::number("dp", "deviation of proportions, 0 if even"),
+            signature::number("dp_norm", "the same, at most 1"),
+            signature::number("juilland_d", "Juilland's D, 1 if even"),
         ],
         summary: "how evenly a query is spread over the parts of a corpus, as one row",
     },

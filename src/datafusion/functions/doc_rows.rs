@@ -6,13 +6,14 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef, StringViewArray, UInt32Array};
 use datafusion::arrow::compute::take;
+use datafusion::common::stats::Precision;
 use datafusion::error::Result;
 
 use super::strings::{int64, views};
 use crate::errors::datafusion_error;
 use crate::placement::{self, Task};
 use crate::scan::signature::Signature;
-use crate::scan::{Execution, Scan, selected};
+use crate::scan::{Execution, ScanSpec, selected};
 use crate::source::LoadedCorpus;
 use tadoc::analytics::{DocSelection, Fold, TermVectors};
 use tadoc::segment::Corpus;
@@ -28,7 +29,7 @@ const PARTITION_BYTES: u64 = 1 << 20;
 pub(super) fn range_of(run: &Execution) -> Range<u64> {
     let num_ids = u128::from(run.scan.num_doc_ids());
     let share =
-        |partition: usize| (num_ids * partition as u128 / run.scan.num_partitions as u128) as u64;
+        |partition: usize| (num_ids * partition as u128 / run.plan.num_partitions as u128) as u64;
     share(run.partition)..share(run.partition + 1)
 }
 
@@ -56,7 +57,7 @@ fn selected_of(run: &Execution, range: Range<u64>) -> Result<DocSelection> {
 /// Returns the documents of `range` that pass the filters that need no text. `column` makes a
 /// column for some of the documents.
 pub(super) fn passing_documents(
-    scan: &Scan,
+    scan: &ScanSpec,
     range: Range<u64>,
     column: impl Fn(usize, &[u64]) -> Result<ArrayRef>,
 ) -> Result<Vec<u64>> {
@@ -73,9 +74,14 @@ pub(super) fn passing_documents(
 }
 
 /// Returns the number of partitions that are worth their threads if all text is processed.
-pub(super) fn num_partitions(scan: &Scan, target: usize) -> usize {
-    let most = (target as u64).min(scan.num_docs()).max(1);
-    (scan.len_bytes() / PARTITION_BYTES).clamp(1, most) as usize
+pub(super) fn num_partitions(scan: &ScanSpec) -> usize {
+    let worth = (scan.len_bytes() / PARTITION_BYTES).min(scan.num_docs());
+    usize::try_from(worth).unwrap_or(usize::MAX)
+}
+
+/// Returns the number of documents as a number of rows.
+pub(super) fn num_documents(scan: &ScanSpec) -> Precision<usize> {
+    usize::try_from(scan.num_docs()).map_or(Precision::Absent, Precision::Exact)
 }
 
 /// Returns the term vectors of a corpus, which all partitions share.
@@ -84,7 +90,7 @@ pub(super) fn term_vectors(
     loaded: &LoadedCorpus,
     fold: &Fold,
 ) -> Result<Arc<TermVectors>> {
-    run.shared.prepared(|| new_term_vectors(run, loaded, fold))
+    run.shared.once(|| new_term_vectors(run, loaded, fold))
 }
 
 /// Builds the term vectors of a corpus. A device counts them, or the cores count document by
@@ -101,7 +107,7 @@ pub(super) fn new_term_vectors(
 
 /// Returns the device task for term vectors. It is marked as partial if filters or a limit choose
 /// documents, because the cores count only these.
-pub(super) fn terms_task(scan: &Scan) -> Task {
+pub(super) fn terms_task(scan: &ScanSpec) -> Task {
     Task::TermVector { is_part: scan.is_filtered() || scan.limit.is_some() }
 }
 
@@ -128,7 +134,11 @@ pub(super) fn path_of(corpus: &Corpus, id: u64) -> &str {
 }
 
 /// Refuses a document id that the corpus does not have, or that was dropped.
-pub(super) fn check_doc_id(signature: &Signature, scan: &Scan, doc_id: Option<u64>) -> Result<()> {
+pub(super) fn check_doc_id(
+    signature: &Signature,
+    scan: &ScanSpec,
+    doc_id: Option<u64>,
+) -> Result<()> {
     let num_ids = scan.num_doc_ids();
     match doc_id {
         Some(doc_id) if doc_id >= num_ids => {

@@ -12,19 +12,17 @@
 
 use std::sync::Arc;
 
-use datafusion::common::stats::Precision;
 use datafusion::error::Result;
-use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::doc_rows::{DOC_ID, num_partitions, selected_documents, term_vectors, terms_task};
+use super::doc_rows::{
+    num_documents, num_partitions, selected_documents, term_vectors, terms_task,
+};
 use super::strings::{int64, int64_lists, shown_fold};
-use super::traversals::shown_choices;
 use crate::errors::datafusion_error;
-use crate::placement::Task;
-use crate::scan::function::{Definition, TableFunction};
+use crate::scan::function::{Definition, Facts, Prepared, TableFunction, Walk};
 use crate::scan::signature::{self, ColumnKind, Signature};
-use crate::scan::{Execution, Scan};
+use crate::scan::{Execution, ScanSpec};
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
 use tadoc::analytics::{Fold, choose_term_traversal};
@@ -35,7 +33,7 @@ pub(super) static DEFINITION: Definition = Definition {
         name: "doc_term_matrix",
         arguments: &[signature::CORPUS, signature::FOLD, signature::VERSION],
         columns: &[
-            signature::DOC_ID,
+            signature::DOC_ID.claimed(),
             signature::column(
                 "word_ids",
                 ColumnKind::IntegerList,
@@ -72,41 +70,20 @@ impl TableFunction for DocTermMatrix {
         shown_fold(&self.fold).into_iter().collect()
     }
 
-    fn claims_column(&self, column: &str) -> bool {
-        column == DOC_ID
-    }
-
-    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
-        &["doc_id"]
-    }
-
-    fn num_rows(&self, scan: &Scan) -> Precision<usize> {
-        usize::try_from(scan.num_docs()).map_or(Precision::Absent, Precision::Exact)
-    }
-
-    fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
-        num_partitions(scan, target)
-    }
-
-    fn device_task(&self, scan: &Scan) -> std::result::Result<Task, &'static str> {
-        Ok(terms_task(scan))
-    }
-
-    fn uses(&self, _scan: &Scan) -> Uses {
-        Uses::Text
-    }
-
-    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        let traversal = shown_choices(scan, |segment| choose_term_traversal(segment));
-        vec![scan.device(), ("traversal", traversal)]
+    fn facts(&self, scan: &ScanSpec, _prepared: &Prepared) -> Facts {
+        Facts {
+            ordering: &["doc_id"],
+            num_rows: num_documents(scan),
+            num_partitions: num_partitions(scan),
+            task: Some(Ok(terms_task(scan))),
+            uses: Uses::Text,
+            walk: Some(Walk::ForSegments(|segment| choose_term_traversal(segment))),
+            ..Facts::default()
+        }
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
-        async move {
-            let loaded = run.load().await?;
-            run.blocking(move |run| send_rows(run, &loaded, &self.fold)).await
-        }
-        .boxed()
+        run.with_corpus(move |run, loaded| send_rows(run, loaded, &self.fold))
     }
 }
 

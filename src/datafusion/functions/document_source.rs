@@ -26,7 +26,7 @@ use super::doc_rows::{passing_documents, path_of, range_of};
 use super::few_documents::FewDocuments;
 use super::strings::{int64, views};
 use crate::errors::{datafusion_error, task_error};
-use crate::scan::{Execution, Scan};
+use crate::scan::{Execution, ScanSpec};
 use crate::source::{FactTable, LoadedCorpus, Sought};
 use crate::store::{LivingView, PathTable};
 use tadoc::read::{
@@ -89,10 +89,10 @@ impl DocumentSource {
         } else {
             None
         };
-        let loaded = if scan.demands.is_empty() && passing.is_none() {
+        let loaded = if scan.filters.demands.is_empty() && passing.is_none() {
             run.load().await?
         } else {
-            let (demands, doc_ids) = (scan.demands.clone(), passing.cloned());
+            let (demands, doc_ids) = (scan.filters.demands.clone(), passing.cloned());
             run.load_sought(Sought { demands, doc_ids, ..Sought::default() }).await?
         };
         let decoder = DocumentDecoder::new(loaded.corpus.clone(), max_output_bytes(scan));
@@ -128,7 +128,9 @@ impl DocumentSource {
     async fn from_facts(run: &Execution, user: &UserColumns) -> Result<(Self, Option<Vec<u64>>)> {
         let scan = &run.scan;
         let tells = |position: &usize| *position == DOC_ID || *position >= USER;
-        if !scan.is_filtered() || !scan.stages().all(|stage| stage.columns.iter().all(tells)) {
+        if !scan.is_filtered()
+            || !scan.filters.stages().all(|stage| stage.columns.iter().all(tells))
+        {
             return Ok((Self::Facts(run.load_facts(None).await?), None));
         }
         let range = range_of(run);
@@ -151,7 +153,7 @@ impl DocumentSource {
     ) -> Result<Option<(Self, Option<Vec<u64>>)>> {
         let (scan, context) = (&run.scan, run.load_context());
         let uses_texts = uses_texts(scan);
-        let paths = if scan.stages().any(|stage| stage.columns.contains(&PATH)) {
+        let paths = if scan.filters.stages().any(|stage| stage.columns.contains(&PATH)) {
             Some(PathTable::read(&run.cache, &context, view, None).await?)
         } else {
             None
@@ -223,7 +225,7 @@ impl DocumentSource {
     }
 
     /// Reads the passage that `query` of `scan` asks for.
-    pub(super) fn passage(&self, scan: &Scan, query: &ExtractQuery) -> Result<Vec<u8>> {
+    pub(super) fn passage(&self, scan: &ScanSpec, query: &ExtractQuery) -> Result<Vec<u8>> {
         let mut passage = Vec::new();
         match self {
             Self::Made(loaded, _) => {
@@ -309,25 +311,25 @@ fn rows_of(array: &ArrayRef, ids: &[u64]) -> Result<ArrayRef> {
 }
 
 /// Returns the largest number of bytes of text at once. A view addresses 2^31 - 1 bytes.
-fn max_output_bytes(scan: &Scan) -> u64 {
+fn max_output_bytes(scan: &ScanSpec) -> u64 {
     scan.options.max_output_bytes.min(i32::MAX as u64)
 }
 
 /// Returns true if the query uses no text, and its files contain all that it uses beside their
 /// grammars.
-pub(super) fn are_facts_enough(scan: &Scan) -> bool {
+pub(super) fn are_facts_enough(scan: &ScanSpec) -> bool {
     !scan.uses(TEXT) && !scan.uses(CONTENT) && scan.source.has_document_facts()
 }
 
 /// Returns true if the query uses lengths or texts of documents.
-fn uses_texts(scan: &Scan) -> bool {
+fn uses_texts(scan: &ScanSpec) -> bool {
     [BYTES, TEXT, CONTENT].iter().any(|&position| scan.uses(position))
 }
 
 /// Returns true if filters may leave few documents, and if they can be evaluated without any text.
 /// Returns false if words are counted, because this needs an assembled version.
-fn may_be_few(scan: &Scan) -> bool {
-    let mut stages = scan.columns_stage.iter().chain(&scan.dynamic_stages);
+fn may_be_few(scan: &ScanSpec) -> bool {
+    let mut stages = scan.filters.before_text();
     let tells = |position: &usize| matches!(*position, DOC_ID | PATH) || *position >= USER;
     let is_filtered = stages.clone().next().is_some();
     !scan.uses(WORDS)
@@ -337,12 +339,12 @@ fn may_be_few(scan: &Scan) -> bool {
 
 /// Returns true if the filters on columns can be evaluated before the corpus is opened: by ids and user
 /// columns, and by the facts of files that have them. Living corpora have ways of their own.
-fn tells_before(scan: &Scan) -> bool {
+fn tells_before(scan: &ScanSpec) -> bool {
     let tells = |&position: &usize| match position {
         PATH..=WORDS => scan.source.has_document_facts(),
         position => position == DOC_ID || position >= USER,
     };
-    let mut stages = scan.columns_stage.iter().chain(&scan.dynamic_stages).peekable();
+    let mut stages = scan.filters.before_text().peekable();
     scan.living().is_none()
         && stages.peek().is_some()
         && stages.all(|stage| stage.columns.iter().all(tells))
@@ -352,7 +354,7 @@ fn tells_before(scan: &Scan) -> bool {
 async fn passing(run: &Execution, user: &UserColumns) -> Result<Vec<u64>> {
     let scan = Arc::clone(&run.scan);
     let is_fact = |position: &usize| (PATH..=WORDS).contains(position);
-    let names = if scan.stages().any(|stage| stage.columns.iter().any(is_fact)) {
+    let names = if scan.filters.stages().any(|stage| stage.columns.iter().any(is_fact)) {
         Names::Facts(run.load_facts(None).await?)
     } else {
         Names::None
@@ -371,7 +373,7 @@ enum Names {
 
 /// Choice of documents by columns, before the corpus is opened or assembled.
 struct Picking {
-    scan: Arc<Scan>,
+    scan: Arc<ScanSpec>,
     names: Names,
     user: UserColumns,
 }

@@ -20,24 +20,23 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::ArrayRef;
 use datafusion::arrow::compute::filter;
-use datafusion::arrow::datatypes::{FieldRef, Schema, SchemaRef};
-use datafusion::common::stats::Precision;
+use datafusion::arrow::datatypes::FieldRef;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::doc_rows::{passing_documents, range_of};
+use super::doc_rows::{num_documents, passing_documents, range_of};
 use super::document_source::{
     CONTENT, DOC_ID, DocumentSource, TEXT, USER, UserColumns, are_facts_enough,
 };
 use super::strings::{Texts, int64};
 use crate::errors::task_error;
 use crate::scan::batch_rows::batch_bytes;
-use crate::scan::function::{Definition, Merge, TableFunction};
-use crate::scan::signature::{self, ColumnKind, Signature};
+use crate::scan::function::{Definition, Facts, Merge, NO_KERNEL, Prepared, TableFunction};
+use crate::scan::signature::{self, ColumnKind, Columns, Signature};
 use crate::scan::table::registered_now;
-use crate::scan::{Execution, Scan, selected};
+use crate::scan::{Execution, ScanSpec, selected};
 use crate::source::columns::{read_user_columns, with_file_names};
 use crate::source::glob::is_glob;
 use crate::source::memory::Uses;
@@ -54,12 +53,12 @@ pub(super) static DEFINITION: Definition = Definition {
         name: "documents",
         arguments: &[signature::CORPUS, signature::VERSION],
         columns: &[
-            signature::DOC_ID,
-            signature::PATH,
-            signature::column("bytes", ColumnKind::Integer, "length of the text"),
-            signature::column("words", ColumnKind::Integer, "number of words in the text"),
-            signature::column("text", ColumnKind::Text, "the text, U+FFFD for invalid bytes"),
-            signature::column("content", ColumnKind::Bytes, "the exact bytes"),
+            signature::DOC_ID.claimed(),
+            signature::PATH.claimed(),
+            signature::integer("bytes", "length of the text").claimed(),
+            signature::integer("words", "number of words in the text").claimed(),
+            signature::text("text", "the text, U+FFFD for invalid bytes").claimed_as_text(),
+            signature::column("content", ColumnKind::Bytes, "the exact bytes").claimed_as_text(),
         ],
         summary: "one row per document; text is decoded only where it is asked for",
     },
@@ -75,7 +74,7 @@ pub(super) static DEFINITION: Definition = Definition {
 
 #[derive(Debug)]
 pub(crate) struct Documents {
-    schema: SchemaRef,
+    user_columns: Vec<FieldRef>,
 }
 
 impl Documents {
@@ -90,8 +89,7 @@ impl Documents {
 
     /// Builds the function with `user_columns` after the fixed columns.
     pub(crate) fn new(user_columns: Vec<FieldRef>) -> Self {
-        let fixed = DEFINITION.signature.fields().into_iter().map(Arc::new);
-        Self { schema: Arc::new(Schema::new(fixed.chain(user_columns).collect::<Vec<_>>())) }
+        Self { user_columns }
     }
 }
 
@@ -100,47 +98,25 @@ impl TableFunction for Documents {
         &DEFINITION.signature
     }
 
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
+    fn columns(&self) -> Columns {
+        Columns::from_signature(&DEFINITION.signature).followed_by(self.user_columns.clone())
     }
 
-    fn claims_column(&self, _column: &str) -> bool {
-        true
-    }
-
-    fn needs_text(&self, column: &str) -> bool {
-        matches!(column, "text" | "content")
-    }
-
-    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
-        &["doc_id"]
-    }
-
-    fn num_rows(&self, scan: &Scan) -> Precision<usize> {
-        usize::try_from(scan.num_docs()).map_or(Precision::Absent, Precision::Exact)
-    }
-
-    fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
-        let worth = if needs_decoding(scan) { scan.len_bytes() / PARTITION_BYTES } else { 1 };
-        let most = (target as u64).min(scan.num_docs()).max(1);
-        worth.clamp(1, most) as usize
-    }
-
-    fn row_bytes(&self, scan: &Scan) -> u64 {
-        if needs_decoding(scan) { scan.document_bytes() } else { 0 }
-    }
-
-    fn uses(&self, scan: &Scan) -> Uses {
-        if are_facts_enough(scan) { Uses::Facts } else { Uses::Text }
-    }
-
-    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        let text = if needs_decoding(scan) { "decoded" } else { "not decoded" };
-        vec![("text", text.into()), scan.device()]
-    }
-
-    fn merge(&self, _scan: &Scan) -> Merge {
-        Merge::Behind
+    fn facts(&self, scan: &ScanSpec, _prepared: &Prepared) -> Facts {
+        let is_decoded = needs_decoding(scan);
+        let worth = if is_decoded { scan.len_bytes() / PARTITION_BYTES } else { 1 };
+        let text = if is_decoded { "decoded" } else { "not decoded" };
+        Facts {
+            ordering: &["doc_id"],
+            num_rows: num_documents(scan),
+            num_partitions: usize::try_from(worth.min(scan.num_docs())).unwrap_or(usize::MAX),
+            row_bytes: if is_decoded { scan.document_bytes() } else { 0 },
+            uses: if are_facts_enough(scan) { Uses::Facts } else { Uses::Text },
+            merge: Merge::Behind,
+            task: NO_KERNEL,
+            explain: vec![("text", text.into())],
+            ..Facts::default()
+        }
     }
 
     fn run(self: Arc<Self>, mut run: Execution) -> BoxFuture<'static, Result<()>> {
@@ -167,7 +143,8 @@ async fn user_columns(
     reservation: &MemoryReservation,
 ) -> Result<Vec<Option<ArrayRef>>> {
     let scan = &run.scan;
-    let mut needed: Vec<usize> = scan.stages().flat_map(|stage| stage.columns.clone()).collect();
+    let mut needed: Vec<usize> =
+        scan.filters.stages().flat_map(|stage| stage.columns.clone()).collect();
     needed.extend(&scan.projection);
     needed.retain(|&position| position >= USER);
     needed.sort_unstable();
@@ -195,11 +172,12 @@ async fn user_columns(
 /// of their documents.
 async fn row_sources(run: &Execution) -> Result<Vec<RowSource<'_>>> {
     let mut sources = run.scan.row_sources();
-    if run.scan.columns_stage.as_ref().is_none_or(|stage| stage.columns != [DOC_ID]) {
+    if run.scan.filters.columns.as_ref().is_none_or(|stage| stage.columns != [DOC_ID]) {
         return Ok(sources);
     }
     // Dynamic filters of joins and sorts above may use the columns that are to be read.
-    let scan = Scan { dynamic_stages: Vec::new(), ..run.scan.as_ref().clone() };
+    let filters = run.scan.filters.without_dynamic();
+    let scan = ScanSpec { filters, ..run.scan.as_ref().clone() };
     let range = range_of(run);
     let pick = move || passing_documents(&scan, range, |_, ids| int64(ids.iter().copied()));
     let ids = tokio::task::spawn_blocking(pick).await.map_err(task_error)??;
@@ -291,7 +269,7 @@ impl Scanner {
     /// for all documents.
     fn candidates(&self, corpus: &Corpus) -> Option<Vec<u64>> {
         let compute = || {
-            let mut all = documents_for_demands(corpus, &self.run.scan.demands);
+            let mut all = documents_for_demands(corpus, &self.run.scan.filters.demands);
             if let Some(all) = &mut all {
                 all.retain(|&id| !self.run.scan.source.is_dropped(id));
             }
@@ -330,7 +308,7 @@ impl Scanner {
             decoded.add(batch.len());
             logical.add(len_bytes as usize);
             let texts = Texts::new(self.source.take_text(), ends)?;
-            let mask = match &scan.text_stage {
+            let mask = match &scan.filters.text {
                 None => None,
                 Some(stage) => {
                     let columns = stage.columns.iter();
@@ -398,6 +376,6 @@ impl Scanner {
     }
 }
 
-fn needs_decoding(scan: &Scan) -> bool {
+fn needs_decoding(scan: &ScanSpec) -> bool {
     scan.uses(TEXT) || scan.uses(CONTENT)
 }

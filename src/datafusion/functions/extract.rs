@@ -16,9 +16,11 @@ use futures::future::BoxFuture;
 use super::doc_rows::check_doc_id;
 use super::document_source::DocumentSource;
 use super::strings::Texts;
-use crate::scan::function::{Definition, Merge, OfPortion, TableFunction};
-use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
-use crate::scan::{Execution, Scan};
+use crate::scan::function::{
+    Definition, Facts, Merge, NO_KERNEL, OfPortion, Prepared, TableFunction,
+};
+use crate::scan::signature::{self, ArgumentKind, Signature};
+use crate::scan::{Execution, ScanSpec};
 use tadoc::read::ExtractQuery;
 
 /// The function `extract` in SQL.
@@ -36,11 +38,7 @@ pub(super) static DEFINITION: Definition = Definition {
             ),
             signature::VERSION,
         ],
-        columns: &[signature::column(
-            "text",
-            ColumnKind::Text,
-            "the passage, U+FFFD for invalid bytes",
-        )],
+        columns: &[signature::text("text", "the passage, U+FFFD for invalid bytes")],
         summary: "one passage of one document, without decoding the rest",
     },
     bind: |arguments, _| {
@@ -75,20 +73,14 @@ impl TableFunction for Extract {
         ]
     }
 
-    fn prepare(&self, scan: &Scan) -> Result<()> {
-        check_doc_id(self.signature(), scan, Some(self.doc_id))
+    fn prepare(&self, scan: &ScanSpec) -> Result<Prepared> {
+        check_doc_id(self.signature(), scan, Some(self.doc_id))?;
+        Ok(Prepared::default())
     }
 
-    fn num_rows(&self, _scan: &Scan) -> Precision<usize> {
-        Precision::Exact(1)
-    }
-
-    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        vec![scan.device()]
-    }
-
-    fn merge(&self, _scan: &Scan) -> Merge {
-        Merge::Behind
+    fn facts(&self, _scan: &ScanSpec, _prepared: &Prepared) -> Facts {
+        let num_rows = Precision::Exact(1);
+        Facts { num_rows, task: NO_KERNEL, merge: Merge::Behind, ..Facts::default() }
     }
 
     fn for_portion(&self, docs: Range<u64>) -> OfPortion {

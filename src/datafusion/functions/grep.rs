@@ -18,15 +18,14 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::doc_rows::{DOC_ID, num_partitions, paths, range_of};
+use super::doc_rows::{num_partitions, paths, range_of};
 use super::searching::{NumHits, finished, sought_documents};
 use super::sequence_rows::length;
 use super::strings::{Texts, int64};
-use crate::errors::datafusion_error;
 use crate::scan::batch_rows::batch_bytes;
-use crate::scan::function::{Definition, Merge, TableFunction};
-use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
-use crate::scan::{Execution, Scan, selected};
+use crate::scan::function::{Definition, Facts, Merge, NO_KERNEL, Prepared, TableFunction};
+use crate::scan::signature::{self, ArgumentKind, Signature};
+use crate::scan::{Execution, ScanSpec, selected};
 use crate::source::{LoadedCorpus, Sought};
 use tadoc::query::{
     GrepLine, GrepOptions, LineExpression, LinePattern, SearchOptions, TextPattern,
@@ -70,18 +69,17 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::VERSION,
         ],
         columns: &[
-            signature::DOC_ID,
+            signature::DOC_ID.claimed(),
             signature::PATH,
-            signature::column("line_number", ColumnKind::Integer, "number of the line, from 1"),
-            signature::column(
+            signature::integer("line_number", "number of the line, from 1"),
+            signature::integer(
                 "byte_offset",
-                ColumnKind::Integer,
                 "where the first match of the line begins in the document",
             ),
-            signature::column("byte_len", ColumnKind::Integer, "length of that match"),
-            signature::column("line", ColumnKind::Text, "the line, without its end"),
-            signature::column("before", ColumnKind::Text, "lines before it"),
-            signature::column("after", ColumnKind::Text, "lines after it"),
+            signature::integer("byte_len", "length of that match"),
+            signature::text("line", "the line, without its end"),
+            signature::text("before", "lines before it"),
+            signature::text("after", "lines after it"),
         ],
         summary: "every line that matches a regular expression, in order of document and line",
     },
@@ -126,44 +124,31 @@ impl TableFunction for Grep {
         arguments
     }
 
-    fn claims_column(&self, column: &str) -> bool {
-        column == DOC_ID
+    fn prepare(&self, _scan: &ScanSpec) -> Result<Prepared> {
+        let pattern = self.pattern().map_err(|error| self.signature().error(error))?;
+        Ok(Prepared::new(pattern))
     }
 
-    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
-        &["doc_id", "line_number"]
-    }
-
-    fn prepare(&self, _scan: &Scan) -> Result<()> {
-        self.pattern().map(drop).map_err(|error| self.signature().error(error))
-    }
-
-    fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
-        if scan.limit.is_some() { 1 } else { num_partitions(scan, target) }
-    }
-
-    fn row_bytes(&self, scan: &Scan) -> u64 {
-        let num_lines = (self.context as u64).saturating_mul(2).saturating_add(1);
-        num_lines.saturating_mul(LINE_BYTES).min(scan.document_bytes())
-    }
-
-    fn finds_few(&self) -> bool {
-        true
-    }
-
-    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        let literals = self.pattern().map(|pattern| shown_demands(pattern.demands()));
+    fn facts(&self, scan: &ScanSpec, prepared: &Prepared) -> Facts {
+        let pattern = prepared.get::<LinePattern>();
+        let literals = pattern.map(|pattern| shown_demands(pattern.demands()));
         let hits = format!("at most {}", scan.options.max_hits);
-        vec![("literals", literals.unwrap_or_default()), ("hits", hits), scan.device()]
-    }
-
-    fn merge(&self, _scan: &Scan) -> Merge {
-        Merge::Behind
+        let num_lines = (self.context as u64).saturating_mul(2).saturating_add(1);
+        Facts {
+            ordering: &["doc_id", "line_number"],
+            num_partitions: if scan.limit.is_some() { 1 } else { num_partitions(scan) },
+            row_bytes: num_lines.saturating_mul(LINE_BYTES).min(scan.document_bytes()),
+            finds_few: true,
+            merge: Merge::Behind,
+            task: NO_KERNEL,
+            explain: vec![("literals", literals.unwrap_or_default()), ("hits", hits)],
+            ..Facts::default()
+        }
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
-            let pattern = self.pattern().map_err(datafusion_error)?;
+            let pattern = run.prepared::<LinePattern>()?;
             let (demands, doc_ids) = (pattern.demands().to_vec(), sought_documents(&run).await?);
             let loaded = if demands.is_empty() && doc_ids.is_none() {
                 run.load().await?
@@ -227,7 +212,7 @@ fn documents(run: &Execution, pattern: &LinePattern, loaded: &LoadedCorpus) -> R
     let find = || documents_for_demands(&loaded.corpus, pattern.demands());
     let (seen, ids): (Range<u64>, Vec<u64>) = match run.shared.candidates.get_or_init(find) {
         Some(candidates) => {
-            let share = |partition| candidates.len() * partition / run.scan.num_partitions;
+            let share = |partition| candidates.len() * partition / run.plan.num_partitions;
             let ids = &candidates[share(run.partition)..share(run.partition + 1)];
             // The partitions look at all documents together.
             let first = |partition| match candidates.get(share(partition)) {

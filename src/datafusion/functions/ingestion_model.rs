@@ -14,9 +14,9 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::errors::datafusion_error;
-use crate::scan::function::{Definition, Reads, TableFunction};
-use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
-use crate::scan::{Execution, Scan};
+use crate::scan::function::{Definition, Prepared, Reads, TableFunction};
+use crate::scan::signature::{self, ArgumentKind, Signature};
+use crate::scan::{Execution, ScanSpec};
 use crate::throughput::{Calibration, Row, add_observed, rows};
 
 /// The function `ingestion_model` in SQL.
@@ -29,29 +29,16 @@ pub(super) static DEFINITION: Definition = Definition {
             "speed of the link that stored bytes come over, in GB/s",
         )],
         columns: &[
-            signature::column(
-                "codec",
-                ColumnKind::Text,
-                "codec, with device and text of its measurement",
-            ),
-            signature::column(
-                "regime",
-                ColumnKind::Text,
-                "serial, overlapped, to_host, resident or cpu",
-            ),
-            signature::column("ratio", ColumnKind::Number, "text : stored bytes"),
-            signature::Column {
-                name: "decode_gb_per_s",
-                kind: ColumnKind::Number,
-                nullable: true,
-                summary: "text decoded per second; NULL where nothing is decoded",
-            },
-            signature::column(
-                "predicted_gb_per_s",
-                ColumnKind::Number,
-                "text that arrives per second",
-            ),
-            signature::column("binding_stage", ColumnKind::Text, "the stage that works longest"),
+            signature::text("codec", "codec, with device and text of its measurement"),
+            signature::text("regime", "serial, overlapped, to_host, resident or cpu"),
+            signature::number("ratio", "text : stored bytes"),
+            signature::number(
+                "decode_gb_per_s",
+                "text decoded per second; NULL where nothing is decoded",
+            )
+            .nullable(),
+            signature::number("predicted_gb_per_s", "text that arrives per second"),
+            signature::text("binding_stage", "the stage that works longest"),
         ],
         summary: "how fast text arrives with each codec, fastest first in each regime",
     },
@@ -80,9 +67,9 @@ impl TableFunction for IngestionModel {
         Reads::Nothing
     }
 
-    fn prepare(&self, _scan: &Scan) -> Result<()> {
+    fn prepare(&self, _scan: &ScanSpec) -> Result<Prepared> {
         if self.link_gb_per_s > 0.0 {
-            Ok(())
+            Ok(Prepared::default())
         } else {
             Err(self.signature().error("link_gb_per_s: got 0, expected a number above 0"))
         }
@@ -93,7 +80,7 @@ impl TableFunction for IngestionModel {
             let calibration = Calibration::load().map_err(datafusion_error)?;
             let mut rows = rows(self.link_gb_per_s, &calibration).map_err(datafusion_error)?;
             let scan = Arc::clone(&run.scan);
-            let stores = scan.devices.stores().all();
+            let stores = run.plan.devices.stores().all();
             add_observed(&mut rows, &stores, &calibration).map_err(datafusion_error)?;
             let columns = scan.projection.iter().map(|i| column(*i, &rows)).collect();
             run.output.send_columns_async(columns, rows.len()).await?;

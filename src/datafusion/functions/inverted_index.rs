@@ -9,21 +9,19 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{Array, ArrayRef};
-use datafusion::common::stats::Precision;
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::LogicalPlanBuilder;
-use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::strings::{int64, lists, shown_fold};
-use super::traversals::{record_sweep, shown_choices};
+use super::traversals::record_sweep;
 use super::word_rows::{Rows, WORD, for_each_selected, num_words};
 use crate::errors::datafusion_error;
 use crate::placement::{self, Task};
-use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
+use crate::scan::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
 use crate::scan::signature::{self, ColumnKind, Signature};
-use crate::scan::{Execution, Scan};
+use crate::scan::{Execution, ScanSpec};
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
 use tadoc::analytics::{self, Fold, Traversal, choose_traversal};
@@ -40,8 +38,8 @@ pub(super) static DEFINITION: Definition = Definition {
         name: "inverted_index",
         arguments: &[signature::CORPUS, signature::FOLD, signature::VERSION],
         columns: &[
-            signature::WORD,
-            signature::column("doc_count", ColumnKind::Integer, "number of documents that hold it"),
+            signature::WORD.claimed(),
+            signature::integer("doc_count", "number of documents that hold it").claimed(),
             signature::column("doc_ids", ColumnKind::IntegerList, "those documents, ascending"),
         ],
         summary: "the documents of each word, in byte order of word",
@@ -69,49 +67,24 @@ impl TableFunction for InvertedIndex {
         shown_fold(&self.fold).into_iter().collect()
     }
 
-    fn claims_column(&self, column: &str) -> bool {
-        matches!(column, "word" | "doc_count")
-    }
-
-    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
-        &["word"]
-    }
-
-    fn num_rows(&self, scan: &Scan) -> Precision<usize> {
-        num_words(scan)
-    }
-
-    fn device_task(&self, scan: &Scan) -> std::result::Result<Task, &'static str> {
-        if needs_lists(scan) {
-            Ok(Task::InvertedIndex { is_folded: self.fold != Fold::NONE })
-        } else {
-            Err("no documents are asked for")
+    fn facts(&self, scan: &ScanSpec, _prepared: &Prepared) -> Facts {
+        let has_lists = needs_lists(scan);
+        let task = Task::InvertedIndex { is_folded: self.fold != Fold::NONE };
+        Facts {
+            ordering: &["word"],
+            num_rows: num_words(scan),
+            task: Some(if has_lists { Ok(task) } else { Err("no documents are asked for") }),
+            row_bytes: if scan.uses(DOC_IDS) { scan.list_bytes() } else { 0 },
+            uses: Uses::Text,
+            has_shares: true,
+            merge: Merge::JoinedLists,
+            walk: Some(if has_lists {
+                Walk::ForSegments(|segment| choose_traversal(segment))
+            } else {
+                Walk::Only("none: words are read from the dictionary")
+            }),
+            ..Facts::default()
         }
-    }
-
-    fn row_bytes(&self, scan: &Scan) -> u64 {
-        if scan.uses(DOC_IDS) { scan.list_bytes() } else { 0 }
-    }
-
-    fn uses(&self, _scan: &Scan) -> Uses {
-        Uses::Text
-    }
-
-    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        let traversal = if needs_lists(scan) {
-            shown_choices(scan, |segment| choose_traversal(segment))
-        } else {
-            "none: words are read from the dictionary".to_owned()
-        };
-        vec![scan.device(), ("traversal", traversal)]
-    }
-
-    fn has_shares(&self, _scan: &Scan) -> bool {
-        true
-    }
-
-    fn merge(&self, _scan: &Scan) -> Merge {
-        Merge::Combined
     }
 
     fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
@@ -122,16 +95,8 @@ impl TableFunction for InvertedIndex {
         rows.for_all(Arc::new(self.clone()), &[&["word"], lists.as_slice()].concat())
     }
 
-    fn joins_lists(&self) -> bool {
-        true
-    }
-
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
-        async move {
-            let loaded = run.load().await?;
-            run.blocking(move |run| send_rows(run, &loaded, &self.fold)).await
-        }
-        .boxed()
+        run.with_corpus(move |run, loaded| send_rows(run, loaded, &self.fold))
     }
 }
 
@@ -170,7 +135,7 @@ fn send_rows(mut run: Execution, loaded: &LoadedCorpus, fold: &Fold) -> Result<(
 }
 
 /// Returns true if more than words is asked for.
-fn needs_lists(scan: &Scan) -> bool {
+fn needs_lists(scan: &ScanSpec) -> bool {
     scan.uses(DOC_COUNT) || scan.uses(DOC_IDS)
 }
 

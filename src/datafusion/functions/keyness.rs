@@ -30,7 +30,7 @@ use crate::errors::mask_secrets;
 use crate::scan::TadocTable;
 use crate::scan::arguments::Arguments;
 use crate::scan::function::Bind;
-use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
+use crate::scan::signature::{self, ArgumentKind, Signature};
 use crate::source::CorpusCache;
 use tadoc::analytics::{self, Fold};
 
@@ -54,23 +54,14 @@ pub(super) static DEFINITION: PlannedFunction = PlannedFunction {
             signature::FOLD,
         ],
         columns: &[
-            signature::column("word", ColumnKind::Text, "the word, folded if it is asked for"),
-            signature::column("count", ColumnKind::Integer, "how often it occurs in the corpus"),
-            signature::column(
-                "reference_count",
-                ColumnKind::Integer,
-                "how often it occurs in the reference",
-            ),
-            signature::column(
+            signature::text("word", "the word, folded if it is asked for"),
+            signature::integer("count", "how often it occurs in the corpus"),
+            signature::integer("reference_count", "how often it occurs in the reference"),
+            signature::number(
                 "score",
-                ColumnKind::Number,
                 "log-likelihood, negative where the word is rarer than in the reference",
             ),
-            signature::column(
-                "log_ratio",
-                ColumnKind::Number,
-                "how often its share of the words doubles",
-            ),
+            signature::number("log_ratio", "how often its share of the words doubles"),
         ],
         summary: "the words that tell a corpus from another, in no order",
     },

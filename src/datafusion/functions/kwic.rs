@@ -15,19 +15,16 @@ use datafusion::error::Result;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::doc_rows::{DOC_ID, paths};
-use super::searching::{
-    QueryText, Searched, finished, load_searched, num_search_partitions, searched_segments,
-};
+use super::doc_rows::paths;
+use super::searching::{QueryText, Searched, finished, load_searched, searched_segments};
 use super::sequence_rows::length;
 use super::strings::{int64, list_array};
-use crate::errors::datafusion_error;
-use crate::scan::function::{Definition, Merge, TableFunction};
+use crate::scan::function::{Definition, Facts, Prepared, TableFunction};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
-use crate::scan::{Execution, Scan};
+use crate::scan::{Execution, ScanSpec};
 use crate::source::LoadedCorpus;
 use tadoc::query::{
-    Context, ContextBatch, ContextForm, ContextWords, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES,
+    Context, ContextBatch, ContextForm, ContextWords, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, Query,
     SearchOptions, kwic_segments,
 };
 
@@ -58,11 +55,11 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::VERSION,
         ],
         columns: &[
-            signature::DOC_ID,
+            signature::DOC_ID.claimed(),
             signature::PATH,
-            signature::column("left", ColumnKind::Text, "text before the match"),
-            signature::column("match", ColumnKind::Text, "text of the match"),
-            signature::column("right", ColumnKind::Text, "text behind the match"),
+            signature::text("left", "text before the match"),
+            signature::text("match", "text of the match"),
+            signature::text("right", "text behind the match"),
             signature::column(
                 "left_words",
                 ColumnKind::TextList,
@@ -98,6 +95,12 @@ enum Blanks {
     Keep,
 }
 
+/// The parts of a call that are parsed.
+struct Asked {
+    query: Query,
+    blanks: Blanks,
+}
+
 impl Kwic {
     fn blanks(&self) -> Result<Blanks> {
         match self.blanks.as_str() {
@@ -124,56 +127,38 @@ impl TableFunction for Kwic {
         arguments
     }
 
-    fn claims_column(&self, column: &str) -> bool {
-        column == DOC_ID
+    fn prepare(&self, scan: &ScanSpec) -> Result<Prepared> {
+        let query = self.query.parse(self.signature(), scan)?;
+        Ok(Prepared::new(Asked { query, blanks: self.blanks()? }))
     }
 
-    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
-        &["doc_id"]
-    }
-
-    fn prepare(&self, scan: &Scan) -> Result<()> {
-        self.query.parse(scan).map_err(|error| self.signature().error(error))?;
-        self.blanks().map(drop)
-    }
-
-    fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
-        let query = self.query.parse(scan);
-        query.map_or(1, |query| num_search_partitions(scan, target, &query))
-    }
-
-    fn row_bytes(&self, scan: &Scan) -> u64 {
+    fn facts(&self, scan: &ScanSpec, prepared: &Prepared) -> Facts {
+        let Ok(asked) = prepared.get::<Asked>() else { return Facts::default() };
         let text_bytes = scan.words_bytes(self.width.saturating_mul(2));
         let times = if lists_words(scan) { 4 } else { 1 };
-        text_bytes.min(2 * MAX_CONTEXT_BYTES as u64) * times
-    }
-
-    fn finds_few(&self) -> bool {
-        true
-    }
-
-    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        let hits = format!("at most {}", scan.options.max_hits);
-        let shown = [("hits", hits), scan.device()];
-        self.query.explain(scan).into_iter().chain(shown).collect()
-    }
-
-    fn merge(&self, _scan: &Scan) -> Merge {
-        Merge::Behind
+        Facts {
+            row_bytes: text_bytes.min(2 * MAX_CONTEXT_BYTES as u64) * times,
+            ..self.query.hit_facts(scan, &asked.query)
+        }
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
-            let loaded = load_searched(&run, &self.query, None).await?;
-            run.blocking(move |run| self.send_contexts(run, &loaded)).await
+            let asked = run.prepared::<Asked>()?;
+            let loaded = load_searched(&run, &asked.query, None).await?;
+            run.blocking(move |run| self.send_contexts(run, &asked, &loaded)).await
         }
         .boxed()
     }
 }
 
 impl Kwic {
-    fn send_contexts(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
-        let query = self.query.parse(&run.scan).map_err(datafusion_error)?;
+    fn send_contexts(
+        &self,
+        mut run: Execution,
+        asked: &Asked,
+        loaded: &LoadedCorpus,
+    ) -> Result<()> {
         let searched = Searched::shared(&run)?;
         let cancel = run.output.canceller();
         let is_cancelled = move || cancel.is_closed();
@@ -184,7 +169,7 @@ impl Kwic {
             is_cancelled: &is_cancelled,
         };
         let max_bytes = run.scan.options.max_output_bytes;
-        let blanks = self.blanks()?;
+        let &Asked { ref query, blanks } = asked;
         let form = ContextForm { width: self.width, with_words: lists_words(&run.scan) };
         let corpus = &loaded.corpus;
         let segments = searched_segments(&run, corpus);
@@ -201,13 +186,13 @@ impl Kwic {
                 _ => ControlFlow::Break(()),
             }
         };
-        let found = kwic_segments(corpus, &query, segments, form, max_bytes, &options, &mut visit);
+        let found = kwic_segments(corpus, query, segments, form, max_bytes, &options, &mut visit);
         finished(outcome.map(drop), found)
     }
 }
 
 /// Returns true if the words of contexts are used.
-fn lists_words(scan: &Scan) -> bool {
+fn lists_words(scan: &ScanSpec) -> bool {
     scan.uses(LEFT_WORDS) || scan.uses(RIGHT_WORDS)
 }
 

@@ -19,9 +19,7 @@ use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, StringViewArray, TimestampMicrosecondArray, UInt64Array,
 };
 use datafusion::arrow::compute::take;
-use datafusion::arrow::datatypes::{
-    DataType, Float64Type, Int64Type, Schema, SchemaRef, TimestampMicrosecondType,
-};
+use datafusion::arrow::datatypes::{DataType, Float64Type, Int64Type, TimestampMicrosecondType};
 use datafusion::common::{Column, NullHandling, UnnestOptions, internal_err};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::MemoryReservation;
@@ -37,9 +35,11 @@ use super::sequence_rows::{COUNT, for_each_passing, length, task_memory_bytes, t
 use super::strings::{int64, list_array};
 use crate::errors::datafusion_error;
 use crate::scan::batch_rows::batch_bytes;
-use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
-use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
-use crate::scan::{Execution, Scan};
+use crate::scan::function::{
+    Definition, Facts, Merge, NO_KERNEL, PortionRows, Prepared, TableFunction, Walk,
+};
+use crate::scan::signature::{self, ArgumentKind, ColumnKind, Columns, Signature};
+use crate::scan::{Execution, ScanSpec};
 use crate::source::LoadedCorpus;
 use crate::source::columns::{TS, read_user_columns, times_field};
 use crate::source::memory::Uses;
@@ -81,52 +81,34 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::VERSION,
         ],
         columns: &[
+            signature::integer("doc_id", "number of the document; with by_doc only").claimed(),
+            signature::text("template", "tokens of its lines, <*> for variable parts"),
+            signature::integer("count", "number of its lines").claimed(),
             signature::column(
-                "doc_id",
-                ColumnKind::Integer,
-                "number of the document; with by_doc only",
-            ),
-            signature::column(
-                "template",
-                ColumnKind::Text,
-                "tokens of its lines, <*> for variable parts",
-            ),
-            signature::column("count", ColumnKind::Integer, "number of its lines"),
-            signature::nullable(
                 TS,
                 ColumnKind::Time,
                 "the user column ts of the document; with by_doc only",
-            ),
-            signature::column(
+            )
+            .nullable(),
+            signature::integer(
                 "doc_count",
-                ColumnKind::Integer,
                 "number of documents with such a line; not with by_doc",
             ),
+            signature::integer("first_doc_id", "first document with such a line; not with by_doc"),
+            signature::integer("last_doc_id", "last document with such a line; not with by_doc"),
+            signature::text("example", "the least of its lines in byte order; not with by_doc"),
             signature::column(
-                "first_doc_id",
-                ColumnKind::Integer,
-                "first document with such a line; not with by_doc",
-            ),
-            signature::column(
-                "last_doc_id",
-                ColumnKind::Integer,
-                "last document with such a line; not with by_doc",
-            ),
-            signature::column(
-                "example",
-                ColumnKind::Text,
-                "the least of its lines in byte order; not with by_doc",
-            ),
-            signature::nullable(
                 "first_ts",
                 ColumnKind::Time,
                 "least user column ts of its documents; not with by_doc",
-            ),
-            signature::nullable(
+            )
+            .nullable(),
+            signature::column(
                 "last_ts",
                 ColumnKind::Time,
                 "greatest user column ts of its documents; not with by_doc",
-            ),
+            )
+            .nullable(),
         ],
         summary: "lines that differ only in variable parts, counted together, most lines first",
     },
@@ -150,14 +132,14 @@ impl TableFunction for LogTemplates {
         &DEFINITION.signature
     }
 
-    fn schema(&self) -> SchemaRef {
-        let mut fields = self.signature().fields();
+    fn columns(&self) -> Columns {
+        let columns = DEFINITION.signature.columns;
         if self.by_doc {
-            fields.truncate(4)
+            Columns::from_columns(columns[..=TS_OF_DOC].iter()).claimed_only(DOC_ID)
         } else {
-            fields.retain(|field| field.name() != DOC_ID && field.name() != TS)
+            let is_total = |column: &&signature::Column| column.name != DOC_ID && column.name != TS;
+            Columns::from_columns(columns.iter().filter(is_total))
         }
-        Arc::new(Schema::new(fields))
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
@@ -166,37 +148,24 @@ impl TableFunction for LogTemplates {
         vec![("similarity", similarity.to_string()), ("depth", depth.to_string()), by_doc]
     }
 
-    fn claims_column(&self, column: &str) -> bool {
-        column == if self.by_doc { DOC_ID } else { COUNT }
+    fn prepare(&self, _scan: &ScanSpec) -> Result<Prepared> {
+        self.options.check().map_err(|error| self.signature().error(error))?;
+        Ok(Prepared::default())
     }
 
-    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
-        if self.by_doc { &["doc_id"] } else { &[] }
-    }
-
-    fn prepare(&self, _scan: &Scan) -> Result<()> {
-        self.options.check().map_err(|error| self.signature().error(error))
-    }
-
-    fn row_bytes(&self, _scan: &Scan) -> u64 {
-        ROW_BYTES
-    }
-
-    fn uses(&self, _scan: &Scan) -> Uses {
-        Uses::Text
-    }
-
-    fn reads_user_columns(&self, scan: &Scan) -> bool {
-        self.time_positions().iter().any(|&position| scan.uses(position))
-    }
-
-    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+    fn facts(&self, scan: &ScanSpec, _prepared: &Prepared) -> Facts {
+        let is_joined = self.by_doc && self.joins_equal_lines();
         let how = "top_down: lines of each rule once, with its weight; documents by their rules";
-        vec![scan.device(), ("traversal", how.into())]
-    }
-
-    fn merge(&self, _scan: &Scan) -> Merge {
-        if self.by_doc && self.joins_equal_lines() { Merge::Behind } else { Merge::Combined }
+        Facts {
+            ordering: if self.by_doc { &["doc_id"] } else { &[] },
+            row_bytes: ROW_BYTES,
+            uses: Uses::Text,
+            reads_user_columns: self.uses_times(scan),
+            merge: if is_joined { Merge::Behind } else { Merge::Combined },
+            task: NO_KERNEL,
+            walk: Some(Walk::Only(how)),
+            ..Facts::default()
+        }
     }
 
     fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
@@ -294,9 +263,10 @@ impl LogTemplates {
             .unnest_columns_with_options(lists.map(Column::from_name).into(), options)
     }
 
-    /// Returns the positions of the columns with times.
-    fn time_positions(&self) -> &'static [usize] {
-        if self.by_doc { &[TS_OF_DOC] } else { &[FIRST_TS, LAST_TS] }
+    /// Returns true if `scan` uses columns with times.
+    fn uses_times(&self, scan: &ScanSpec) -> bool {
+        let positions: &[usize] = if self.by_doc { &[TS_OF_DOC] } else { &[FIRST_TS, LAST_TS] };
+        positions.iter().any(|&position| scan.uses(position))
     }
 
     /// Returns the time of each document, if the query uses times.
@@ -306,7 +276,7 @@ impl LogTemplates {
         reservation: &MemoryReservation,
     ) -> Result<Option<ArrayRef>> {
         let scan = &run.scan;
-        if !self.reads_user_columns(scan) {
+        if !self.uses_times(scan) {
             return Ok(None);
         }
         let field = times_field(ColumnKind::Time.data_type());

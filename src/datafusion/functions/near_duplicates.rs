@@ -18,9 +18,9 @@ use super::portion_reader::PortionReader;
 use super::sequence_rows::length;
 use super::strings::{int64, shown_fold, views};
 use crate::errors::core_error;
-use crate::scan::function::{Definition, TableFunction};
-use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
-use crate::scan::{Execution, Scan};
+use crate::scan::function::{Definition, Facts, NO_KERNEL, Prepared, TableFunction, Walk};
+use crate::scan::signature::{self, ArgumentKind, Signature};
+use crate::scan::{Execution, ScanSpec};
 use crate::source::memory::Uses;
 use tadoc::Corpus;
 use tadoc::analytics::{self, CorpusParts, Fold, SimilarPair};
@@ -49,23 +49,11 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::VERSION,
         ],
         columns: &[
-            signature::column(
-                "doc_id_a",
-                ColumnKind::Integer,
-                "number of the first document of the pair",
-            ),
-            signature::column("path_a", ColumnKind::Text, "its path"),
-            signature::column(
-                "doc_id_b",
-                ColumnKind::Integer,
-                "number of the second document, which is higher",
-            ),
-            signature::column("path_b", ColumnKind::Text, "its path"),
-            signature::column(
-                "similarity",
-                ColumnKind::Number,
-                "distinct n-grams of both, divided by those of either",
-            ),
+            signature::integer("doc_id_a", "number of the first document of the pair"),
+            signature::text("path_a", "its path"),
+            signature::integer("doc_id_b", "number of the second document, which is higher"),
+            signature::text("path_b", "its path"),
+            signature::number("similarity", "distinct n-grams of both, divided by those of either"),
         ],
         summary: "pairs of documents that have most of their n-grams in common, by document",
     },
@@ -97,22 +85,21 @@ impl TableFunction for NearDuplicates {
         arguments
     }
 
-    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
-        &["doc_id_a", "doc_id_b"]
-    }
-
-    fn prepare(&self, _scan: &Scan) -> Result<()> {
+    fn prepare(&self, _scan: &ScanSpec) -> Result<Prepared> {
         let checked = analytics::check_similarity(self.threshold, self.num_words);
-        checked.map_err(|error| self.signature().error(error))
+        checked.map_err(|error| self.signature().error(error))?;
+        Ok(Prepared::default())
     }
 
-    fn uses(&self, _scan: &Scan) -> Uses {
-        Uses::Text
-    }
-
-    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+    fn facts(&self, _scan: &ScanSpec, _prepared: &Prepared) -> Facts {
         let how = "token_scan: sets of n-grams, those compared whose rarest n-grams meet";
-        vec![scan.device(), ("traversal", how.into())]
+        Facts {
+            ordering: &["doc_id_a", "doc_id_b"],
+            uses: Uses::Text,
+            task: NO_KERNEL,
+            walk: Some(Walk::Only(how)),
+            ..Facts::default()
+        }
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {

@@ -16,9 +16,9 @@ use super::portion_reader::PortionReader;
 use super::sequence_rows::{check_at_least, length};
 use super::strings::{int64, int64_lists, shown_fold, views};
 use crate::errors::datafusion_error;
-use crate::scan::function::{Definition, TableFunction};
+use crate::scan::function::{Definition, Facts, NO_KERNEL, Prepared, TableFunction, Walk};
 use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
-use crate::scan::{Compared, Execution, Scan, Texts};
+use crate::scan::{Execution, ScanSpec};
 use crate::source::memory::Uses;
 use tadoc::analytics::{self, Fold, OverlapTexts, TextOverlap};
 
@@ -47,20 +47,19 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::VERSION,
         ],
         columns: &[
-            signature::column("text_id", ColumnKind::Text, "its id, or its number from 0"),
-            signature::column("num_ngrams", ColumnKind::Integer, "number of its sequences"),
-            signature::column("num_found", ColumnKind::Integer, "those that the corpus has"),
-            signature::nullable(
+            signature::text("text_id", "its id, or its number from 0"),
+            signature::integer("num_ngrams", "number of its sequences"),
+            signature::integer("num_found", "those that the corpus has"),
+            signature::number(
                 "share",
-                ColumnKind::Number,
                 "num_found / num_ngrams; NULL where the text has fewer than n words",
-            ),
-            signature::column(
+            )
+            .nullable(),
+            signature::integer(
                 "longest_match_words",
-                ColumnKind::Integer,
                 "words of its longest stretch whose sequences are all in the corpus",
             ),
-            signature::column("docs", ColumnKind::Integer, "documents with one of its sequences"),
+            signature::integer("docs", "documents with one of its sequences"),
             signature::column(
                 "doc_ids",
                 ColumnKind::IntegerList,
@@ -74,7 +73,6 @@ pub(super) static DEFINITION: Definition = Definition {
             name: arguments.text("texts").to_owned(),
             num_words: length(arguments.integer("n"), DEFAULT_NUM_WORDS),
             fold: arguments.fold("fold"),
-            texts: Compared::Unread(arguments.text("texts").to_owned()),
         })
     },
 };
@@ -85,7 +83,6 @@ struct Overlap {
     name: String,
     num_words: usize,
     fold: Fold,
-    texts: Compared,
 }
 
 impl TableFunction for Overlap {
@@ -99,26 +96,14 @@ impl TableFunction for Overlap {
         arguments
     }
 
-    fn compared(&self) -> Option<&Compared> {
-        Some(&self.texts)
+    fn prepare(&self, _scan: &ScanSpec) -> Result<Prepared> {
+        check_at_least(self.signature(), "n", self.num_words, 1)?;
+        Ok(Prepared::default())
     }
 
-    fn with_texts(&self, texts: Arc<Texts>) -> Result<Arc<dyn TableFunction>> {
-        let (name, num_words, fold) = (self.name.clone(), self.num_words, self.fold.clone());
-        Ok(Arc::new(Self { name, num_words, fold, texts: Compared::Read(texts) }))
-    }
-
-    fn prepare(&self, _scan: &Scan) -> Result<()> {
-        check_at_least(self.signature(), "n", self.num_words, 1)
-    }
-
-    fn uses(&self, _scan: &Scan) -> Uses {
-        Uses::Text
-    }
-
-    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        let how = "token_scan: sequences of n words, by hash";
-        vec![scan.device(), ("traversal", how.into())]
+    fn facts(&self, _scan: &ScanSpec, _prepared: &Prepared) -> Facts {
+        let walk = Some(Walk::Only("token_scan: sequences of n words, by hash"));
+        Facts { uses: Uses::Text, task: NO_KERNEL, walk, ..Facts::default() }
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
@@ -132,7 +117,7 @@ impl TableFunction for Overlap {
 
 impl Overlap {
     fn send_overlap(&self, mut run: Execution, portions: &PortionReader) -> Result<()> {
-        let Compared::Read(read) = &self.texts else {
+        let Some(read) = run.scan.texts.clone() else {
             return internal_err!("the texts of {} were not read", self.name);
         };
         let profile = run.scan.source.profile();

@@ -60,7 +60,7 @@ impl PortionReader {
         let scan = &run.scan;
         let portions = match run.cache.loaded(&scan.source) {
             Some(_) => None,
-            None => portions_of(&scan.source, &run.runtime, &scan.options, scan.uses),
+            None => portions_of(&scan.source, &run.runtime, &scan.options, run.plan.uses),
         };
         let (portions, memory_bytes) = match portions {
             None => {

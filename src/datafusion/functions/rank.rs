@@ -17,11 +17,11 @@ use super::searching::QueryText;
 use super::sequence_rows::length;
 use super::strings::int64;
 use crate::errors::datafusion_error;
-use crate::scan::function::{Definition, TableFunction};
-use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
-use crate::scan::{Execution, Scan};
+use crate::scan::function::{Definition, Facts, NO_KERNEL, Prepared, TableFunction};
+use crate::scan::signature::{self, ArgumentKind, Signature};
+use crate::scan::{Execution, ScanSpec};
 use crate::source::{LoadedCorpus, Sought};
-use tadoc::query::{RankOptions, SearchOptions};
+use tadoc::query::{Query, RankOptions, SearchOptions};
 
 /// The function `rank` in SQL.
 pub(super) static DEFINITION: Definition = Definition {
@@ -50,7 +50,7 @@ pub(super) static DEFINITION: Definition = Definition {
         columns: &[
             signature::DOC_ID,
             signature::PATH,
-            signature::column("score", ColumnKind::Number, "BM25 score, above 0"),
+            signature::number("score", "BM25 score, above 0"),
         ],
         summary: "the best documents for a query by BM25, best first",
     },
@@ -84,27 +84,27 @@ impl TableFunction for Rank {
         arguments
     }
 
-    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
-        &["score", "doc_id"]
+    fn prepare(&self, scan: &ScanSpec) -> Result<Prepared> {
+        let query = self.query.parse(self.signature(), scan)?;
+        self.options.check().map_err(|error| self.signature().error(error))?;
+        Ok(Prepared::new(query))
     }
 
-    fn is_best_first(&self) -> bool {
-        true
-    }
-
-    fn prepare(&self, scan: &Scan) -> Result<()> {
-        let checked = self.query.parse(scan).map(drop).and_then(|()| self.options.check());
-        checked.map_err(|error| self.signature().error(error))
-    }
-
-    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        self.query.explain(scan).into_iter().chain([scan.device()]).collect()
+    fn facts(&self, scan: &ScanSpec, prepared: &Prepared) -> Facts {
+        let explain = prepared.get::<Query>().map(|query| self.query.explain(scan, &query));
+        Facts {
+            ordering: &["score", "doc_id"],
+            is_best_first: true,
+            task: NO_KERNEL,
+            explain: explain.unwrap_or_default(),
+            ..Facts::default()
+        }
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
             // Documents that NOT excludes count for the weight of their words, too.
-            let query = self.query.parse(&run.scan).map_err(datafusion_error)?.any_leaf();
+            let query = Query::clone(&*run.prepared::<Query>()?).any_leaf();
             let loaded = match run.scan.living() {
                 // Its files do not tell how many words its documents have.
                 Some(_) => run.load().await?,
@@ -118,7 +118,7 @@ impl TableFunction for Rank {
 
 impl Rank {
     fn send_ranked(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
-        let query = self.query.parse(&run.scan).map_err(datafusion_error)?;
+        let query = run.prepared::<Query>()?;
         let cancel = run.output.canceller();
         let is_cancelled = move || cancel.is_closed();
         let search = SearchOptions { is_cancelled: &is_cancelled, ..SearchOptions::default() };

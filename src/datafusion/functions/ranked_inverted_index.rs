@@ -12,7 +12,6 @@ use datafusion::arrow::datatypes::DataType;
 use datafusion::error::Result;
 use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::{ExprFunctionExt, LogicalPlanBuilder, cast, col};
-use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::doc_rows::{DOC_ID, all_selected_documents};
@@ -24,12 +23,11 @@ use super::sequence_rows::{
 };
 use super::sequence_texts::{sequence_texts, texts_of_rows};
 use super::strings::{int64, shown_fold};
-use super::traversals::shown_choice;
 use crate::errors::{core_error, datafusion_error};
 use crate::placement::{self, Task};
-use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
-use crate::scan::signature::{self, ColumnKind, Signature};
-use crate::scan::{Execution, Scan};
+use crate::scan::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
+use crate::scan::signature::{self, Signature};
+use crate::scan::{Execution, ScanSpec};
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
 use tadoc::analytics::{self, DocSelection, Fold, TaskLimits, TraversalTask};
@@ -46,13 +44,9 @@ pub(super) static DEFINITION: Definition = Definition {
         arguments: &[signature::CORPUS, signature::NUM_WORDS, signature::FOLD, signature::VERSION],
         columns: &[
             signature::SEQUENCE,
-            signature::DOC_ID,
-            signature::column("count", ColumnKind::Integer, "how often it occurs in the document"),
-            signature::column(
-                "rank",
-                ColumnKind::Integer,
-                "from 1: the document that repeats it most",
-            ),
+            signature::DOC_ID.claimed(),
+            signature::integer("count", "how often it occurs in the document").claimed(),
+            signature::integer("rank", "from 1: the document that repeats it most").claimed(),
         ],
         summary: "the documents of each sequence of n words, those that repeat it most first",
     },
@@ -83,43 +77,25 @@ impl TableFunction for RankedInvertedIndex {
         [n].into_iter().chain(shown_fold(&self.fold)).collect()
     }
 
-    fn claims_column(&self, column: &str) -> bool {
-        matches!(column, DOC_ID | COUNT | "rank")
+    fn prepare(&self, _scan: &ScanSpec) -> Result<Prepared> {
+        check_at_least(self.signature(), "n", self.num_words, 1)?;
+        Ok(Prepared::default())
     }
 
-    fn ordering(&self, scan: &Scan) -> &'static [&'static str] {
-        if do_texts_ascend(scan, self.num_words) { &["sequence", "rank"] } else { &[] }
-    }
-
-    fn prepare(&self, _scan: &Scan) -> Result<()> {
-        check_at_least(self.signature(), "n", self.num_words, 1)
-    }
-
-    fn row_bytes(&self, scan: &Scan) -> u64 {
-        scan.words_bytes(self.num_words)
-    }
-
-    fn can_spread(&self) -> bool {
-        self.fold == Fold::NONE
-    }
-
-    fn device_task(&self, scan: &Scan) -> std::result::Result<Task, &'static str> {
+    fn facts(&self, scan: &ScanSpec, _prepared: &Prepared) -> Facts {
         let is_part = scan.is_filtered() && !ranks_matter(scan);
         let (num_words, is_folded) = (self.num_words, self.fold != Fold::NONE);
-        Ok(Task::RankedInvertedIndex { num_words, is_folded, is_part })
-    }
-
-    fn uses(&self, _scan: &Scan) -> Uses {
-        Uses::Text
-    }
-
-    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        let traversal = shown_choice(scan, TraversalTask::DocumentSequences, self.num_words);
-        vec![scan.device(), ("traversal", traversal)]
-    }
-
-    fn merge(&self, _scan: &Scan) -> Merge {
-        Merge::Combined
+        let ascend = do_texts_ascend(scan, num_words);
+        Facts {
+            ordering: if ascend { &["sequence", "rank"] } else { &[] },
+            row_bytes: scan.words_bytes(num_words),
+            can_spread: !is_folded,
+            task: Some(Ok(Task::RankedInvertedIndex { num_words, is_folded, is_part })),
+            uses: Uses::Text,
+            merge: Merge::Combined,
+            walk: Some(Walk::ForSequences(TraversalTask::DocumentSequences, num_words)),
+            ..Facts::default()
+        }
     }
 
     fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
@@ -138,23 +114,19 @@ impl TableFunction for RankedInvertedIndex {
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
-        async move {
-            let loaded = run.load().await?;
-            run.blocking(move |run| send_rows(run, &loaded, &self)).await
-        }
-        .boxed()
+        run.with_corpus(move |run, loaded| send_rows(run, loaded, &self))
     }
 }
 
 fn send_rows(mut run: Execution, loaded: &LoadedCorpus, asked: &RankedInvertedIndex) -> Result<()> {
     let (num_words, fold) = (asked.num_words, &asked.fold);
     let (vocabulary, words) = (loaded.vocabulary(fold)?, &loaded.words(fold)?);
-    if *fold == Fold::NONE && run.scan.placement.is_on_device() {
+    if *fold == Fold::NONE && run.plan.placement.is_on_device() {
         let rank = || {
             let docs = documents(&run, loaded)?;
             placement::ranked_table(&run, &vocabulary, &docs, num_words)
         };
-        if let Some(table) = run.shared.prepared(rank)?.as_ref() {
+        if let Some(table) = run.shared.once(rank)?.as_ref() {
             let scan = run.scan.clone();
             return send_share(&mut run, table.num_slices(), |at| {
                 let slice = table.slice(at);
@@ -207,8 +179,8 @@ fn documents(run: &Execution, loaded: &LoadedCorpus) -> Result<DocSelection> {
 
 /// Returns true if documents that a filter drops affect the rows. They affect ranks. Filters on
 /// counts can drop documents only after counting.
-fn ranks_matter(scan: &Scan) -> bool {
-    scan.uses(RANK) || scan.stages().any(|stage| stage.columns != [DOC_ID_POSITION])
+fn ranks_matter(scan: &ScanSpec) -> bool {
+    scan.uses(RANK) || scan.filters.stages().any(|stage| stage.columns != [DOC_ID_POSITION])
 }
 
 /// Sends the rows of some sequences. Returns false if the function should stop.

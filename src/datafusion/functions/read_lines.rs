@@ -14,9 +14,9 @@ use memchr::memchr;
 
 use super::plain_files::read_file;
 use super::strings::{Texts, int64};
-use crate::scan::function::{Definition, Reads, TableFunction};
-use crate::scan::signature::{self, ColumnKind, Signature};
-use crate::scan::{Execution, Scan};
+use crate::scan::function::{Definition, Facts, Prepared, Reads, TableFunction};
+use crate::scan::signature::{self, Signature};
+use crate::scan::{Execution, ScanSpec};
 
 const PATH: usize = 0;
 const LINE_NUMBER: usize = 1;
@@ -28,17 +28,9 @@ pub(super) static DEFINITION: Definition = Definition {
         name: "read_lines",
         arguments: &[signature::GLOB],
         columns: &[
-            signature::column("path", ColumnKind::Text, "the file"),
-            signature::column(
-                "line_number",
-                ColumnKind::Integer,
-                "number of the line in its file, from 1",
-            ),
-            signature::column(
-                "text",
-                ColumnKind::Text,
-                "the line without its end, U+FFFD for invalid bytes",
-            ),
+            signature::text("path", "the file"),
+            signature::integer("line_number", "number of the line in its file, from 1"),
+            signature::text("text", "the line without its end, U+FFFD for invalid bytes"),
         ],
         summary: "one row per line",
     },
@@ -57,8 +49,8 @@ impl TableFunction for ReadLines {
         Reads::Files
     }
 
-    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
-        &["path", "line_number"]
+    fn facts(&self, _scan: &ScanSpec, _prepared: &Prepared) -> Facts {
+        Facts { ordering: &["path", "line_number"], ..Facts::default() }
     }
 
     fn run(self: Arc<Self>, mut run: Execution) -> BoxFuture<'static, Result<()>> {

@@ -14,9 +14,9 @@ use futures::future::BoxFuture;
 
 use super::plain_files::read_file;
 use super::strings::{Texts, int64};
-use crate::scan::function::{Definition, Reads, TableFunction};
+use crate::scan::function::{Definition, Facts, Prepared, Reads, TableFunction};
 use crate::scan::signature::{self, ColumnKind, Signature};
-use crate::scan::{Execution, Scan};
+use crate::scan::{Execution, ScanSpec};
 
 const PATH: usize = 0;
 const BYTES: usize = 1;
@@ -29,9 +29,9 @@ pub(super) static DEFINITION: Definition = Definition {
         name: "read_text",
         arguments: &[signature::GLOB],
         columns: &[
-            signature::column("path", ColumnKind::Text, "the file"),
-            signature::column("bytes", ColumnKind::Integer, "its length"),
-            signature::column("text", ColumnKind::Text, "the text, U+FFFD for invalid bytes"),
+            signature::text("path", "the file"),
+            signature::integer("bytes", "its length"),
+            signature::text("text", "the text, U+FFFD for invalid bytes"),
             signature::column("content", ColumnKind::Bytes, "the exact bytes"),
         ],
         summary: "one row per file",
@@ -51,17 +51,15 @@ impl TableFunction for ReadText {
         Reads::Files
     }
 
-    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
-        &["path"]
-    }
-
-    fn num_rows(&self, scan: &Scan) -> Precision<usize> {
-        Precision::Exact(scan.files().len())
-    }
-
-    fn row_bytes(&self, scan: &Scan) -> u64 {
-        let lens = scan.files().iter().map(|file| file.meta.size);
-        lens.sum::<u64>() / (scan.files().len() as u64).max(1)
+    fn facts(&self, scan: &ScanSpec, _prepared: &Prepared) -> Facts {
+        let files = scan.files();
+        let len_bytes: u64 = files.iter().map(|file| file.meta.size).sum();
+        Facts {
+            ordering: &["path"],
+            num_rows: Precision::Exact(files.len()),
+            row_bytes: len_bytes / (files.len() as u64).max(1),
+            ..Facts::default()
+        }
     }
 
     fn run(self: Arc<Self>, mut run: Execution) -> BoxFuture<'static, Result<()>> {

@@ -9,17 +9,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::error::Result;
-use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::sequence_rows::{
-    COUNT, check_at_least, for_each_passing, length, task_memory_bytes, texts,
-};
+use super::sequence_rows::{check_at_least, for_each_passing, length, task_memory_bytes, texts};
 use super::strings::{int64, shown_fold};
 use crate::errors::datafusion_error;
-use crate::scan::function::{Definition, TableFunction};
-use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
-use crate::scan::{Execution, Scan};
+use crate::scan::function::{Definition, Facts, NO_KERNEL, Prepared, TableFunction, Walk};
+use crate::scan::signature::{self, ArgumentKind, Signature};
+use crate::scan::{Execution, ScanSpec};
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
 use tadoc::analytics::{self, DocSelection, Fold, TaskLimits};
@@ -54,13 +51,12 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::VERSION,
         ],
         columns: &[
-            signature::column(
+            signature::text(
                 "phrase",
-                ColumnKind::Text,
                 "its words, joined by one blank; after max_words or 64 KiB an ellipsis",
             ),
-            signature::column("words", ColumnKind::Integer, "number of its words"),
-            signature::column("count", ColumnKind::Integer, "how often it occurs"),
+            signature::integer("words", "number of its words").claimed(),
+            signature::integer("count", "how often it occurs").claimed(),
         ],
         summary: "what the corpus repeats, as long as it can be, that which covers most words first",
     },
@@ -98,30 +94,20 @@ impl TableFunction for RepeatedPhrases {
         arguments
     }
 
-    fn claims_column(&self, column: &str) -> bool {
-        matches!(column, "words" | COUNT)
-    }
-
-    fn prepare(&self, _scan: &Scan) -> Result<()> {
+    fn prepare(&self, _scan: &ScanSpec) -> Result<Prepared> {
         check_at_least(self.signature(), "min_words", self.min_words, 1)?;
-        check_at_least(self.signature(), "min_count", length(Some(self.min_count), 2), 2)
+        check_at_least(self.signature(), "min_count", length(Some(self.min_count), 2), 2)?;
+        Ok(Prepared::default())
     }
 
-    fn uses(&self, _scan: &Scan) -> Uses {
-        Uses::Text
-    }
-
-    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+    fn facts(&self, _scan: &ScanSpec, _prepared: &Prepared) -> Facts {
         let how = "token_scan: repeated sequences of min_words words, then their suffixes in order";
-        vec![scan.device(), ("traversal", how.into())]
+        let walk = Some(Walk::Only(how));
+        Facts { uses: Uses::Text, task: NO_KERNEL, walk, ..Facts::default() }
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
-        async move {
-            let loaded = run.load().await?;
-            run.blocking(move |run| self.send_phrases(run, &loaded)).await
-        }
-        .boxed()
+        run.with_corpus(move |run, loaded| self.send_phrases(run, loaded))
     }
 }
 

@@ -21,9 +21,9 @@ use super::doc_rows::paths;
 use super::portion_reader::PortionReader;
 use super::strings::int64;
 use crate::errors::datafusion_error;
-use crate::scan::function::{Definition, TableFunction};
-use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
-use crate::scan::{Execution, Scan};
+use crate::scan::function::{Definition, Facts, NO_KERNEL, Prepared, TableFunction, Walk};
+use crate::scan::signature::{self, ArgumentKind, Signature};
+use crate::scan::{Execution, ScanSpec};
 use crate::source::memory::Uses;
 use tadoc::Corpus;
 use tadoc::analytics::{self, CorpusParts};
@@ -54,19 +54,11 @@ pub(super) static DEFINITION: Definition = Definition {
         columns: &[
             signature::DOC_ID,
             signature::PATH,
-            signature::column(
-                "byte_offset",
-                ColumnKind::Integer,
-                "where the copy begins in the document",
-            ),
-            signature::column("byte_len", ColumnKind::Integer, "length of the copy"),
-            signature::column("num_words", ColumnKind::Integer, "number of its words"),
-            signature::column("span", ColumnKind::Integer, "number of the text, from 0"),
-            signature::column(
-                "copy",
-                ColumnKind::Integer,
-                "number of the copy of this text, 0 for the first one",
-            ),
+            signature::integer("byte_offset", "where the copy begins in the document"),
+            signature::integer("byte_len", "length of the copy"),
+            signature::integer("num_words", "number of its words"),
+            signature::integer("span", "number of the text, from 0"),
+            signature::integer("copy", "number of the copy of this text, 0 for the first one"),
         ],
         summary: "text that stands at an earlier place, too, in order of document and offset",
     },
@@ -90,24 +82,22 @@ impl TableFunction for RepeatedSpans {
         vec![("min_words", self.min_words.to_string())]
     }
 
-    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
-        &["doc_id", "byte_offset"]
-    }
-
-    fn prepare(&self, _scan: &Scan) -> Result<()> {
+    fn prepare(&self, _scan: &ScanSpec) -> Result<Prepared> {
         match self.min_words {
             0 => Err(self.signature().error("min_words: got 0, expected 1 or more")),
-            _ => Ok(()),
+            _ => Ok(Prepared::default()),
         }
     }
 
-    fn uses(&self, _scan: &Scan) -> Uses {
-        Uses::Text
-    }
-
-    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
+    fn facts(&self, _scan: &ScanSpec, _prepared: &Prepared) -> Facts {
         let how = "token_scan: windows of min_words words, those with a repeated part by hash";
-        vec![scan.device(), ("traversal", how.into())]
+        Facts {
+            ordering: &["doc_id", "byte_offset"],
+            uses: Uses::Text,
+            task: NO_KERNEL,
+            walk: Some(Walk::Only(how)),
+            ..Facts::default()
+        }
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {

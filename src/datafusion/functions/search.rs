@@ -15,18 +15,16 @@ use datafusion::error::Result;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::doc_rows::{self, check_doc_id, path_of};
-use super::searching::{
-    QueryText, Searched, finished, load_searched, num_search_partitions, searched_segments,
-};
+use super::doc_rows::{check_doc_id, path_of};
+use super::searching::{QueryText, Searched, finished, load_searched, searched_segments};
 use super::strings::int64;
 use crate::errors::datafusion_error;
-use crate::scan::function::{Definition, Merge, OfPortion, TableFunction};
-use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
-use crate::scan::{Execution, Scan};
+use crate::scan::function::{Definition, Facts, OfPortion, Prepared, TableFunction};
+use crate::scan::signature::{self, ArgumentKind, Signature};
+use crate::scan::{Execution, ScanSpec};
 use crate::source::LoadedCorpus;
 use datafusion::arrow::array::StringViewBuilder;
-use tadoc::query::{Hit, LineCounter, SearchOptions, search_segments};
+use tadoc::query::{Hit, LineCounter, Query, SearchOptions, search_segments};
 
 const DOC_ID: usize = 0;
 const PATH: usize = 1;
@@ -54,21 +52,13 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::VERSION,
         ],
         columns: &[
-            signature::DOC_ID,
+            signature::DOC_ID.claimed(),
             signature::PATH,
-            signature::column(
-                "byte_offset",
-                ColumnKind::Integer,
-                "where the match begins in the document",
-            ),
-            signature::column("byte_len", ColumnKind::Integer, "length of the match"),
-            signature::column(
-                "word_index",
-                ColumnKind::Integer,
-                "words before the match in the document",
-            ),
-            signature::column("line", ColumnKind::Integer, "line of the match, from 1"),
-            signature::column("column", ColumnKind::Integer, "byte in the line, from 1"),
+            signature::integer("byte_offset", "where the match begins in the document"),
+            signature::integer("byte_len", "length of the match"),
+            signature::integer("word_index", "words before the match in the document"),
+            signature::integer("line", "line of the match, from 1"),
+            signature::integer("column", "byte in the line, from 1"),
         ],
         summary: "every place of a word or a phrase, in order of document and offset",
     },
@@ -95,38 +85,17 @@ impl TableFunction for Search {
         arguments
     }
 
-    fn claims_column(&self, column: &str) -> bool {
-        column == doc_rows::DOC_ID
+    fn prepare(&self, scan: &ScanSpec) -> Result<Prepared> {
+        let query = self.query.parse(self.signature(), scan)?;
+        check_doc_id(self.signature(), scan, self.doc_id)?;
+        Ok(Prepared::new(query))
     }
 
-    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
-        &["doc_id", "byte_offset"]
-    }
-
-    fn prepare(&self, scan: &Scan) -> Result<()> {
-        self.query.parse(scan).map_err(|error| self.signature().error(error))?;
-        check_doc_id(self.signature(), scan, self.doc_id)
-    }
-
-    fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
-        match (self.query.parse(scan), self.doc_id) {
-            (Ok(query), None) => num_search_partitions(scan, target, &query),
-            _ => 1,
-        }
-    }
-
-    fn finds_few(&self) -> bool {
-        true
-    }
-
-    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        let hits = format!("at most {}", scan.options.max_hits);
-        let shown = [("hits", hits), scan.device()];
-        self.query.explain(scan).into_iter().chain(shown).collect()
-    }
-
-    fn merge(&self, _scan: &Scan) -> Merge {
-        Merge::Behind
+    fn facts(&self, scan: &ScanSpec, prepared: &Prepared) -> Facts {
+        let Ok(query) = prepared.get::<Query>() else { return Facts::default() };
+        let facts = self.query.hit_facts(scan, &query);
+        let num_partitions = if self.doc_id.is_some() { 1 } else { facts.num_partitions };
+        Facts { ordering: &["doc_id", "byte_offset"], num_partitions, ..facts }
     }
 
     fn for_portion(&self, docs: Range<u64>) -> OfPortion {
@@ -136,16 +105,16 @@ impl TableFunction for Search {
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
-            let loaded = load_searched(&run, &self.query, self.doc_id).await?;
-            run.blocking(move |run| self.send_hits(run, &loaded)).await
+            let query = run.prepared::<Query>()?;
+            let loaded = load_searched(&run, &query, self.doc_id).await?;
+            run.blocking(move |run| self.send_hits(run, &query, &loaded)).await
         }
         .boxed()
     }
 }
 
 impl Search {
-    fn send_hits(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
-        let query = self.query.parse(&run.scan).map_err(datafusion_error)?;
+    fn send_hits(&self, mut run: Execution, query: &Query, loaded: &LoadedCorpus) -> Result<()> {
         let shared = Searched::shared(&run)?;
         let cancel = run.output.canceller();
         let is_cancelled = move || cancel.is_closed();
@@ -161,7 +130,7 @@ impl Search {
         let mut lines = (run.scan.uses(LINE) || run.scan.uses(COLUMN))
             .then(|| LineCounter::new(&loaded.corpus));
         let mut outcome = Ok(());
-        let searched = search_segments(&loaded.corpus, &query, segments, &options, &mut |hits| {
+        let searched = search_segments(&loaded.corpus, query, segments, &options, &mut |hits| {
             hits_found.add(hits.len());
             let counted = shared.num_hits.add(hits.len());
             if let Err(error) = counted.and_then(|()| reservation.try_resize(size_of_val(hits))) {

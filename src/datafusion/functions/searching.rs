@@ -1,10 +1,9 @@
 //! Shared code of functions that search: the query, the documents and segments that a partition
 //! searches, and the limit of hits.
 
-use std::fmt;
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use datafusion::error::Result;
 
@@ -12,37 +11,20 @@ use super::doc_rows::{all_selected_documents, num_partitions, passing_documents}
 use super::strings::{int64, shown_fold};
 use crate::errors::{datafusion_error, task_error};
 use crate::scan::arguments::Arguments;
-use crate::scan::{Execution, Scan};
+use crate::scan::function::{Facts, Merge, NO_KERNEL};
+use crate::scan::signature::Signature;
+use crate::scan::{Execution, ScanSpec};
 use crate::source::{LoadedCorpus, Sought};
 use tadoc::analytics::Fold;
 use tadoc::query::{Query, QueryLimits, check_num_hits};
 use tadoc::segment::Corpus;
-use tadoc::text::TokenizerProfile;
 
-/// A query as it was written. The corpora of a scan determine how it is cut into words, so the scan parses it: once,
-/// as copies of the function share the result.
-#[derive(Clone)]
+/// A query as it was written. The corpora of a scan determine how it is cut into words.
+#[derive(Debug, Clone)]
 pub(super) struct QueryText {
     text: String,
     fold: Fold,
     is_exact: bool,
-    parsed: Arc<Mutex<Option<Parsed>>>,
-}
-
-/// Shows what was written. Calls that travel to other machines are compared by this text.
-impl fmt::Debug for QueryText {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut shown = f.debug_struct("QueryText");
-        shown.field("text", &self.text).field("fold", &self.fold);
-        shown.field("is_exact", &self.is_exact).finish()
-    }
-}
-
-/// A query with what it was parsed by.
-struct Parsed {
-    profile: TokenizerProfile,
-    limits: QueryLimits,
-    query: Query,
 }
 
 impl QueryText {
@@ -52,31 +34,25 @@ impl QueryText {
             text: arguments.text("query").to_owned(),
             fold: arguments.fold("fold"),
             is_exact: arguments.boolean("exact"),
-            parsed: Arc::default(),
         }
     }
 
-    pub(super) fn parse(&self, scan: &Scan) -> tadoc::Result<Query> {
-        let profile = scan.source.profile();
-        let limits = limits(scan);
-        let mut parsed = self.parsed.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(parsed) = parsed.as_ref()
-            && (parsed.profile, parsed.limits) == (profile, limits)
-        {
-            return Ok(parsed.query.clone());
-        }
+    /// Parses the query for `scan`.
+    ///
+    /// # Errors
+    /// A plan error of the function with `signature`.
+    pub(super) fn parse(&self, signature: &Signature, scan: &ScanSpec) -> Result<Query> {
         #[cfg(test)]
         tests::note_parsed(&self.text);
         let parse = if self.is_exact { Query::parse_exact } else { Query::parse_within };
-        let query = parse(profile, &self.text, &limits)?.folded(&self.fold)?;
-        *parsed = Some(Parsed { profile, limits, query: query.clone() });
-        Ok(query)
+        let query = parse(scan.source.profile(), &self.text, &limits(scan));
+        let query = query.and_then(|query| query.folded(&self.fold));
+        query.map_err(|error| signature.error(error))
     }
 
-    /// Returns the normal form of a query that is more than a phrase, and the punctuation of its
+    /// Returns the normal form of `query` if it is more than a phrase, and the punctuation of its
     /// phrases that is ignored, for EXPLAIN.
-    pub(super) fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        let Ok(query) = self.parse(scan) else { return Vec::new() };
+    pub(super) fn explain(&self, scan: &ScanSpec, query: &Query) -> Vec<(&'static str, String)> {
         let is_plain = query.is_leaf() && query.items().len() == 1;
         let parsed = (!is_plain).then(|| ("parsed", query.to_string()));
         let profile = scan.source.profile();
@@ -84,6 +60,21 @@ impl QueryText {
         let ignored = ignored.ok().filter(|all| !self.is_exact && !all.is_empty());
         let ignored = ignored.map(|all| ("ignored", all.join(" ")));
         parsed.into_iter().chain(ignored).collect()
+    }
+
+    /// Returns the facts of a function that lists the hits of `query`.
+    pub(super) fn hit_facts(&self, scan: &ScanSpec, query: &Query) -> Facts {
+        let mut explain = self.explain(scan, query);
+        explain.push(("hits", format!("at most {}", scan.options.max_hits)));
+        Facts {
+            ordering: &["doc_id"],
+            num_partitions: num_search_partitions(scan, query),
+            finds_few: true,
+            merge: Merge::Behind,
+            task: NO_KERNEL,
+            explain,
+            ..Facts::default()
+        }
     }
 
     /// Returns the arguments for EXPLAIN.
@@ -94,7 +85,7 @@ impl QueryText {
     }
 }
 
-fn limits(scan: &Scan) -> QueryLimits {
+fn limits(scan: &ScanSpec) -> QueryLimits {
     let options = &scan.options;
     QueryLimits { max_bytes: options.max_query_bytes, max_terms: options.max_query_terms }
 }
@@ -103,16 +94,16 @@ fn limits(scan: &Scan) -> QueryLimits {
 /// that pass the filters on `doc_id`.
 pub(super) async fn load_searched(
     run: &Execution,
-    query: &QueryText,
+    query: &Query,
     doc_id: Option<u64>,
 ) -> Result<Arc<LoadedCorpus>> {
-    let query = query.parse(&run.scan).map_err(datafusion_error)?;
     let doc_ids = match doc_id {
         Some(doc_id) => Some(vec![doc_id]),
         None => sought_documents(run).await?,
     };
-    let loaded =
-        run.load_sought(Sought { query: Some(query), doc_ids, ..Sought::default() }).await?;
+    let loaded = run
+        .load_sought(Sought { query: Some(query.clone()), doc_ids, ..Sought::default() })
+        .await?;
     if let Some(doc_id) = doc_id {
         run.note_kept(&(0..run.scan.num_doc_ids()), &[doc_id]);
     }
@@ -140,7 +131,7 @@ pub(super) struct Searched {
 impl Searched {
     /// Returns the state of a search. The first partition makes it.
     pub(super) fn shared(run: &Execution) -> Result<Arc<Self>> {
-        run.shared.prepared(|| {
+        run.shared.once(|| {
             let docs = if run.scan.is_filtered() {
                 Some(all_selected_documents(run)?.iter().collect::<Vec<u64>>())
             } else {
@@ -174,7 +165,7 @@ impl NumHits {
 
     /// Returns the number of an execution that shares nothing else.
     pub(super) fn shared(run: &Execution) -> Result<Arc<Self>> {
-        run.shared.prepared(|| Ok(Self::new(run)))
+        run.shared.once(|| Ok(Self::new(run)))
     }
 
     /// Adds `num_hits`.
@@ -190,18 +181,18 @@ impl NumHits {
 /// Returns the number of partitions that are worth their threads if segments are searched. It is
 /// one if only some documents or rows are asked for. It is also one if `query` has several leaves,
 /// because each partition would first have to count the documents of all leaves.
-pub(super) fn num_search_partitions(scan: &Scan, target: usize, query: &Query) -> usize {
+fn num_search_partitions(scan: &ScanSpec, query: &Query) -> usize {
     if scan.is_filtered() || scan.limit.is_some() || !query.is_leaf() {
         return 1;
     }
     let segments = scan.corpora().iter().map(|open| open.footer.segments.len());
-    num_partitions(scan, target).min(segments.sum()).max(1)
+    num_partitions(scan).min(segments.sum()).max(1)
 }
 
 /// Returns the segments of `corpus` that the run's partition searches. Partitions have equal
 /// shares, in order.
 pub(super) fn searched_segments(run: &Execution, corpus: &Corpus) -> Range<usize> {
-    let share = |partition: usize| corpus.segments().len() * partition / run.scan.num_partitions;
+    let share = |partition: usize| corpus.segments().len() * partition / run.plan.num_partitions;
     share(run.partition)..share(run.partition + 1)
 }
 
@@ -217,9 +208,9 @@ pub(super) fn finished(sent: Result<()>, searched: tadoc::Result<()>) -> Result<
 
 #[cfg(test)]
 mod tests {
-    use datafusion::prelude::{SessionConfig, SessionContext};
+    use std::sync::Mutex;
 
-    use super::*;
+    use datafusion::prelude::{SessionConfig, SessionContext};
 
     /// The texts of queries that were parsed.
     static PARSED: Mutex<Vec<String>> = Mutex::new(Vec::new());

@@ -10,27 +10,25 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use datafusion::arrow::datatypes::{Schema, SchemaRef};
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlanBuilder;
-use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::doc_rows::{DOC_ID, selected_documents};
 use super::searching::finished;
 use super::sequence_rows::{
-    COUNT, MadeRows, check_at_least, do_texts_ascend, length, note_rows, rows_at_once,
-    send_in_order, send_part, send_share, task_memory_bytes,
+    MadeRows, check_at_least, do_texts_ascend, length, note_rows, rows_at_once, send_in_order,
+    send_part, send_share, task_memory_bytes,
 };
 use super::sequence_texts::{sequence_texts, texts_of_rows};
 use super::strings::{int64, shown_fold};
-use super::traversals::{SWEEP, shown_choice};
+use super::traversals::SWEEP;
 use crate::errors::datafusion_error;
 use crate::placement::{self, Task};
 use crate::portions::added_up;
-use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
-use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
-use crate::scan::{Execution, Scan};
+use crate::scan::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
+use crate::scan::signature::{self, ArgumentKind, Columns, Signature};
+use crate::scan::{Execution, ScanSpec};
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
 use tadoc::analytics::{
@@ -58,13 +56,9 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::VERSION,
         ],
         columns: &[
-            signature::column(
-                "doc_id",
-                ColumnKind::Integer,
-                "number of the document; with by_doc only",
-            ),
+            signature::integer("doc_id", "number of the document; with by_doc only").claimed(),
             signature::SEQUENCE,
-            signature::column("count", ColumnKind::Integer, "how often it occurs"),
+            signature::integer("count", "how often it occurs").claimed(),
         ],
         summary: "how often each sequence of n words occurs, ascending by word",
     },
@@ -92,12 +86,13 @@ impl TableFunction for SequenceCount {
         &DEFINITION.signature
     }
 
-    fn schema(&self) -> SchemaRef {
-        let mut fields = self.signature().fields();
-        if !self.by_doc {
-            fields.remove(0);
+    fn columns(&self) -> Columns {
+        let columns = DEFINITION.signature.columns;
+        if self.by_doc {
+            Columns::from_columns(columns.iter()).claimed_only(DOC_ID)
+        } else {
+            Columns::from_columns(columns[1..].iter())
         }
-        Arc::new(Schema::new(fields))
     }
 
     fn arguments(&self) -> Vec<(&'static str, String)> {
@@ -107,60 +102,49 @@ impl TableFunction for SequenceCount {
         arguments
     }
 
-    fn claims_column(&self, column: &str) -> bool {
-        column == if self.by_doc { DOC_ID } else { COUNT }
+    fn prepare(&self, _scan: &ScanSpec) -> Result<Prepared> {
+        check_at_least(self.signature(), "n", self.num_words, 1)?;
+        Ok(Prepared::default())
     }
 
-    fn ordering(&self, scan: &Scan) -> &'static [&'static str] {
-        match (self.by_doc, do_texts_ascend(scan, self.num_words)) {
+    fn facts(&self, scan: &ScanSpec, _prepared: &Prepared) -> Facts {
+        let num_words = self.num_words;
+        let ordering: &[&str] = match (self.by_doc, do_texts_ascend(scan, num_words)) {
             (true, true) => &["doc_id", "sequence"],
             (true, false) => &["doc_id"],
             (false, true) => &["sequence"],
             (false, false) => &[],
-        }
-    }
-
-    fn prepare(&self, _scan: &Scan) -> Result<()> {
-        check_at_least(self.signature(), "n", self.num_words, 1)
-    }
-
-    fn row_bytes(&self, scan: &Scan) -> u64 {
-        scan.words_bytes(self.num_words)
-    }
-
-    fn can_spread(&self) -> bool {
-        !self.by_doc
-    }
-
-    fn device_task(&self, _scan: &Scan) -> std::result::Result<Task, &'static str> {
-        match (self.by_doc, self.num_words) {
-            (true, _) => Err("there is no kernel for sequences of each document"),
-            (false, 1) => Err("words have their counts"),
-            (false, num_words) => {
-                Ok(Task::SequenceCount { num_words, is_folded: self.fold != Fold::NONE })
-            }
-        }
-    }
-
-    fn uses(&self, _scan: &Scan) -> Uses {
-        Uses::Text
-    }
-
-    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        let how = match (self.by_doc, self.num_words) {
-            (true, n) => shown_choice(scan, TraversalTask::DocumentSequences, n),
-            (false, 1) => SWEEP.to_owned(),
-            (false, n) => shown_choice(scan, TraversalTask::SequenceCount, n),
         };
-        vec![scan.device(), ("traversal", how)]
-    }
-
-    fn has_shares(&self, _scan: &Scan) -> bool {
-        !self.by_doc
-    }
-
-    fn merge(&self, _scan: &Scan) -> Merge {
-        if self.by_doc { Merge::Behind } else { Merge::Combined }
+        let facts = Facts {
+            ordering,
+            row_bytes: scan.words_bytes(num_words),
+            uses: Uses::Text,
+            ..Facts::default()
+        };
+        if self.by_doc {
+            return Facts {
+                merge: Merge::Behind,
+                task: Some(Err("there is no kernel for sequences of each document")),
+                walk: Some(Walk::ForSequences(TraversalTask::DocumentSequences, num_words)),
+                ..facts
+            };
+        }
+        let is_folded = self.fold != Fold::NONE;
+        let (task, walk) = match num_words {
+            1 => (Err("words have their counts"), Walk::Only(SWEEP)),
+            _ => (
+                Ok(Task::SequenceCount { num_words, is_folded }),
+                Walk::ForSequences(TraversalTask::SequenceCount, num_words),
+            ),
+        };
+        Facts {
+            can_spread: true,
+            has_shares: true,
+            merge: Merge::Combined,
+            task: Some(task),
+            walk: Some(walk),
+            ..facts
+        }
     }
 
     fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
@@ -168,18 +152,13 @@ impl TableFunction for SequenceCount {
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
-        async move {
-            let loaded = run.load().await?;
-            run.blocking(move |run| {
-                if self.by_doc {
-                    self.send_by_document(run, &loaded)
-                } else {
-                    self.send_counts(run, &loaded)
-                }
-            })
-            .await
-        }
-        .boxed()
+        run.with_corpus(move |run, loaded| {
+            if self.by_doc {
+                self.send_by_document(run, loaded)
+            } else {
+                self.send_counts(run, loaded)
+            }
+        })
     }
 }
 
@@ -207,8 +186,8 @@ impl SequenceCount {
             })
         };
         let count = || placement::sequence_counts(&run, &vocabulary, self.num_words);
-        if let Some(table) = run.shared.prepared(count)?.as_ref() {
-            note_rows(&run, loaded, self.device_task(&scan), table.num_segment_rows());
+        if let Some(table) = run.shared.once(count)?.as_ref() {
+            note_rows(&run, loaded, table.num_segment_rows());
             return send_share(&mut run, table.num_slices(), |at| {
                 let slice = table.slice(at).map_err(datafusion_error)?;
                 MadeRows::passing(&scan, 0..slice.len(), |column, rows| {
@@ -259,7 +238,7 @@ impl SequenceCount {
             Ok(()),
             SequenceCounts::in_parts(vocabulary, walked, traversal, limits, make, send),
         )?;
-        note_rows(&run, loaded, self.device_task(&scan), num_rows.into_inner());
+        note_rows(&run, loaded, num_rows.into_inner());
         Ok(())
     }
 

@@ -8,9 +8,8 @@ use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryLimit, MemoryReservation};
 
 use crate::errors::{core_error, datafusion_error};
-use crate::placement::Task;
 use crate::scan::signature::Signature;
-use crate::scan::{Execution, Scan, selected};
+use crate::scan::{Execution, ScanSpec, selected};
 use crate::source::LoadedCorpus;
 use tadoc::analytics::for_each_in_order;
 use tadoc::text::TokenizerProfile;
@@ -63,7 +62,7 @@ pub(super) struct MadeRows {
 impl MadeRows {
     /// Makes the rows of `range` that pass the filters. `column` makes some rows of one column.
     pub(super) fn passing(
-        scan: &Scan,
+        scan: &ScanSpec,
         range: Range<usize>,
         column: impl Fn(usize, &[usize]) -> Result<ArrayRef>,
     ) -> Result<Self> {
@@ -76,7 +75,7 @@ impl MadeRows {
 
     /// Makes `rows`. `column` makes each column.
     pub(super) fn from_columns(
-        scan: &Scan,
+        scan: &ScanSpec,
         rows: &[usize],
         column: impl Fn(usize, &[usize]) -> Result<ArrayRef>,
     ) -> Result<Self> {
@@ -127,15 +126,10 @@ pub(super) fn send_in_order(
     for_each_in_order(num_rows.div_ceil(part_len), compute, send).map_err(datafusion_error)
 }
 
-/// Records the number of rows of `task` for later placements, unless the limit is reached, the reader has
-/// left, or these are not all rows.
-pub(super) fn note_rows(
-    run: &Execution,
-    loaded: &LoadedCorpus,
-    task: std::result::Result<Task, &'static str>,
-    num_rows: u64,
-) {
-    if let Ok(task) = task
+/// Records the number of rows of the scan's task for later placements, unless the limit is reached, the reader
+/// has left, or these are not all rows.
+pub(super) fn note_rows(run: &Execution, loaded: &LoadedCorpus, num_rows: u64) {
+    if let Some(Ok(task)) = run.plan.facts.task
         && !run.output.is_done()
         && run.scan.share.is_all()
     {
@@ -155,7 +149,7 @@ pub(super) fn send_share(
         let _timer = time.timer();
         make(at)
     };
-    let num_partitions = run.scan.num_partitions;
+    let num_partitions = run.plan.num_partitions;
     if num_partitions == 1 {
         let send = |made: Result<MadeRows>| made.and_then(|m| m.send(run)).map_err(core_error);
         return for_each_in_order(num_parts, make, send).map(drop).map_err(datafusion_error);
@@ -177,7 +171,7 @@ pub(super) fn for_each_passing(
     column: impl Fn(usize, Range<usize>) -> Result<ArrayRef>,
     mut send: impl FnMut(&mut Execution, &[usize]) -> Result<bool>,
 ) -> Result<()> {
-    let scan: Arc<Scan> = Arc::clone(&run.scan);
+    let scan: Arc<ScanSpec> = Arc::clone(&run.scan);
     for start in (0..num_rows).step_by(CHUNK_ROWS) {
         let end = num_rows.min(start + CHUNK_ROWS);
         let mask = scan.mask(end - start, |position| column(position, start..end))?;
@@ -203,7 +197,7 @@ pub(super) fn for_each_passing(
 /// byte of the longer one. No word of the profile `word` has a byte up to the blank; this is
 /// checked when a segment is read. Words of `whitespace` may have control characters. In words of
 /// `uax29`, white space can stand before a joiner.
-pub(super) fn do_texts_ascend(scan: &Scan, num_words: usize) -> bool {
+pub(super) fn do_texts_ascend(scan: &ScanSpec, num_words: usize) -> bool {
     num_words == 1 || scan.source.profile() == TokenizerProfile::Word
 }
 

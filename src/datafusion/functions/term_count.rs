@@ -12,15 +12,14 @@ use datafusion::error::Result;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::doc_rows::{DOC_ID, paths};
+use super::doc_rows::paths;
 use super::searching::{QueryText, Searched, finished, load_searched};
 use super::strings::int64;
-use crate::errors::datafusion_error;
-use crate::scan::function::{Definition, Merge, TableFunction};
-use crate::scan::signature::{self, ColumnKind, Signature};
-use crate::scan::{Execution, Scan};
+use crate::scan::function::{Definition, Facts, Merge, NO_KERNEL, Prepared, TableFunction};
+use crate::scan::signature::{self, Signature};
+use crate::scan::{Execution, ScanSpec};
 use crate::source::LoadedCorpus;
-use tadoc::query::{DocumentCount, SearchOptions};
+use tadoc::query::{DocumentCount, Query, SearchOptions};
 
 /// The function `term_count` in SQL.
 pub(super) static DEFINITION: Definition = Definition {
@@ -34,9 +33,9 @@ pub(super) static DEFINITION: Definition = Definition {
             signature::VERSION,
         ],
         columns: &[
-            signature::DOC_ID,
+            signature::DOC_ID.claimed(),
             signature::PATH,
-            signature::column("count", ColumnKind::Integer, "how often it matches there"),
+            signature::integer("count", "how often it matches there"),
         ],
         summary: "how often a query matches in each document that has a match",
     },
@@ -57,68 +56,58 @@ impl TableFunction for TermCount {
         self.query.shown()
     }
 
-    fn claims_column(&self, column: &str) -> bool {
-        column == DOC_ID
+    fn prepare(&self, scan: &ScanSpec) -> Result<Prepared> {
+        Ok(Prepared::new(self.query.parse(self.signature(), scan)?))
     }
 
-    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
-        &["doc_id"]
-    }
-
-    fn prepare(&self, scan: &Scan) -> Result<()> {
-        self.query.parse(scan).map(drop).map_err(|error| self.signature().error(error))
-    }
-
-    fn finds_few(&self) -> bool {
-        true
-    }
-
-    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        self.query.explain(scan).into_iter().chain([scan.device()]).collect()
-    }
-
-    fn merge(&self, _scan: &Scan) -> Merge {
-        Merge::Behind
+    fn facts(&self, scan: &ScanSpec, prepared: &Prepared) -> Facts {
+        let explain = prepared.get::<Query>().map(|query| self.query.explain(scan, &query));
+        Facts {
+            ordering: &["doc_id"],
+            finds_few: true,
+            merge: Merge::Behind,
+            task: NO_KERNEL,
+            explain: explain.unwrap_or_default(),
+            ..Facts::default()
+        }
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
         async move {
-            let loaded = load_searched(&run, &self.query, None).await?;
-            run.blocking(move |run| self.send_counts(run, &loaded)).await
+            let query = run.prepared::<Query>()?;
+            let loaded = load_searched(&run, &query, None).await?;
+            run.blocking(move |run| send_counts(run, &query, &loaded)).await
         }
         .boxed()
     }
 }
 
-impl TermCount {
-    fn send_counts(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {
-        let query = self.query.parse(&run.scan).map_err(datafusion_error)?;
-        let searched = Searched::shared(&run)?;
-        let cancel = run.output.canceller();
-        let is_cancelled = move || cancel.is_closed();
-        let options = SearchOptions {
-            doc_id: None,
-            docs: searched.docs(),
-            max_hits: u64::MAX,
-            is_cancelled: &is_cancelled,
-        };
-        let mut outcome = Ok(true);
-        let mut send = |counts: &[DocumentCount]| {
-            outcome = run.send(counts.len(), |column| match column {
-                0 => int64(counts.iter().map(|count| count.doc_id)),
-                1 => {
-                    let ids: Vec<u64> = counts.iter().map(|count| count.doc_id).collect();
-                    Ok(paths(&loaded.corpus, &ids))
-                }
-                _ => int64(counts.iter().map(|count| count.count)),
-            });
-            match outcome {
-                Ok(true) => ControlFlow::Continue(()),
-                _ => ControlFlow::Break(()),
+fn send_counts(mut run: Execution, query: &Query, loaded: &LoadedCorpus) -> Result<()> {
+    let searched = Searched::shared(&run)?;
+    let cancel = run.output.canceller();
+    let is_cancelled = move || cancel.is_closed();
+    let options = SearchOptions {
+        doc_id: None,
+        docs: searched.docs(),
+        max_hits: u64::MAX,
+        is_cancelled: &is_cancelled,
+    };
+    let mut outcome = Ok(true);
+    let mut send = |counts: &[DocumentCount]| {
+        outcome = run.send(counts.len(), |column| match column {
+            0 => int64(counts.iter().map(|count| count.doc_id)),
+            1 => {
+                let ids: Vec<u64> = counts.iter().map(|count| count.doc_id).collect();
+                Ok(paths(&loaded.corpus, &ids))
             }
-        };
-        let counted = loaded
-            .with_leaf_lists(|lists| lists.term_count(&loaded.corpus, &query, &options, &mut send));
-        finished(outcome.map(drop), counted)
-    }
+            _ => int64(counts.iter().map(|count| count.count)),
+        });
+        match outcome {
+            Ok(true) => ControlFlow::Continue(()),
+            _ => ControlFlow::Break(()),
+        }
+    };
+    let counted = loaded
+        .with_leaf_lists(|lists| lists.term_count(&loaded.corpus, query, &options, &mut send));
+    finished(outcome.map(drop), counted)
 }

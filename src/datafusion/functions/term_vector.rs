@@ -7,19 +7,16 @@
 use std::sync::Arc;
 
 use datafusion::error::Result;
-use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::doc_rows::{
-    DOC_ID, doc_ids, num_partitions, selected_documents, term_vectors, terms_task, words_at,
+    doc_ids, num_partitions, selected_documents, term_vectors, terms_task, words_at,
 };
 use super::strings::{int64, shown_fold};
-use super::traversals::shown_choices;
 use crate::errors::datafusion_error;
-use crate::placement::Task;
-use crate::scan::function::{Definition, Merge, TableFunction};
-use crate::scan::signature::{self, ColumnKind, Signature};
-use crate::scan::{Execution, Scan};
+use crate::scan::function::{Definition, Facts, Merge, Prepared, TableFunction, Walk};
+use crate::scan::signature::{self, Signature};
+use crate::scan::{Execution, ScanSpec};
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
 use tadoc::analytics::{Fold, choose_term_traversal};
@@ -30,9 +27,9 @@ pub(super) static DEFINITION: Definition = Definition {
         name: "term_vector",
         arguments: &[signature::CORPUS, signature::TOP, signature::FOLD, signature::VERSION],
         columns: &[
-            signature::DOC_ID,
+            signature::DOC_ID.claimed(),
             signature::WORD,
-            signature::column("count", ColumnKind::Integer, "how often it occurs in the document"),
+            signature::integer("count", "how often it occurs in the document"),
         ],
         summary: "the words of each document; with top, its most frequent ones, these first",
     },
@@ -64,41 +61,20 @@ impl TableFunction for TermVector {
         top.into_iter().chain(shown_fold(&self.fold)).collect()
     }
 
-    fn claims_column(&self, column: &str) -> bool {
-        column == DOC_ID
-    }
-
-    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
-        if self.top.is_some() { &["doc_id"] } else { &["doc_id", "word"] }
-    }
-
-    fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
-        num_partitions(scan, target)
-    }
-
-    fn device_task(&self, scan: &Scan) -> std::result::Result<Task, &'static str> {
-        Ok(terms_task(scan))
-    }
-
-    fn uses(&self, _scan: &Scan) -> Uses {
-        Uses::Text
-    }
-
-    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        let traversal = shown_choices(scan, |segment| choose_term_traversal(segment));
-        vec![scan.device(), ("traversal", traversal)]
-    }
-
-    fn merge(&self, _scan: &Scan) -> Merge {
-        Merge::Behind
+    fn facts(&self, scan: &ScanSpec, _prepared: &Prepared) -> Facts {
+        Facts {
+            ordering: if self.top.is_some() { &["doc_id"] } else { &["doc_id", "word"] },
+            num_partitions: num_partitions(scan),
+            task: Some(Ok(terms_task(scan))),
+            uses: Uses::Text,
+            merge: Merge::Behind,
+            walk: Some(Walk::ForSegments(|segment| choose_term_traversal(segment))),
+            ..Facts::default()
+        }
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
-        async move {
-            let loaded = run.load().await?;
-            run.blocking(move |run| self.send_rows(run, &loaded)).await
-        }
-        .boxed()
+        run.with_corpus(move |run, loaded| self.send_rows(run, loaded))
     }
 }
 

@@ -12,21 +12,18 @@ use datafusion::functions::math::expr_fn::ln;
 use datafusion::functions_aggregate::expr_fn::sum;
 use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::{ExprFunctionExt, JoinType, LogicalPlanBuilder, cast, col, lit};
-use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::doc_rows::{
-    DOC_ID, doc_ids, new_term_vectors, num_partitions, selected_documents, terms_task, words_at,
+    doc_ids, new_term_vectors, num_partitions, selected_documents, terms_task, words_at,
 };
 use super::inverted_index::InvertedIndex;
 use super::strings::{int64, shown_fold};
 use super::term_vector::TermVector;
-use super::traversals::shown_choices;
 use crate::errors::datafusion_error;
-use crate::placement::Task;
-use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
-use crate::scan::signature::{self, ColumnKind, Signature};
-use crate::scan::{Execution, Scan};
+use crate::scan::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
+use crate::scan::signature::{self, Signature};
+use crate::scan::{Execution, ScanSpec};
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
 use tadoc::analytics::{self, Fold, choose_term_traversal};
@@ -37,11 +34,11 @@ pub(super) static DEFINITION: Definition = Definition {
         name: "tfidf",
         arguments: &[signature::CORPUS, signature::TOP, signature::FOLD, signature::VERSION],
         columns: &[
-            signature::DOC_ID,
+            signature::DOC_ID.claimed(),
             signature::WORD,
-            signature::column("tf", ColumnKind::Integer, "how often it occurs in the document"),
-            signature::column("df", ColumnKind::Integer, "number of documents that hold it"),
-            signature::column("score", ColumnKind::Number, "tf * ln(documents / df)"),
+            signature::integer("tf", "how often it occurs in the document"),
+            signature::integer("df", "number of documents that hold it"),
+            signature::number("score", "tf * ln(documents / df)"),
         ],
         summary: "how much each word tells about each document; with top, the best ones first",
     },
@@ -71,33 +68,16 @@ impl TableFunction for Tfidf {
         top.into_iter().chain(shown_fold(&self.fold)).collect()
     }
 
-    fn claims_column(&self, column: &str) -> bool {
-        column == DOC_ID
-    }
-
-    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
-        if self.top.is_some() { &["doc_id"] } else { &["doc_id", "word"] }
-    }
-
-    fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
-        num_partitions(scan, target)
-    }
-
-    fn device_task(&self, scan: &Scan) -> std::result::Result<Task, &'static str> {
-        Ok(terms_task(scan))
-    }
-
-    fn uses(&self, _scan: &Scan) -> Uses {
-        Uses::Text
-    }
-
-    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        let traversal = shown_choices(scan, |segment| choose_term_traversal(segment));
-        vec![scan.device(), ("traversal", traversal)]
-    }
-
-    fn merge(&self, _scan: &Scan) -> Merge {
-        Merge::Combined
+    fn facts(&self, scan: &ScanSpec, _prepared: &Prepared) -> Facts {
+        Facts {
+            ordering: if self.top.is_some() { &["doc_id"] } else { &["doc_id", "word"] },
+            num_partitions: num_partitions(scan),
+            task: Some(Ok(terms_task(scan))),
+            uses: Uses::Text,
+            merge: Merge::Combined,
+            walk: Some(Walk::ForSegments(|segment| choose_term_traversal(segment))),
+            ..Facts::default()
+        }
     }
 
     fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
@@ -122,11 +102,7 @@ impl TableFunction for Tfidf {
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
-        async move {
-            let loaded = run.load().await?;
-            run.blocking(move |run| self.send_rows(run, &loaded)).await
-        }
-        .boxed()
+        run.with_corpus(move |run, loaded| self.send_rows(run, loaded))
     }
 }
 
@@ -144,7 +120,7 @@ impl Tfidf {
         let docs = selected_documents(&run)?;
         let reader = run.output.canceller();
         let is_cancelled = || reader.is_closed();
-        let tfidf = run.shared.prepared(|| {
+        let tfidf = run.shared.once(|| {
             let vectors = new_term_vectors(&run, loaded, &self.fold)?;
             let doc_counts = loaded.doc_counts(&self.fold, &vectors, &is_cancelled)?;
             Ok(analytics::Tfidf::with_counts(vectors, run.scan.num_docs(), doc_counts))

@@ -9,17 +9,18 @@ use std::sync::Arc;
 use datafusion::common::stats::Precision;
 use datafusion::error::Result;
 use datafusion::logical_expr::{JoinType, LogicalPlanBuilder};
-use futures::FutureExt;
 use futures::future::BoxFuture;
 
-use super::doc_rows::{DOC_ID, num_partitions, selected_documents, words_at};
+use super::doc_rows::{num_partitions, selected_documents, words_at};
 use super::strings::{int64, shown_fold};
 use super::word_count::WordCount;
 use crate::errors::datafusion_error;
 use crate::portions::numbered;
-use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
-use crate::scan::signature::{self, ColumnKind, Signature};
-use crate::scan::{Execution, Scan};
+use crate::scan::function::{
+    Definition, Facts, Merge, NO_KERNEL, PortionRows, Prepared, TableFunction,
+};
+use crate::scan::signature::{self, Signature};
+use crate::scan::{Execution, ScanSpec};
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
 use tadoc::analytics::{Fold, TokenCursor};
@@ -32,9 +33,9 @@ pub(super) static DEFINITION: Definition = Definition {
         name: "tokens",
         arguments: &[signature::CORPUS, signature::FOLD, signature::VERSION],
         columns: &[
-            signature::DOC_ID,
-            signature::column("word_index", ColumnKind::Integer, "words before it in the document"),
-            signature::column("word_id", ColumnKind::Integer, "row of word_count, from 0"),
+            signature::DOC_ID.claimed(),
+            signature::integer("word_index", "words before it in the document"),
+            signature::integer("word_id", "row of word_count, from 0"),
             signature::WORD,
         ],
         summary: "the words of each document in order",
@@ -62,34 +63,17 @@ impl TableFunction for Tokens {
         shown_fold(&self.fold).into_iter().collect()
     }
 
-    fn claims_column(&self, column: &str) -> bool {
-        column == DOC_ID
-    }
-
-    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
-        &["doc_id", "word_index"]
-    }
-
-    fn num_rows(&self, scan: &Scan) -> Precision<usize> {
-        let segments = scan.corpora().iter().flat_map(|open| &open.footer.segments);
-        let num_words = segments.fold(0u64, |sum, s| sum.saturating_add(s.num_word_tokens));
-        usize::try_from(num_words).map_or(Precision::Absent, Precision::Inexact)
-    }
-
-    fn num_partitions(&self, scan: &Scan, target: usize) -> usize {
-        num_partitions(scan, target)
-    }
-
-    fn uses(&self, _scan: &Scan) -> Uses {
-        Uses::Text
-    }
-
-    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        vec![scan.device()]
-    }
-
-    fn merge(&self, scan: &Scan) -> Merge {
-        if scan.uses(WORD_ID) { Merge::Combined } else { Merge::Behind }
+    fn facts(&self, scan: &ScanSpec, _prepared: &Prepared) -> Facts {
+        let num_words = usize::try_from(scan.num_word_tokens());
+        Facts {
+            ordering: &["doc_id", "word_index"],
+            num_rows: num_words.map_or(Precision::Absent, Precision::Inexact),
+            num_partitions: num_partitions(scan),
+            task: NO_KERNEL,
+            uses: Uses::Text,
+            merge: if scan.uses(WORD_ID) { Merge::Combined } else { Merge::Behind },
+            ..Facts::default()
+        }
     }
 
     fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
@@ -102,11 +86,7 @@ impl TableFunction for Tokens {
     }
 
     fn run(self: Arc<Self>, run: Execution) -> BoxFuture<'static, Result<()>> {
-        async move {
-            let loaded = run.load().await?;
-            run.blocking(move |run| send_rows(run, &loaded, &self.fold)).await
-        }
-        .boxed()
+        run.with_corpus(move |run, loaded| send_rows(run, loaded, &self.fold))
     }
 }
 

@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use datafusion::arrow::array::Array;
-use datafusion::common::stats::Precision;
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::FutureExt;
@@ -17,11 +16,10 @@ use super::strings::int64;
 use super::traversals::{SWEEP, record_sweep};
 use super::word_rows::{Rows, WORD, for_each_selected, num_words};
 use crate::errors::datafusion_error;
-use crate::placement::Task;
 use crate::portions::added_up;
-use crate::scan::function::{Definition, Merge, PortionRows, TableFunction};
-use crate::scan::signature::{self, ColumnKind, Signature};
-use crate::scan::{Execution, Scan};
+use crate::scan::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
+use crate::scan::signature::{self, Signature};
+use crate::scan::{Execution, ScanSpec};
 use crate::source::LoadedCorpus;
 use crate::source::memory::Uses;
 use tadoc::analytics::{Fold, Traversal, WordCounts};
@@ -40,8 +38,8 @@ pub(super) static DEFINITION: Definition = Definition {
         name: "word_count",
         arguments: &[signature::CORPUS, signature::FOLD, signature::VERSION],
         columns: &[
-            signature::column("word", ColumnKind::Text, "the word, in lower case where folded"),
-            signature::column("count", ColumnKind::Integer, "how often it occurs"),
+            signature::text("word", "the word, in lower case where folded").claimed(),
+            signature::integer("count", "how often it occurs").claimed(),
         ],
         summary: "how often each word occurs, in byte order of word",
     },
@@ -54,8 +52,8 @@ pub(super) static SORTED: Definition = Definition {
         name: "word_sort",
         arguments: &[signature::CORPUS, signature::FOLD, signature::VERSION],
         columns: &[
-            signature::WORD,
-            signature::column("count", ColumnKind::Integer, "how often it occurs"),
+            signature::WORD.claimed(),
+            signature::integer("count", "how often it occurs").claimed(),
         ],
         summary: "how often each word occurs, in byte order of word",
     },
@@ -88,37 +86,19 @@ impl TableFunction for WordCount {
         vec![("fold", self.fold.to_string())]
     }
 
-    fn claims_column(&self, column: &str) -> bool {
-        matches!(column, "word" | "count")
-    }
-
-    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
-        &["word"]
-    }
-
-    fn num_rows(&self, scan: &Scan) -> Precision<usize> {
-        num_words(scan)
-    }
-
-    fn device_task(&self, scan: &Scan) -> std::result::Result<Task, &'static str> {
-        Err(if scan.uses(COUNT) { WORDS_COUNTED } else { "nothing is counted" })
-    }
-
-    fn explain(&self, scan: &Scan) -> Vec<(&'static str, String)> {
-        let traversal = if are_stored(scan) { STORED } else { SWEEP };
-        vec![scan.device(), ("traversal", traversal.into())]
-    }
-
-    fn uses(&self, scan: &Scan) -> Uses {
-        if are_stored(scan) { Uses::Words } else { Uses::Text }
-    }
-
-    fn has_shares(&self, _scan: &Scan) -> bool {
-        true
-    }
-
-    fn merge(&self, _scan: &Scan) -> Merge {
-        Merge::Combined
+    fn facts(&self, scan: &ScanSpec, _prepared: &Prepared) -> Facts {
+        let are_stored = are_stored(scan);
+        let is_counted = scan.uses(COUNT);
+        Facts {
+            ordering: &["word"],
+            num_rows: num_words(scan),
+            task: Some(Err(if is_counted { WORDS_COUNTED } else { "nothing is counted" })),
+            uses: if are_stored { Uses::Words } else { Uses::Text },
+            has_shares: true,
+            merge: Merge::Combined,
+            walk: Some(Walk::Only(if are_stored { STORED } else { SWEEP })),
+            ..Facts::default()
+        }
     }
 
     fn combine(&self, rows: &dyn PortionRows) -> Result<LogicalPlanBuilder> {
@@ -136,7 +116,7 @@ impl TableFunction for WordCount {
 }
 
 /// Returns true if the counts that are stored in the files are the answer.
-fn are_stored(scan: &Scan) -> bool {
+fn are_stored(scan: &ScanSpec) -> bool {
     scan.options.traversal == Traversal::Auto && scan.source.has_word_counts()
 }
 

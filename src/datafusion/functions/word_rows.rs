@@ -8,7 +8,7 @@ use datafusion::arrow::compute::take;
 use datafusion::common::stats::Precision;
 use datafusion::error::Result;
 
-use crate::scan::{Execution, Scan, selected};
+use crate::scan::{Execution, ScanSpec, selected};
 
 /// Position of the words among the columns.
 pub(super) const WORD: usize = 0;
@@ -16,7 +16,7 @@ pub(super) const WORD: usize = 0;
 const CHUNK_LEN: usize = 65_536;
 
 /// Returns an upper bound of the number of distinct words. It is exact for a corpus of one segment.
-pub(super) fn num_words(scan: &Scan) -> Precision<usize> {
+pub(super) fn num_words(scan: &ScanSpec) -> Precision<usize> {
     let segments = scan.corpora().iter().flat_map(|open| &open.footer.segments);
     Precision::Inexact(segments.map(|segment| segment.num_words as usize).sum())
 }

@@ -42,7 +42,7 @@ const JOIN_ROW_BYTES: usize = 32;
 /// their documents in memory by now. Always returns false if the device is demanded.
 fn is_counted(run: &Execution, vocabulary: &Vocabulary) -> bool {
     let (scan, segments) = (&run.scan, vocabulary.corpus().segments());
-    let is_chosen = scan.placement.is_on_device() && scan.options.device == Device::Auto;
+    let is_chosen = run.plan.placement.is_on_device() && scan.options.device == Device::Auto;
     let is_counted = is_chosen
         && scan.options.traversal == Traversal::Auto
         && segments.iter().all(|segment| segment.doc_words_or_derive_if_worth().is_some());
@@ -148,7 +148,7 @@ fn unless<T>(
     refused: impl FnOnce() -> Option<String>,
     answer: impl FnOnce() -> Result<Option<T>>,
 ) -> Result<Option<T>> {
-    if !run.scan.placement.is_on_device() {
+    if !run.plan.placement.is_on_device() {
         return Ok(None);
     }
     match refused() {
@@ -167,8 +167,8 @@ fn answer<R, T>(
     rows: impl FnOnce(&dyn Accelerator, SegmentWork<'_>) -> tadoc::Result<Vec<R>>,
     joined: impl FnOnce(Vec<R>, MemoryReservation) -> tadoc::Result<T>,
 ) -> Result<Option<T>> {
-    let devices = run.scan.devices.accelerator();
-    let Some(devices) = devices.filter(|_| run.scan.placement.is_on_device()) else {
+    let devices = run.plan.devices.accelerator();
+    let Some(devices) = devices.filter(|_| run.plan.placement.is_on_device()) else {
         return Ok(None);
     };
     let account = Account::new(run, join_row_bytes);

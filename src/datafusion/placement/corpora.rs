@@ -14,9 +14,9 @@
 use crate::options::Device;
 use crate::placement::chooser::{Choice, Work, choose, hoped};
 use crate::placement::decided::{Missed, Place, Placement};
-use crate::placement::session::demanded_but;
+use crate::placement::session::{DeviceSession, demanded_but};
 use crate::placement::task::Task;
-use crate::scan::Scan;
+use crate::scan::ScanSpec;
 use crate::source::LoadedCorpus;
 use crate::throughput::DeviceState;
 use tadoc::analytics::SegmentShape;
@@ -24,7 +24,8 @@ use tadoc::analytics::SegmentShape;
 /// Decides the place of `task` in `scan`. If `task` is an error, it is the reason why the statement
 /// has no task. `loaded` is the corpus if it is in memory.
 pub(crate) fn place(
-    scan: &Scan,
+    scan: &ScanSpec,
+    devices: &DeviceSession,
     task: std::result::Result<Task, &'static str>,
     loaded: Option<&LoadedCorpus>,
 ) -> Placement {
@@ -40,24 +41,28 @@ pub(crate) fn place(
         return Placement::on_cpu(reason);
     }
     if demanded == Device::Auto {
-        return choose_place(scan, task, loaded);
+        return choose_place(scan, devices, task, loaded);
     }
-    if let Some(problem) = scan.devices.problem() {
+    if let Some(problem) = devices.problem() {
         let reason = demanded_but(&problem);
         return Placement { place: Place::Nowhere, reason, ..Placement::default() };
     }
     Placement::on_device("")
 }
 
-fn choose_place(scan: &Scan, task: Task, loaded: Option<&LoadedCorpus>) -> Placement {
-    let work = work(scan, task, loaded);
-    let rates = scan.devices.calibration().corpus_rates();
-    let choice = scan
-        .devices
-        .decide(|state| choose(&work, &rates, state), |choice: &Choice| choice.is_on_device);
+fn choose_place(
+    scan: &ScanSpec,
+    devices: &DeviceSession,
+    task: Task,
+    loaded: Option<&LoadedCorpus>,
+) -> Placement {
+    let work = work(scan, devices, task, loaded);
+    let rates = devices.calibration().corpus_rates();
+    let choice =
+        devices.decide(|state| choose(&work, &rates, state), |choice: &Choice| choice.is_on_device);
     let hoped = || {
         let effort = hoped(&work, &rates).filter(|effort| effort.gain_s() > 0.0);
-        effort.filter(|_| scan.devices.state() == DeviceState::Closed)
+        effort.filter(|_| devices.state() == DeviceState::Closed)
     };
     let timed = loaded.filter(|_| !work.are_words_kept).map(|_| task);
     if !choice.is_on_device {
@@ -72,7 +77,12 @@ fn choose_place(scan: &Scan, task: Task, loaded: Option<&LoadedCorpus>) -> Place
     }
 }
 
-fn work(scan: &Scan, task: Task, loaded: Option<&LoadedCorpus>) -> Work {
+fn work(
+    scan: &ScanSpec,
+    devices: &DeviceSession,
+    task: Task,
+    loaded: Option<&LoadedCorpus>,
+) -> Work {
     let segments = || scan.corpora().iter().flat_map(|open| &open.footer.segments);
     let shape: SegmentShape = segments().map(SegmentShape::from).sum();
     let are_words_kept = loaded.is_some_and(|loaded| {
@@ -83,7 +93,7 @@ fn work(scan: &Scan, task: Task, loaded: Option<&LoadedCorpus>) -> Work {
         task,
         shape,
         missing_elements: loaded.map_or(shape.num_elements, |loaded| {
-            scan.devices.missing_elements(task.segment_task(), loaded.corpus.segments())
+            devices.missing_elements(task.segment_task(), loaded.corpus.segments())
         }),
         join: task.join(segments().count() > 1 || scan.living().is_some()),
         known: loaded.map(|loaded| loaded.tasks.for_task(task)).unwrap_or_default(),

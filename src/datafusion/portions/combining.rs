@@ -27,8 +27,8 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use super::exec::DOC_ID;
 use super::lists::{JoinedLists, WORD};
-use super::{COUNT, PlanOf, Planner, Portions, physical_plan};
-use crate::scan::Scan;
+use super::{COUNT, Planner, Portions, physical_plan};
+use crate::scan::ScanSpec;
 use crate::scan::filter::is_claimable;
 use crate::scan::function::{PortionRows, TableFunction};
 
@@ -36,12 +36,11 @@ use crate::scan::function::{PortionRows, TableFunction};
 pub(super) struct AllPortions<'a> {
     pub(super) planner: &'a Planner<'a>,
     pub(super) portions: &'a Portions,
-    pub(super) plan: PlanOf<'a>,
 }
 
 impl PortionRows for AllPortions<'_> {
-    fn scan(&self) -> &Scan {
-        &self.planner.scan
+    fn scan(&self) -> &ScanSpec {
+        &self.planner.spec
     }
 
     fn for_all(
@@ -70,13 +69,9 @@ impl AllPortions<'_> {
         columns: &[&str],
         filters: Vec<Expr>,
     ) -> Result<LogicalPlanBuilder> {
-        let schema = function.schema();
-        let projection =
-            columns.iter().map(|name| Ok(schema.index_of(name)?)).collect::<Result<_>>()?;
-        let scan = Scan { schema, projection, limit: None, ..self.planner.scan.clone() };
         let name = function.signature().name;
-        let rows = Planner { session: self.planner.session, scan, function, filters };
-        let planned = PlannedRows(rows.behind(self.portions, self.plan)?);
+        let rows = self.planner.for_function(function, columns, filters)?;
+        let planned = PlannedRows(rows.behind(self.portions)?);
         LogicalPlanBuilder::scan(name, provider_as_source(Arc::new(planned)), None)
     }
 }

@@ -64,9 +64,9 @@ pub(crate) use self::lists::JoinedLists;
 pub use self::runs::Spreading;
 pub(crate) use self::runs::{Run, RunsExec, spreading_of};
 use crate::options::TadocOptions;
-use crate::scan::Scan;
-use crate::scan::filter::{Stage, project_schema, unqualify};
-use crate::scan::function::{Merge, OfPortion, TableFunction};
+use crate::scan::ScanSpec;
+use crate::scan::filter::{Filters, Stage, unqualify};
+use crate::scan::function::{Facts, Merge, OfPortion, Prepared, TableFunction};
 use crate::source::memory::{MemoryWhenUsed, Uses};
 use crate::source::{OpenFile, Source};
 use tadoc::analytics::Share;
@@ -88,7 +88,7 @@ pub(crate) struct Portions {
     files: Vec<Files>,
     /// Partitions in which they are read side by side; 0 if they are read one after another.
     num_side_by_side: usize,
-    /// Shares of the rows of functions that [have some](TableFunction::has_shares); 0 if machines have no
+    /// Shares of the rows of functions that [have some](Facts::has_shares); 0 if machines have no
     /// room for the corpus.
     num_shares: u32,
     /// Bytes that any two consecutive portions need together (the one that is read and the one
@@ -233,61 +233,62 @@ impl Files {
 /// Planner of a scan that is answered portion by portion.
 pub(crate) struct Planner<'a> {
     pub(crate) session: &'a dyn Session,
-    /// Scan of the whole corpus, without filters.
-    pub(crate) scan: Scan,
-    pub(crate) function: Arc<dyn TableFunction>,
-    /// Filters that the scan evaluates itself.
+    /// Scan of the whole corpus.
+    pub(crate) spec: ScanSpec,
+    /// State that the function made for it.
+    pub(crate) prepared: Prepared,
+    pub(crate) facts: Facts,
+    /// Filters that the scan evaluates itself, before they are compiled.
     pub(crate) filters: Vec<Expr>,
+    /// Plans the scan of one portion.
+    pub(crate) plan: PlanOf<'a>,
 }
 
-/// A function that plans the scan of one portion, with its filters.
-type PlanOf<'a> =
-    &'a (dyn Fn(Arc<dyn TableFunction>, Scan, &[Expr]) -> Result<Arc<dyn ExecutionPlan>> + Sync);
+/// A function that plans a scan, for which its function has prepared some state.
+type PlanOf<'a> = &'a (dyn Fn(ScanSpec, Prepared) -> Result<Arc<dyn ExecutionPlan>> + Sync);
 
 impl Planner<'_> {
-    /// Plans the rows of all `portions` together. `plan` plans the scan of one portion.
+    /// Plans the rows of all `portions` together.
     ///
     /// # Errors
-    /// The errors of `plan`, and of planning the operators over its rows.
-    pub(crate) async fn plan(
-        &self,
-        portions: &Portions,
-        plan: PlanOf<'_>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        match self.function.merge(&self.scan) {
-            Merge::Combined if !self.has_shares(portions) => self.combined(portions, plan).await,
-            Merge::Combined | Merge::Behind | Merge::Never => self.behind(portions, plan),
+    /// The errors of planning the scans, and of planning the operators over their rows.
+    pub(crate) async fn plan(&self, portions: &Portions) -> Result<Arc<dyn ExecutionPlan>> {
+        match self.facts.merge {
+            Merge::Combined | Merge::JoinedLists if !self.has_shares(portions) => {
+                self.combined(portions).await
+            }
+            _ => self.behind(portions),
         }
     }
 
     fn has_shares(&self, portions: &Portions) -> bool {
-        portions.num_shares > 0 && self.function.has_shares(&self.scan)
+        portions.num_shares > 0 && self.facts.has_shares
     }
 
     /// Plans the rows by shares, each of the whole corpus.
-    fn shares(&self, portions: &Portions, plan: PlanOf<'_>) -> Result<Arc<dyn ExecutionPlan>> {
+    fn shares(&self, portions: &Portions) -> Result<Arc<dyn ExecutionPlan>> {
         let num_shares = portions.num_shares;
         let shares = (0..num_shares).filter_map(|place| Share::new(place, num_shares));
         let runs = shares.map(|share| {
-            let scan = Scan { share, ..self.scan.clone() };
-            let scan = plan(Arc::clone(&self.function), scan, &self.filters)?;
-            Ok(Run { scan, first_doc_id: 0 })
+            let spec = ScanSpec { share, ..self.spec.clone() };
+            Ok(Run { scan: (self.plan)(spec, self.prepared.clone())?, first_doc_id: 0 })
         });
         let runs = runs.collect::<Result<_>>()?;
-        let schema = project_schema(&self.scan.schema, &self.scan.projection)?;
         // An order that an exchange by hash does not keep is not promised.
         let ordering: &[&str] = &[];
+        let schema = self.spec.projected_schema()?;
         Ok(Arc::new(RunsExec::new(runs, portions.num_side_by_side, schema, ordering)))
     }
 
-    fn behind(&self, portions: &Portions, plan: PlanOf<'_>) -> Result<Arc<dyn ExecutionPlan>> {
+    fn behind(&self, portions: &Portions) -> Result<Arc<dyn ExecutionPlan>> {
         if self.has_shares(portions) {
-            return self.shares(portions, plan);
+            return self.shares(portions);
         }
+        let columns = self.spec.function.columns();
         let mut inputs = Vec::with_capacity(portions.files.len());
         for files in &portions.files {
-            let function = match self.function.for_portion(files.doc_ids()) {
-                OfPortion::Same => Arc::clone(&self.function),
+            let function = match self.spec.function.for_portion(files.doc_ids()) {
+                OfPortion::Same => Arc::clone(&self.spec.function),
                 OfPortion::Other(function) => function,
                 OfPortion::Nothing => continue,
             };
@@ -296,11 +297,13 @@ impl Planner<'_> {
             if self.leave_nothing(&filters, files)? {
                 continue;
             }
-            let input = plan(function, self.scan_of(files), &filters)?;
-            inputs.push((input, files.first_doc_id));
+            let source = Source::Corpora(files.files.clone());
+            let filters = Filters::compile(self.session, &columns, &filters)?;
+            let spec = ScanSpec { function, source, filters, ..self.spec.clone() };
+            inputs.push(((self.plan)(spec, self.prepared.clone())?, files.first_doc_id));
         }
-        let schema = project_schema(&self.scan.schema, &self.scan.projection)?;
-        let ordering = match self.function.ordering(&self.scan) {
+        let schema = self.spec.projected_schema()?;
+        let ordering = match self.facts.ordering {
             by_document @ [DOC_ID, ..] => by_document,
             _ => &[],
         };
@@ -312,13 +315,9 @@ impl Planner<'_> {
         Ok(Arc::new(PortionsExec::try_new(portions, inputs, schema, ordering)?))
     }
 
-    async fn combined(
-        &self,
-        portions: &Portions,
-        plan: PlanOf<'_>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let mut rows = self.function.combine(&AllPortions { planner: self, portions, plan })?;
-        if self.function.joins_lists() {
+    async fn combined(&self, portions: &Portions) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut rows = self.spec.function.combine(&AllPortions { planner: self, portions })?;
+        if self.facts.merge == Merge::JoinedLists {
             rows = joined_lists(self.session, rows).await?;
         }
         let filters = self.filters.iter().map(|filter| unqualify(filter.clone()));
@@ -326,18 +325,42 @@ impl Planner<'_> {
             Some(filter) => rows.filter(filter)?,
             None => rows,
         };
-        let schema = project_schema(&self.scan.schema, &self.scan.projection)?;
+        let schema = self.spec.projected_schema()?;
         let columns = schema.fields().iter().map(|field| col(field.name()));
         let rows = rows.project(columns)?.build()?;
         let rows = physical_plan(self.session, &rows).await?;
         Ok(Arc::new(PortionsExec::combined(portions.files.len(), rows, schema)))
     }
 
+    /// Returns the planner of `columns` of another `function` over the same corpus, with `filters`.
+    fn for_function(
+        &self,
+        function: Arc<dyn TableFunction>,
+        columns: &[&str],
+        filters: Vec<Expr>,
+    ) -> Result<Planner<'_>> {
+        let of_function = function.columns();
+        let schema = &of_function.schema;
+        let projection =
+            columns.iter().map(|name| Ok(schema.index_of(name)?)).collect::<Result<_>>()?;
+        let spec = ScanSpec {
+            function,
+            schema: Arc::clone(schema),
+            projection,
+            filters: Filters::compile(self.session, &of_function, &filters)?,
+            limit: None,
+            ..self.spec.clone()
+        };
+        let prepared = spec.function.prepare(&spec)?;
+        let facts = spec.function.facts(&spec, &prepared);
+        Ok(Planner { session: self.session, spec, prepared, facts, filters, plan: self.plan })
+    }
+
     /// Returns true if those of `filters` that are on ids alone leave no document of `files`.
     fn leave_nothing(&self, filters: &[Expr], files: &Files) -> Result<bool> {
         let is_on_ids = |filter: &&Expr| filter.column_refs().iter().all(|c| c.name == DOC_ID);
         let filters: Vec<Expr> = filters.iter().filter(is_on_ids).cloned().collect();
-        let Some(stage) = Stage::compile(self.session, &self.scan.schema, &filters)? else {
+        let Some(stage) = Stage::compile(self.session, &self.spec.schema, &filters)? else {
             return Ok(false);
         };
         let num_ids = (files.doc_ids().end - files.first_doc_id) as i64;
@@ -354,10 +377,6 @@ impl Planner<'_> {
             }
         }
         Ok(true)
-    }
-
-    fn scan_of(&self, files: &Files) -> Scan {
-        Scan { source: Source::Corpora(files.files.clone()), ..self.scan.clone() }
     }
 }
 

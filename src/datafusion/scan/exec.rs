@@ -34,12 +34,13 @@ use datafusion::physical_plan::{
 
 use futures::FutureExt;
 
-use crate::errors::mask_secrets;
 use crate::plan_methods::leaf_methods;
-use crate::scan::filter::{Stage, project_schema};
-use crate::scan::function::TableFunction;
+#[cfg(feature = "distributed")]
+use crate::scan::ScanSpec;
+use crate::scan::filter::Stage;
 use crate::scan::output::Output;
-use crate::scan::{Execution, Scan, Shared};
+use crate::scan::signature::Claim;
+use crate::scan::{Execution, ScanPlan, Shared};
 use crate::source::memory::MemoryWhenUsed;
 use crate::source::{CorpusCache, OpenFile};
 
@@ -49,8 +50,7 @@ const SHORT_ROW_BYTES: u64 = 64;
 /// Plan node of a table function's scan. See the module's description.
 #[derive(Debug)]
 pub struct TadocExec {
-    function: Arc<dyn TableFunction>,
-    scan: Arc<Scan>,
+    plan: Arc<ScanPlan>,
     cache: Arc<CorpusCache>,
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
@@ -60,16 +60,17 @@ pub struct TadocExec {
 }
 
 impl TadocExec {
-    pub(crate) fn try_new(
-        function: Arc<dyn TableFunction>,
-        scan: Scan,
-        cache: Arc<CorpusCache>,
-    ) -> Result<Self> {
-        let schema = project_schema(&scan.schema, &scan.projection)?;
+    /// Builds the node of `plan`.
+    ///
+    /// # Errors
+    /// An error if the scan returns a column that its function lacks.
+    pub(crate) fn try_new(plan: ScanPlan, cache: Arc<CorpusCache>) -> Result<Self> {
+        let (spec, facts) = (&plan.spec, &plan.facts);
+        let schema = spec.projected_schema()?;
         let mut equivalence = EquivalenceProperties::new(Arc::clone(&schema));
-        let ordering = function.ordering(&scan).iter().map_while(|name| col(name, &schema).ok());
+        let ordering = facts.ordering.iter().map_while(|name| col(name, &schema).ok());
         let ordering = ordering.enumerate().map(|(at, expr)| {
-            let descending = at == 0 && function.is_best_first();
+            let descending = at == 0 && facts.is_best_first;
             PhysicalSortExpr::new(expr, SortOptions { descending, nulls_first: true })
         });
         if let Some(ordering) = LexOrdering::new(ordering) {
@@ -77,20 +78,19 @@ impl TadocExec {
         }
         let properties = PlanProperties::new(
             equivalence,
-            Partitioning::UnknownPartitioning(scan.num_partitions),
+            Partitioning::UnknownPartitioning(plan.num_partitions),
             EmissionType::Incremental,
             Boundedness::Bounded,
         )
         .with_scheduling_type(SchedulingType::Cooperative);
-        let num_rows = limited(function.num_rows(&scan), scan.limit);
-        let num_rows = match (scan.share.is_all(), scan.is_filtered()) {
+        let num_rows = limited(facts.num_rows, spec.limit);
+        let num_rows = match (spec.share.is_all(), spec.is_filtered()) {
             (true, false) => num_rows,
             (true, true) => num_rows.to_inexact(),
-            (false, _) => num_rows.to_inexact().map(|rows| scan.share.part(rows).len()),
+            (false, _) => num_rows.to_inexact().map(|rows| spec.share.part(rows).len()),
         };
         Ok(Self {
-            function,
-            scan: Arc::new(scan),
+            plan: Arc::new(plan),
             cache,
             schema,
             properties: Arc::new(properties),
@@ -100,23 +100,29 @@ impl TadocExec {
         })
     }
 
-    /// Returns the function and the scan.
+    /// Returns the scan that the node runs.
     #[cfg(feature = "distributed")]
-    pub(crate) fn parts(&self) -> (&Arc<dyn TableFunction>, &Scan) {
-        (&self.function, &self.scan)
+    pub(crate) fn spec(&self) -> &ScanSpec {
+        &self.plan.spec
+    }
+
+    /// Returns the number of partitions.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn num_partitions(&self) -> usize {
+        self.plan.num_partitions
     }
 
     /// Returns a key that distinguishes its files from others.
     #[cfg(feature = "distributed")]
     pub(crate) fn files_key(&self) -> String {
-        let keys: Vec<String> = self.scan.corpora().iter().map(OpenFile::key).collect();
+        let keys: Vec<String> = self.plan.spec.corpora().iter().map(OpenFile::key).collect();
         keys.join(", ")
     }
 
     /// Returns the bytes of text of its files.
     #[cfg(feature = "distributed")]
     pub(crate) fn text_bytes(&self) -> u64 {
-        self.scan.len_bytes()
+        self.plan.spec.len_bytes()
     }
 
     /// Returns an estimate of the number of rows.
@@ -127,111 +133,67 @@ impl TadocExec {
     /// Returns the number of documents in which few rows are likely to be found. Returns `None` if its
     /// rows may be many.
     pub(crate) fn docs_with_few(&self) -> Option<u64> {
-        self.function.finds_few().then(|| self.scan.num_docs())
+        self.plan.facts.finds_few.then(|| self.plan.spec.num_docs())
     }
 
     /// Returns the same node with `num_partitions` output partitions. Returns `None` unless a
     /// device counts all rows before the first is sent and the function can divide them.
     pub(crate) fn spread(&self, num_partitions: usize) -> Option<Self> {
-        let is_done_first = self.scan.placement.is_on_device() && self.function.can_spread();
-        if !is_done_first || self.scan.num_partitions > 1 {
+        let plan = &self.plan;
+        let is_done_first = plan.placement.is_on_device() && plan.facts.can_spread;
+        if !is_done_first || plan.num_partitions > 1 {
             return None;
         }
-        let scan = Scan { num_partitions, ..Scan::clone(&self.scan) };
-        Self::try_new(Arc::clone(&self.function), scan, Arc::clone(&self.cache)).ok()
+        Self::try_new(plan.with_partitions(num_partitions), Arc::clone(&self.cache)).ok()
     }
 
     /// Returns the mean bytes of a row; 0 if rows are only some numbers and words.
     pub(crate) fn row_bytes(&self) -> u64 {
-        self.function.row_bytes(&self.scan)
+        self.plan.facts.row_bytes
     }
 
     /// Returns an estimate of the bytes of all rows.
     pub(crate) fn all_bytes(&self) -> u64 {
         let rows = self.num_rows.get_value().map(|&rows| rows as u64);
         match self.row_bytes() {
-            0 => {
-                rows.unwrap_or_else(|| self.scan.num_word_tokens()).saturating_mul(SHORT_ROW_BYTES)
+            0 => rows
+                .unwrap_or_else(|| self.plan.spec.num_word_tokens())
+                .saturating_mul(SHORT_ROW_BYTES),
+            row_bytes => {
+                rows.unwrap_or(0).saturating_mul(row_bytes).max(self.plan.spec.len_bytes())
             }
-            row_bytes => rows.unwrap_or(0).saturating_mul(row_bytes).max(self.scan.len_bytes()),
         }
     }
 
     /// Returns the memory that the segments of each file need, with the file's key.
     pub(crate) fn memory_when_used(&self) -> impl Iterator<Item = (String, MemoryWhenUsed)> {
-        let uses = self.function.uses(&self.scan);
+        let uses = self.plan.facts.uses;
         let of_file = move |open: &OpenFile| {
             (open.key(), MemoryWhenUsed::for_segments(&open.footer.segments, uses))
         };
-        self.scan.corpora().iter().map(of_file)
+        self.plan.spec.corpora().iter().map(of_file)
     }
 
-    /// Returns the facts that EXPLAIN shows, in order.
-    fn facts(&self) -> Vec<(&'static str, String)> {
-        let scan = &self.scan;
-        let mut facts = vec![("function", self.function.signature().name.to_string())];
-        if let Some(first) = self.function.signature().arguments.first() {
-            facts.push((first.name, mask_secrets(&scan.location)));
-        }
-        if let Some(view) = scan.living() {
-            facts.push(("version", view.version.number.to_string()));
-            facts.push(("edits", view.num_edits().to_string()));
-        }
-        facts.extend(self.function.arguments());
-        match (scan.corpora(), scan.living()) {
-            ([], None) => facts.push(("files", scan.files().len().to_string())),
-            (files, _) => {
-                let segments: usize = files.iter().map(|open| open.footer.segments.len()).sum();
-                facts.push(("files", files.len().to_string()));
-                facts.push(("segments", segments.to_string()));
+    /// Returns those of `filters` that are dynamic and that the scan can evaluate before it makes rows.
+    fn new_stages<'a>(
+        &self,
+        filters: impl Iterator<Item = &'a Arc<dyn PhysicalExpr>>,
+    ) -> Result<Vec<Stage>> {
+        let spec = &self.plan.spec;
+        let columns = spec.function.columns();
+        let is_claimed =
+            |&column: &usize| columns.claim(spec.schema.field(column).name()) == Claim::Early;
+        let mut stages = Vec::new();
+        for filter in filters {
+            if !DynamicFilterTracking::classify(filter).contains_dynamic_filter() {
+                continue;
+            }
+            let stage = Stage::pushed(&spec.schema, &spec.projection, filter)?;
+            if stage.columns.iter().all(is_claimed) {
+                stages.push(stage);
             }
         }
-        if !scan.share.is_all() {
-            let (place, num_shares) = (scan.share.place() + 1, scan.share.num_shares());
-            facts.push(("share", format!("{place} of {num_shares}")));
-        }
-        let names: Vec<&str> = self.schema.fields().iter().map(|f| f.name().as_str()).collect();
-        facts.push(("projection", format!("[{}]", names.join(", "))));
-        if let Some(stage) = &scan.columns_stage {
-            facts.push(("column_filter", stage.shown.clone()));
-        }
-        for stage in &scan.dynamic_stages {
-            facts.push(("dynamic_filter", stage.expr().to_string()));
-        }
-        if let Some(stage) = &scan.text_stage {
-            facts.push(("text_filter", stage.shown.clone()));
-            facts.push(("candidates", self.candidates()));
-        }
-        if let Some(limit) = scan.limit {
-            facts.push(("limit", limit.to_string()));
-        }
-        facts.extend(self.function.explain(scan));
-        facts
-    }
-
-    /// Returns true if the function can evaluate the filter `stage` before it makes rows.
-    fn can_evaluate(&self, stage: &Stage) -> bool {
-        let name = |&column: &usize| self.scan.schema.field(column).name().as_str();
-        let mut names = stage.columns.iter().map(name);
-        names.all(|name| self.function.claims_column(name) && !self.function.needs_text(name))
-    }
-
-    /// Describes how the documents for the text filter are chosen.
-    fn candidates(&self) -> String {
-        let shown = |patterns: &Vec<tadoc::query::TextPattern>| {
-            let quoted = |p: &tadoc::query::TextPattern| {
-                let parts: Vec<String> = p.fragments.iter().map(|f| format!("{f:?}")).collect();
-                parts.join("..")
-            };
-            patterns.iter().map(quoted).collect::<Vec<_>>().join(" or ")
-        };
-        match self.scan.demands.as_slice() {
-            [] => "all documents".into(),
-            demands => {
-                let all: Vec<String> = demands.iter().map(shown).collect();
-                format!("documents that can spell {}", all.join(" and "))
-            }
-        }
+        Ok(stages)
     }
 }
 
@@ -246,7 +208,7 @@ fn limited(rows: Precision<usize>, limit: Option<usize>) -> Precision<usize> {
 
 impl DisplayAs for TadocExec {
     fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let facts = self.facts();
+        let facts = self.plan.explain();
         match format {
             DisplayFormatType::Default | DisplayFormatType::Verbose => {
                 let facts: Vec<String> = facts.iter().map(|(k, v)| format!("{k}={v}")).collect();
@@ -267,7 +229,7 @@ impl ExecutionPlan for TadocExec {
         f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
         let mut recursion = TreeNodeRecursion::Continue;
-        for stage in self.scan.stages() {
+        for stage in self.plan.spec.filters.stages() {
             recursion = f(stage.expr())?;
             if recursion == TreeNodeRecursion::Stop {
                 break;
@@ -281,29 +243,30 @@ impl ExecutionPlan for TadocExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        if partition >= self.scan.num_partitions {
+        if partition >= self.plan.num_partitions {
             return internal_err!("TadocExec has no partition {partition}");
         }
-        self.scan.placement.check()?;
+        self.plan.placement.check()?;
         if partition == 0 {
-            self.scan.placement.begin(&self.scan.devices);
+            self.plan.placement.begin(&self.plan.devices);
         }
         let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), 2);
         let output = Output::new(
             builder.tx(),
             Arc::clone(&self.schema),
             context.session_config().batch_size(),
-            self.scan.limit,
+            self.plan.spec.limit,
             BaselineMetrics::new(&self.metrics, partition),
         );
-        let shared = match self.scan.num_partitions {
+        let shared = match self.plan.num_partitions {
             // The state is dropped with the run. The plan would keep the corpus of each portion in
             // memory.
             1 => Arc::default(),
             _ => Arc::clone(&self.shared),
         };
         let run = Execution {
-            scan: Arc::clone(&self.scan),
+            plan: Arc::clone(&self.plan),
+            scan: Arc::clone(&self.plan.spec),
             shared,
             partition,
             runtime: context.runtime_env(),
@@ -312,7 +275,7 @@ impl ExecutionPlan for TadocExec {
             output,
             loaded: OnceLock::new(),
         };
-        let function = Arc::clone(&self.function);
+        let function = Arc::clone(&self.plan.spec.function);
         // The task starts when the first rows are requested: the build side of a join above has
         // been read by then, and its dynamic filter is known.
         let started = async move {
@@ -332,26 +295,16 @@ impl ExecutionPlan for TadocExec {
         if phase != FilterPushdownPhase::Post {
             return Ok(FilterPushdownPropagation::all_unsupported(result));
         }
-        let filters = result.parent_filters.iter().map(|parent| &parent.filter);
-        let is_dynamic = |filter: &&Arc<dyn PhysicalExpr>| {
-            DynamicFilterTracking::classify(filter).contains_dynamic_filter()
-        };
-        let mut scan = Scan::clone(&self.scan);
-        for filter in filters.filter(is_dynamic) {
-            let stage = Stage::pushed(&scan.schema, &scan.projection, filter)?;
-            if self.can_evaluate(&stage) {
-                scan.dynamic_stages.push(stage);
-            }
-        }
+        let new = self.new_stages(result.parent_filters.iter().map(|parent| &parent.filter))?;
         // The node that made the filter still applies it: rows that were sent before the filter was
         // complete have not been filtered.
         let pushed = FilterPushdownPropagation::all_unsupported(result);
-        if scan.dynamic_stages.len() == self.scan.dynamic_stages.len() {
+        if new.is_empty() {
             return Ok(pushed);
         }
-        scan.placement = scan.placement.for_part();
-        let exec = Self::try_new(Arc::clone(&self.function), scan, Arc::clone(&self.cache))?;
-        Ok(pushed.with_updated_node(Arc::new(exec)))
+        let known = self.plan.spec.filters.dynamic.iter().cloned();
+        let plan = self.plan.with_dynamic(known.chain(new).collect());
+        Ok(pushed.with_updated_node(Arc::new(Self::try_new(plan, Arc::clone(&self.cache))?)))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
@@ -364,29 +317,24 @@ impl ExecutionPlan for TadocExec {
         args: &StatisticsArgs,
     ) -> Result<Arc<Statistics>> {
         let mut statistics = Statistics::new_unknown(&self.schema);
-        if args.partition().is_none() || self.scan.num_partitions == 1 {
+        if args.partition().is_none() || self.plan.num_partitions == 1 {
             statistics.num_rows = self.num_rows;
         }
         Ok(Arc::new(statistics))
     }
 
     fn fetch(&self) -> Option<usize> {
-        self.scan.limit
+        self.plan.spec.limit
     }
 
     fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
-        let mut scan = Scan { limit, ..Scan::clone(&self.scan) };
-        if limit.is_some() {
-            scan.placement = scan.placement.for_part();
-        }
-        let exec = Self::try_new(Arc::clone(&self.function), scan, Arc::clone(&self.cache)).ok()?;
+        let exec = Self::try_new(self.plan.with_limit(limit), Arc::clone(&self.cache)).ok()?;
         Some(Arc::new(exec))
     }
 
     fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
         // A recursive query runs a part of its plan again. What filters have learned of the rows of one round
         // is wrong in the next.
-        let scan = Scan { dynamic_stages: Vec::new(), ..Scan::clone(&self.scan) };
-        Ok(Arc::new(Self::try_new(Arc::clone(&self.function), scan, Arc::clone(&self.cache))?))
+        Ok(Arc::new(Self::try_new(self.plan.without_dynamic(), Arc::clone(&self.cache))?))
     }
 }

@@ -33,7 +33,82 @@ use datafusion::physical_plan::PhysicalExpr;
 use datafusion::scalar::ScalarValue;
 use regex_syntax::hir::{Hir, HirKind};
 
+use crate::scan::signature::{Claim, Columns};
 use tadoc::query::TextPattern;
+
+/// Filters that a scan evaluates, by when it can.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Filters {
+    /// Filters on columns that need no text.
+    pub(crate) columns: Option<Stage>,
+    /// Dynamic filters on columns that need no text. Joins and sorts above compute them while they
+    /// run.
+    pub(crate) dynamic: Vec<Stage>,
+    /// Filters that need text.
+    pub(crate) text: Option<Stage>,
+    /// For each filter that demands something of the text, patterns of which at least one must
+    /// match.
+    pub(crate) demands: Vec<Vec<TextPattern>>,
+}
+
+impl Filters {
+    /// Compiles `filters` on `columns`, which the scan claims all.
+    ///
+    /// # Errors
+    /// The errors of planning expressions.
+    pub(crate) fn compile(
+        session: &dyn Session,
+        columns: &Columns,
+        filters: &[Expr],
+    ) -> Result<Self> {
+        let needs_text = |filter: &Expr| {
+            filter.column_refs().iter().any(|c| columns.claim(&c.name) == Claim::Text)
+        };
+        let (on_text, on_columns): (Vec<Expr>, Vec<Expr>) =
+            filters.iter().cloned().partition(needs_text);
+        let mut demands: Vec<Vec<TextPattern>> =
+            on_text.iter().filter_map(|filter| demands(filter, "text")).collect();
+        demands.retain(|patterns| patterns.iter().all(|p| !p.fragments.is_empty()));
+        Ok(Self {
+            columns: Stage::compile(session, &columns.schema, &on_columns)?,
+            dynamic: Vec::new(),
+            text: Stage::compile(session, &columns.schema, &on_text)?,
+            demands,
+        })
+    }
+
+    /// Returns all stages.
+    pub(crate) fn stages(&self) -> impl Iterator<Item = &Stage> {
+        self.before_text().chain(&self.text)
+    }
+
+    /// Returns the stages that need no text.
+    pub(crate) fn before_text(&self) -> impl Iterator<Item = &Stage> + Clone {
+        self.columns.iter().chain(&self.dynamic)
+    }
+
+    /// Returns the same filters without dynamic ones.
+    pub(crate) fn without_dynamic(&self) -> Self {
+        Self { dynamic: Vec::new(), ..self.clone() }
+    }
+
+    /// Describes how the documents for the text filter are chosen.
+    pub(crate) fn shown_candidates(&self) -> String {
+        if self.demands.is_empty() {
+            return "all documents".to_owned();
+        }
+        let all: Vec<String> = self.demands.iter().map(|patterns| shown_demand(patterns)).collect();
+        format!("documents that can spell {}", all.join(" and "))
+    }
+}
+
+fn shown_demand(patterns: &[TextPattern]) -> String {
+    let shown = patterns.iter().map(|pattern| {
+        let fragments: Vec<String> = pattern.fragments.iter().map(|f| format!("{f:?}")).collect();
+        fragments.join("..")
+    });
+    shown.collect::<Vec<_>>().join(" or ")
+}
 
 /// Returns true if a scan can evaluate `expr`. `claims` says which of its columns are available.
 pub(crate) fn is_claimable(expr: &Expr, claims: &dyn Fn(&str) -> bool) -> bool {
@@ -138,11 +213,6 @@ pub(crate) fn unqualify(expr: Expr) -> Result<Expr> {
     Ok(expr.transform(strip)?.data)
 }
 
-/// Returns true if any column of `filter` is one of `names`.
-pub(crate) fn mentions(filter: &Expr, names: &[&str]) -> bool {
-    filter.column_refs().iter().any(|column| names.contains(&column.name.as_str()))
-}
-
 /// Returns the schema of the columns `projection`, for building batches.
 pub(crate) fn project_schema(schema: &Schema, projection: &[usize]) -> Result<SchemaRef> {
     Ok(Arc::new(schema.project(projection)?))
@@ -150,7 +220,7 @@ pub(crate) fn project_schema(schema: &Schema, projection: &[usize]) -> Result<Sc
 
 /// Returns patterns of which `column` must match at least one in every row for which `filter` is
 /// true. Returns `None` if nothing is known.
-pub(crate) fn demands(filter: &Expr, column: &str) -> Option<Vec<TextPattern>> {
+fn demands(filter: &Expr, column: &str) -> Option<Vec<TextPattern>> {
     let is_column = |expr: &Expr| matches!(strip_cast(expr), Expr::Column(c) if c.name == column);
     let patterns = match filter {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => match op {

@@ -1,27 +1,31 @@
 //! The trait that every table function implements.
 //!
-//! A function is bound to its arguments while the query is planned (no I/O). It is prepared when
-//! the scan is made: files and footers are known then, so that more can be refused with a plan
-//! error. It is run once per partition.
+//! ```text
+//! bind      arguments            no input or output: the query is planned
+//! prepare   ScanSpec ─▶ Prepared once a scan: files and footers are known; the rest is refused here
+//! facts     ScanSpec ─▶ Facts    order, memory, partitions, device, portions, EXPLAIN
+//! run       Execution ─▶ rows    once a partition
+//! ```
 
-use std::fmt::Debug;
+use std::any::Any;
+use std::fmt::{self, Debug};
 use std::ops::Range;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
 use datafusion::common::stats::Precision;
-use datafusion::common::{internal_err, not_impl_err};
+use datafusion::common::{internal_datafusion_err, not_impl_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlanBuilder;
 use futures::future::BoxFuture;
 
 use crate::placement::Task;
 use crate::scan::arguments::Arguments;
-use crate::scan::signature::Signature;
-use crate::scan::texts::{Compared, Texts};
-use crate::scan::{Execution, Scan};
+use crate::scan::signature::{Columns, Signature};
+use crate::scan::{Execution, ScanSpec};
 use crate::source::memory::Uses;
+use tadoc::analytics::{Traversal, TraversalTask};
+use tadoc::format::SegmentMeta;
 
 /// The way in which rows of portions become rows of the whole corpus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +37,8 @@ pub(crate) enum Merge {
     Behind,
     /// Combination by the plan of [`TableFunction::combine`].
     Combined,
+    /// The same, and rows with the same word become one row with the documents of all.
+    JoinedLists,
 }
 
 /// The function that is asked about a portion.
@@ -66,7 +72,7 @@ impl OfPortion {
 /// Access to the rows of functions over all portions, for plans.
 pub(crate) trait PortionRows {
     /// Returns the scan of the whole corpus.
-    fn scan(&self) -> &Scan;
+    fn scan(&self) -> &ScanSpec;
 
     /// Returns `columns` of the rows of `function` in all portions, in order of the portions, as a
     /// table with the function's name.
@@ -116,14 +122,117 @@ pub(crate) struct Definition {
     pub(crate) bind: Bind,
 }
 
+/// Parts of a computation that are known once a scan is prepared.
+#[derive(Debug, Clone)]
+pub(crate) struct Facts {
+    /// Columns by which every partition is sorted, ascending.
+    pub(crate) ordering: &'static [&'static str],
+    /// True if the first column of the order descends instead.
+    pub(crate) is_best_first: bool,
+    /// Parts of segments that the function uses, if no filter needs text.
+    pub(crate) uses: Uses,
+    /// Number of rows without filter and limit.
+    pub(crate) num_rows: Precision<usize>,
+    /// Mean bytes of a row, in the segment in which it is largest; 0 if rows are only some numbers and
+    /// words.
+    pub(crate) row_bytes: u64,
+    /// Partitions that are worth their threads.
+    pub(crate) num_partitions: usize,
+    /// True if few rows are likely, in few documents. In sessions with workers this decides which side
+    /// of a join all workers get.
+    pub(crate) finds_few: bool,
+    /// True if rows that a device counted can be sent from any number of partitions.
+    pub(crate) can_spread: bool,
+    /// True if machines that each have the whole corpus can compute different rows: the function heeds
+    /// [`ScanSpec::share`], and shares ascend as rows do.
+    pub(crate) has_shares: bool,
+    /// The way in which rows of portions are combined, if memory has no room for the corpus.
+    pub(crate) merge: Merge,
+    /// True if rows have values of user columns under other names than theirs. Values that edits set are
+    /// not part of portions.
+    pub(crate) reads_user_columns: bool,
+    /// The device task, or the reason for using no device. `None` if nothing is computed that a device
+    /// could compute.
+    pub(crate) task: Option<DeviceTask>,
+    /// Facts about the computation, for EXPLAIN, before the device and the traversal.
+    pub(crate) explain: Vec<(&'static str, String)>,
+    pub(crate) walk: Option<Walk>,
+}
+
+/// A task for a device, or the reason for using none.
+pub(crate) type DeviceTask = std::result::Result<Task, &'static str>;
+
+/// The work of a function that devices have no kernel for.
+pub(crate) const NO_KERNEL: Option<DeviceTask> = Some(Err("there is no kernel for this function"));
+
+impl Default for Facts {
+    fn default() -> Self {
+        Self {
+            ordering: &[],
+            is_best_first: false,
+            uses: Uses::Positions,
+            num_rows: Precision::Absent,
+            row_bytes: 0,
+            num_partitions: 1,
+            finds_few: false,
+            can_spread: false,
+            has_shares: false,
+            merge: Merge::Never,
+            reads_user_columns: false,
+            task: None,
+            explain: Vec::new(),
+            walk: None,
+        }
+    }
+}
+
+/// The traversal that answers, for EXPLAIN.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Walk {
+    /// The only one.
+    Only(&'static str),
+    /// A choice for each segment, with its reason.
+    ForSegments(fn(&SegmentMeta) -> (Traversal, String)),
+    /// A choice for all segments, for sequences of so many words.
+    ForSequences(TraversalTask, usize),
+}
+
+/// State that a function makes once for a scan: a parsed query, for example. All partitions and portions
+/// share it.
+#[derive(Clone, Default)]
+pub(crate) struct Prepared(Option<Arc<dyn Any + Send + Sync>>);
+
+impl Debug for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Prepared(state)" } else { "Prepared(nothing)" })
+    }
+}
+
+impl Prepared {
+    /// Returns `state` for [`get`](Self::get).
+    pub(crate) fn new<T: Send + Sync + 'static>(state: T) -> Self {
+        Self(Some(Arc::new(state)))
+    }
+
+    /// Returns the state.
+    ///
+    /// # Errors
+    /// An internal error if the function prepared something else.
+    pub(crate) fn get<T: Send + Sync + 'static>(&self) -> Result<Arc<T>> {
+        let state = self.0.clone().and_then(|any| any.downcast::<T>().ok());
+        let name = std::any::type_name::<T>();
+        state.ok_or_else(|| internal_datafusion_err!("the scan was prepared without {name}"))
+    }
+}
+
 /// A table function bound to its arguments.
 pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
     /// Returns the function's signature.
     fn signature(&self) -> &'static Signature;
 
-    /// Returns the schema with all columns of the function.
-    fn schema(&self) -> SchemaRef {
-        self.signature().schema()
+    /// Returns the columns of the bound function.
+    fn columns(&self) -> Columns {
+        Columns::from_signature(self.signature())
     }
 
     /// Returns the kind of files that the function reads.
@@ -136,96 +245,17 @@ pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
         vec![]
     }
 
-    /// Returns true if the function evaluates filters on this column itself.
-    fn claims_column(&self, _column: &str) -> bool {
-        false
-    }
-
-    /// Returns true if a filter on this column needs decoded text.
-    fn needs_text(&self, _column: &str) -> bool {
-        false
-    }
-
-    /// Returns true if the rows of `scan` have values of user columns under other names than theirs. Values
-    /// that edits set are not part of portions.
-    fn reads_user_columns(&self, _scan: &Scan) -> bool {
-        false
-    }
-
-    /// Returns the columns by which every partition is sorted, ascending.
-    fn ordering(&self, _scan: &Scan) -> &'static [&'static str] {
-        &[]
-    }
-
-    /// Returns true if the first column of [`ordering`](Self::ordering) is sorted in descending order
-    /// instead.
-    fn is_best_first(&self) -> bool {
-        false
-    }
-
-    /// Returns the texts of another table that the function compares with the corpus, if it does.
-    fn compared(&self) -> Option<&Compared> {
-        None
-    }
-
-    /// Returns the function with its texts, which each scan reads.
-    ///
-    /// # Errors
-    /// An internal error if the function compares none.
-    fn with_texts(&self, _texts: Arc<Texts>) -> Result<Arc<dyn TableFunction>> {
-        internal_err!("{} compares no texts", self.signature().name)
-    }
-
-    /// Checks the arguments against the footers.
+    /// Checks the arguments against the footers, and returns what the other methods need for `scan`.
     ///
     /// # Errors
     /// A plan error.
-    fn prepare(&self, _scan: &Scan) -> Result<()> {
-        Ok(())
+    fn prepare(&self, _scan: &ScanSpec) -> Result<Prepared> {
+        Ok(Prepared::default())
     }
 
-    /// Returns the number of rows without filter and limit.
-    fn num_rows(&self, _scan: &Scan) -> Precision<usize> {
-        Precision::Absent
-    }
-
-    /// Returns true if it is likely to find few rows, in few documents. In sessions with workers this
-    /// decides which side of a join all workers get.
-    fn finds_few(&self) -> bool {
-        false
-    }
-
-    /// Returns the number of partitions that are worth their threads, at most `target`.
-    fn num_partitions(&self, _scan: &Scan, _target: usize) -> usize {
-        1
-    }
-
-    /// Returns the mean bytes of a row, in the segment in which it is largest; 0 if rows are only
-    /// some numbers and words.
-    fn row_bytes(&self, _scan: &Scan) -> u64 {
-        0
-    }
-
-    /// Returns the parts of segments that the function uses, if no filter needs text.
-    fn uses(&self, _scan: &Scan) -> Uses {
-        Uses::Positions
-    }
-
-    /// Returns true if rows that a device counted can be sent from any number of partitions.
-    fn can_spread(&self) -> bool {
-        false
-    }
-
-    /// Returns true if machines that each have the whole corpus can compute different rows: the function
-    /// heeds [`Scan::share`], and shares ascend as rows do.
-    fn has_shares(&self, _scan: &Scan) -> bool {
-        false
-    }
-
-    /// Returns the way in which rows of portions are combined, if memory has no room for the
-    /// corpus.
-    fn merge(&self, _scan: &Scan) -> Merge {
-        Merge::Never
+    /// Returns the facts about `scan`, for which the function prepared `prepared`.
+    fn facts(&self, _scan: &ScanSpec, _prepared: &Prepared) -> Facts {
+        Facts::default()
     }
 
     /// Returns a plan that computes the rows of the whole corpus from `rows` of portions, for
@@ -237,28 +267,10 @@ pub(crate) trait TableFunction: Debug + Send + Sync + 'static {
         not_impl_err!("{} of portions", self.signature().name)
     }
 
-    /// Returns true if rows of [`combine`](Self::combine) with the same word become one row with
-    /// the documents of all.
-    fn joins_lists(&self) -> bool {
-        false
-    }
-
-    /// Returns the function to ask about the portion with the documents `docs`.
+    /// Returns the function to ask about the portion with the documents `docs`. It shares what this one
+    /// prepared.
     fn for_portion(&self, _docs: Range<u64>) -> OfPortion {
         OfPortion::Same
-    }
-
-    /// Returns the device task for a scan, or the reason for using no device.
-    ///
-    /// # Errors
-    /// The reason.
-    fn device_task(&self, _scan: &Scan) -> std::result::Result<Task, &'static str> {
-        Err("there is no kernel for this function")
-    }
-
-    /// Returns facts about the computation, for EXPLAIN.
-    fn explain(&self, _scan: &Scan) -> Vec<(&'static str, String)> {
-        vec![]
     }
 
     /// Sends the rows of one partition.

@@ -1,23 +1,27 @@
 //! Scans of table functions: the table, the plan's node and the rows.
 //!
 //! ```text
-//! table ─▶ provider (filters, projection, placement) ─▶ Scan ─▶ exec ─▶ Execution ─▶ output
-//!                                                                        └ function: computes the rows
+//! table ─ scan ─▶ ScanSpec ─ prepare, facts ─▶ ScanPlan ─▶ exec ─▶ Execution ─▶ output
+//!                   ║                                                 └ function: computes the rows
+//!                   ╚══ a message to another machine ═▶ the same ScanSpec, planned there
 //! ```
 //!
-//! [`Scan`] is fixed when the physical plan is made: files and footers, projection, filter stages,
-//! limit and settings. [`Execution`] is one partition of the scan under execution: the scan, the
-//! session's run-time environment, the metrics and the output for rows.
+//! [`ScanSpec`] is the scan as a statement asks for it: function, files and version, projection, filters,
+//! limit and settings. [`ScanPlan`] adds what this machine decides: what the function prepared, the parts
+//! of segments, cores or a device, partitions. Each is made once, complete. [`Execution`] is one partition
+//! under execution.
 
 pub(crate) mod arguments;
 pub(crate) mod batch_rows;
 pub(crate) mod exec;
+mod explain;
 pub(crate) mod filter;
 pub(crate) mod function;
 pub(crate) mod output;
-#[cfg(feature = "distributed")]
-pub(crate) mod planned;
+pub(crate) mod plan;
 mod provider;
+#[cfg(feature = "distributed")]
+pub(crate) mod resolved;
 pub(crate) mod signature;
 mod skipped;
 mod synonyms;
@@ -26,11 +30,10 @@ mod texts;
 
 pub(crate) use batch_rows::BatchRows;
 pub use exec::TadocExec;
-#[cfg(feature = "distributed")]
-pub(crate) use provider::decide;
+pub(crate) use plan::ScanPlan;
 pub use signature::{Argument, ArgumentKind, Column, ColumnKind, Signature};
 pub use table::TadocTable;
-pub(crate) use texts::{Compared, Texts};
+pub(crate) use texts::Texts;
 
 use std::any::Any;
 use std::ops::Range;
@@ -44,66 +47,75 @@ use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, Time};
-
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use tokio::sync::OnceCell;
 
 use crate::errors::task_error;
 use crate::options::TadocOptions;
-use crate::placement::{DeviceSession, Placement};
-use crate::scan::filter::Stage;
+use crate::scan::filter::{Filters, project_schema};
+use crate::scan::function::TableFunction;
 use crate::scan::output::Output;
 use crate::scan::skipped::SkippedSegments;
 use crate::source::location::SourceFile;
-use crate::source::memory::Uses;
 use crate::source::open_file::RowSource;
 use crate::source::{CorpusCache, FactTable, LoadContext, LoadedCorpus, OpenFile, Sought, Source};
 use crate::store::LivingView;
 use tadoc::analytics::Share;
-use tadoc::query::TextPattern;
 use tadoc::segment::Segment;
 use tadoc::text::Synonyms;
 
-/// A planned scan.
+/// A scan as a statement asks for it. It is complete, and travels to other machines as a value. `source` names
+/// the files that are read; here they are opened.
 #[derive(Debug, Clone)]
-pub(crate) struct Scan {
+pub(crate) struct ScanSpec<S = Source> {
+    pub(crate) function: Arc<dyn TableFunction>,
     /// Location as the user wrote it.
     pub(crate) location: String,
-    pub(crate) source: Source,
-    /// Schema with all columns of the table.
+    pub(crate) source: S,
+    /// Schema with all columns of the function.
     pub(crate) schema: SchemaRef,
     /// Positions of the columns that are returned.
     pub(crate) projection: Vec<usize>,
-    /// Filters on columns that need no text.
-    pub(crate) columns_stage: Option<Stage>,
-    /// Dynamic filters on columns that need no text. Joins and sorts above compute them while they
-    /// run.
-    pub(crate) dynamic_stages: Vec<Stage>,
-    /// Filters that need text.
-    pub(crate) text_stage: Option<Stage>,
-    /// For each filter that demands something of the text, patterns of which at least one must
-    /// match.
-    pub(crate) demands: Vec<Vec<TextPattern>>,
+    pub(crate) filters: Filters,
     pub(crate) limit: Option<usize>,
     pub(crate) options: TadocOptions,
-    /// Devices of the session.
-    pub(crate) devices: Arc<DeviceSession>,
-    pub(crate) num_partitions: usize,
-    /// Share of the rows that is returned, of a function that
-    /// [has shares](function::TableFunction::has_shares).
+    /// Share of the rows that is returned, of a function that [has shares](function::Facts::has_shares).
     pub(crate) share: Share,
     /// Synonyms of the function's fold, if it has any.
-    #[cfg_attr(not(feature = "distributed"), expect(dead_code, reason = "they travel to workers"))]
     pub(crate) synonyms: Option<Arc<Synonyms>>,
-    /// Parts of segments that the scan uses.
-    pub(crate) uses: Uses,
-    /// Placement of tasks that have kernels.
-    pub(crate) placement: Placement,
-    /// For each segment, true if the answer is read from the words of documents that the segment
-    /// keeps. Empty if this is not known.
-    pub(crate) are_words_kept: Vec<bool>,
+    /// Texts of another table that the function compares with the corpus, if it does.
+    pub(crate) texts: Option<Arc<Texts>>,
 }
 
-impl Scan {
+impl<S> ScanSpec<S> {
+    /// Returns the same scan of `source`.
+    pub(crate) fn with_source<T>(&self, source: T) -> ScanSpec<T> {
+        ScanSpec {
+            function: Arc::clone(&self.function),
+            location: self.location.clone(),
+            source,
+            schema: Arc::clone(&self.schema),
+            projection: self.projection.clone(),
+            filters: self.filters.clone(),
+            limit: self.limit,
+            options: self.options.clone(),
+            share: self.share,
+            synonyms: self.synonyms.clone(),
+            texts: self.texts.clone(),
+        }
+    }
+
+    /// Returns the schema of the columns that are returned.
+    ///
+    /// # Errors
+    /// An error if there is no column at one of the positions.
+    pub(crate) fn projected_schema(&self) -> Result<SchemaRef> {
+        project_schema(&self.schema, &self.projection)
+    }
+}
+
+impl ScanSpec {
     /// Returns the corpora that are read. Empty if plain files are read.
     pub(crate) fn corpora(&self) -> &[OpenFile] {
         self.source.corpora()
@@ -112,16 +124,6 @@ impl Scan {
     /// Returns the version that is read, if the corpus is a living one.
     pub(crate) fn living(&self) -> Option<&Arc<LivingView>> {
         self.source.living()
-    }
-
-    /// Returns the placement as a fact for EXPLAIN.
-    pub(crate) fn device(&self) -> (&'static str, String) {
-        ("device", self.placement.to_string())
-    }
-
-    /// Returns true if the answer is read from the words of documents in all segments.
-    pub(crate) fn are_all_words_kept(&self) -> bool {
-        !self.are_words_kept.is_empty() && self.are_words_kept.iter().all(|&is_kept| is_kept)
     }
 
     /// Returns the sources of the rows of user columns, in order. Together they have one row for
@@ -143,7 +145,7 @@ impl Scan {
 
     /// Returns true if there is a filter.
     pub(crate) fn is_filtered(&self) -> bool {
-        self.stages().next().is_some()
+        self.filters.stages().next().is_some()
     }
 
     /// Returns true if the column `position` is returned.
@@ -153,12 +155,8 @@ impl Scan {
 
     /// Returns true if the column `position` is returned or filtered on.
     pub(crate) fn uses(&self, position: usize) -> bool {
-        self.projects(position) || self.stages().any(|stage| stage.columns.contains(&position))
-    }
-
-    /// Returns all filter stages.
-    pub(crate) fn stages(&self) -> impl Iterator<Item = &Stage> {
-        self.columns_stage.iter().chain(&self.dynamic_stages).chain(&self.text_stage)
+        let mut stages = self.filters.stages();
+        self.projects(position) || stages.any(|stage| stage.columns.contains(&position))
     }
 
     /// Evaluates the filters that need no text and returns which of `num_rows` rows pass. `column`
@@ -169,7 +167,7 @@ impl Scan {
         column: impl Fn(usize) -> Result<ArrayRef>,
     ) -> Result<Option<BooleanArray>> {
         let mut mask: Option<BooleanArray> = None;
-        for stage in self.columns_stage.iter().chain(&self.dynamic_stages) {
+        for stage in self.filters.before_text() {
             let arrays = stage.columns.iter().map(|&i| column(i)).collect::<Result<_>>()?;
             let passed = stage.evaluate(arrays, num_rows)?;
             mask = Some(mask.map_or(Ok(passed.clone()), |mask| and(&mask, &passed))?);
@@ -261,31 +259,33 @@ pub(crate) struct Shared {
     pub(crate) passing: OnceCell<Vec<u64>>,
     /// Segments that the statement skips. The first partition that knows of some creates it.
     skipped: OnceLock<Mutex<SkippedSegments>>,
-    prepared: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
+    made: Mutex<Option<Arc<dyn Any + Send + Sync>>>,
 }
 
 impl Shared {
     /// Returns a value that all partitions need. The first partition computes it with `make`; the
     /// others wait for it.
-    pub(crate) fn prepared<T: Send + Sync + 'static>(
+    pub(crate) fn once<T: Send + Sync + 'static>(
         &self,
         make: impl FnOnce() -> Result<T>,
     ) -> Result<Arc<T>> {
-        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = prepared.as_ref().and_then(|any| Arc::clone(any).downcast::<T>().ok());
-        if let Some(made) = made {
-            return Ok(made);
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = made.as_ref().and_then(|any| Arc::clone(any).downcast::<T>().ok());
+        if let Some(known) = known {
+            return Ok(known);
         }
-        let made = Arc::new(make()?);
-        *prepared = Some(made.clone());
-        Ok(made)
+        let value = Arc::new(make()?);
+        *made = Some(value.clone());
+        Ok(value)
     }
 }
 
 /// A partition of a scan under execution.
 #[derive(Debug)]
 pub(crate) struct Execution {
-    pub(crate) scan: Arc<Scan>,
+    pub(crate) plan: Arc<ScanPlan>,
+    /// The scan of the plan.
+    pub(crate) scan: Arc<ScanSpec>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) partition: usize,
     pub(crate) runtime: Arc<RuntimeEnv>,
@@ -312,9 +312,9 @@ impl Execution {
     pub(crate) fn load_context(&self) -> LoadContext {
         LoadContext {
             runtime: Arc::clone(&self.runtime),
-            uses: self.scan.uses,
+            uses: self.plan.uses,
             options: self.scan.options.clone(),
-            devices: Arc::clone(&self.scan.devices),
+            devices: Arc::clone(&self.plan.devices),
             bytes_read: self.counter("bytes_read"),
             versions_made: self.scan.living().map(|_| self.counter("versions_made")),
         }
@@ -381,6 +381,26 @@ impl Execution {
         self.cache.load_facts(&self.load_context(), &self.scan.source, places).await
     }
 
+    /// Returns the state that the function prepared.
+    ///
+    /// # Errors
+    /// An internal error if it prepared something else.
+    pub(crate) fn prepared<T: Send + Sync + 'static>(&self) -> Result<Arc<T>> {
+        self.plan.prepared.get()
+    }
+
+    /// Loads the corpus and calls `work` with it on a blocking thread.
+    pub(crate) fn with_corpus(
+        self,
+        work: impl FnOnce(Execution, &LoadedCorpus) -> Result<()> + Send + 'static,
+    ) -> BoxFuture<'static, Result<()>> {
+        async move {
+            let loaded = self.load().await?;
+            self.blocking(move |run| work(run, &loaded)).await
+        }
+        .boxed()
+    }
+
     /// Runs CPU-bound work on a blocking thread.
     pub(crate) async fn blocking(
         mut self,
@@ -400,7 +420,7 @@ impl Execution {
     /// time is representative (see the placement), all rows are wanted and the reader has not left.
     fn note_time(&self) -> impl FnOnce(Duration) + use<> {
         let is_whole = self.partition == 0 && self.scan.limit.is_none();
-        let placement = &self.scan.placement;
+        let placement = &self.plan.placement;
         let (task, is_on_device) = (placement.timed(), placement.is_on_device());
         let missed_s = placement.missed_s();
         let noted = task.filter(|_| is_whole).zip(self.loaded.get().cloned());

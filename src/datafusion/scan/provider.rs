@@ -13,90 +13,73 @@ use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
-use crate::placement::{DeviceSession, Placement, Task, place};
+use crate::placement::DeviceSession;
 use crate::portions::{Planner, Portions, portions_of, runs_of, spreading_of};
-use crate::scan::Scan;
 use crate::scan::exec::TadocExec;
-use crate::scan::filter::{Stage, demands, is_claimable, mentions};
-use crate::scan::function::{Merge, Reads, TableFunction};
+use crate::scan::filter::{Filters, is_claimable};
+use crate::scan::function::{Facts, Merge, Prepared};
+use crate::scan::plan::used;
+use crate::scan::signature::{Claim, Columns};
 use crate::scan::table::TadocTable;
-use crate::source::LoadedCorpus;
-use crate::source::memory::Uses;
+use crate::scan::{ScanPlan, ScanSpec};
 use crate::store::insert_into;
 use tadoc::analytics::Share;
 
 impl TadocTable {
-    /// Returns the portions in which `scan` is answered if memory has no room for the whole corpus,
+    /// Returns the portions in which `spec` is answered if memory has no room for the whole corpus,
     /// which is not loaded, or if several machines answer. Returns `None` if there is room, if the rows
     /// of portions cannot be combined, or if the scan uses user columns that edits set.
     fn portions(
         &self,
         session: &dyn Session,
-        scan: &Scan,
-        filters: &[Expr],
+        spec: &ScanSpec,
+        facts: &Facts,
         is_loaded: bool,
     ) -> Option<Portions> {
-        let is_readable = self.function.reads() == Reads::Corpora;
-        if !is_readable || self.function.merge(scan) == Merge::Never {
+        if facts.merge == Merge::Never {
             return None;
         }
-        let may_be_set = scan.living().is_some_and(|view| view.version.sets_columns);
-        let reads_user_columns = self.function.reads_user_columns(scan);
-        if may_be_set && (reads_user_columns || self.uses_user_columns(scan, filters)) {
+        let may_be_set = spec.living().is_some_and(|view| view.version.sets_columns);
+        if may_be_set && (facts.reads_user_columns || self.uses_user_columns(spec)) {
             return None;
         }
-        let is_on_text = |filter: &Expr| needs_text(self.function.as_ref(), filter);
-        let uses = uses(self.function.as_ref(), scan, filters.iter().any(is_on_text));
+        let uses = used(spec, facts);
         match spreading_of(session.config()) {
-            Some(spreading) => runs_of(&scan.source, session, &scan.options, uses, spreading),
+            Some(spreading) => runs_of(&spec.source, session, &spec.options, uses, spreading),
             None if is_loaded => None,
-            None => portions_of(&scan.source, session.runtime_env(), &scan.options, uses),
+            None => portions_of(&spec.source, session.runtime_env(), &spec.options, uses),
         }
     }
 
-    /// Returns true if `scan` returns user columns or filters on them.
-    fn uses_user_columns(&self, scan: &Scan, filters: &[Expr]) -> bool {
-        self.user_columns.iter().any(|field| {
-            let is_out = |&i: &usize| scan.schema.field(i).name() == field.name();
-            let is_named = |filter: &Expr| mentions(filter, &[field.name()]);
-            scan.projection.iter().any(is_out) || filters.iter().any(is_named)
-        })
+    /// Returns true if `spec` returns user columns or filters on them.
+    fn uses_user_columns(&self, spec: &ScanSpec) -> bool {
+        let positions = self.user_columns.iter().map(|field| spec.schema.index_of(field.name()));
+        positions.flatten().any(|position| spec.uses(position))
     }
 
-    /// Plans `scan`, which has no filters yet, with `filters`. `function` claims all of them.
-    /// `loaded` is the corpus, if it is loaded.
+    /// Returns the node of `spec`, in at most `most_partitions` partitions.
     fn exec(
         &self,
         session: &dyn Session,
-        function: Arc<dyn TableFunction>,
-        mut scan: Scan,
-        filters: &[Expr],
-        loaded: Option<&LoadedCorpus>,
-        target_partitions: usize,
-    ) -> Result<TadocExec> {
-        let (text_filters, column_filters): (Vec<Expr>, Vec<Expr>) =
-            filters.iter().cloned().partition(|filter| needs_text(function.as_ref(), filter));
-        scan.columns_stage = Stage::compile(session, &scan.schema, &column_filters)?;
-        scan.text_stage = Stage::compile(session, &scan.schema, &text_filters)?;
-        scan.demands = text_filters.iter().filter_map(|filter| demands(filter, "text")).collect();
-        scan.demands.retain(|patterns| patterns.iter().all(|p| !p.fragments.is_empty()));
-        decide(function.as_ref(), &mut scan, loaded).map_err(|error| self.named(error))?;
+        spec: ScanSpec,
+        (prepared, facts): (Prepared, Facts),
+        most_partitions: usize,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let loaded = self.cache.loaded(&spec.source);
         // The first rows satisfy a small limit: more partitions would only decode in vain.
-        if scan.limit.is_none_or(|limit| limit > session.config().batch_size()) {
-            scan.num_partitions = function.num_partitions(&scan, target_partitions).max(1);
-        }
-        TadocExec::try_new(function, scan, Arc::clone(&self.cache))
-    }
-
-    fn claims(&self, filter: &Expr) -> bool {
-        is_claimable(filter, &|column| self.function.claims_column(column))
+        let is_small = spec.limit.is_some_and(|limit| limit <= session.config().batch_size());
+        let most_partitions = if is_small { 1 } else { most_partitions };
+        let devices = DeviceSession::from_config(session.config());
+        let plan =
+            ScanPlan::new(spec, prepared, facts, devices, loaded.as_deref(), most_partitions);
+        Ok(Arc::new(TadocExec::try_new(plan, Arc::clone(&self.cache))?))
     }
 }
 
 #[async_trait]
 impl TableProvider for TadocTable {
     fn schema(&self) -> SchemaRef {
-        self.function.schema()
+        self.function.columns().schema
     }
 
     fn table_type(&self) -> TableType {
@@ -111,8 +94,9 @@ impl TableProvider for TadocTable {
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
+        let columns = self.function.columns();
         let answer = |filter: &&Expr| {
-            if self.claims(filter) {
+            if is_claimed(filter, &columns) {
                 TableProviderFilterPushDown::Exact
             } else {
                 TableProviderFilterPushDown::Unsupported
@@ -132,44 +116,36 @@ impl TableProvider for TadocTable {
         let table = read.as_ref().unwrap_or(self);
         let target = table.target(session).await?;
         let source = table.source(session, &target).await?;
-        let schema = table.function.schema();
-        let filters: Vec<Expr> = filters.iter().filter(|f| table.claims(f)).cloned().collect();
-        let all = || (0..schema.fields().len()).collect();
-        let scan = Scan {
+        let columns = table.function.columns();
+        let filters: Vec<Expr> =
+            filters.iter().filter(|filter| is_claimed(filter, &columns)).cloned().collect();
+        let all = || (0..columns.schema.fields().len()).collect();
+        let spec = ScanSpec {
+            function: Arc::clone(&table.function),
             location: table.location.clone(),
             source,
             projection: projection.cloned().unwrap_or_else(all),
-            columns_stage: None,
-            dynamic_stages: Vec::new(),
-            text_stage: None,
-            demands: Vec::new(),
-            schema,
+            filters: Filters::compile(session, &columns, &filters)?,
+            schema: columns.schema,
             limit,
             options: target.options,
-            devices: DeviceSession::from_config(session.config()),
-            num_partitions: 1,
             share: Share::default(),
             synonyms: table.synonyms.clone(),
-            uses: Uses::default(),
-            placement: Placement::default(),
-            are_words_kept: Vec::new(),
+            texts: table.read_texts(session).await?,
         };
-        let function = table.function_with_texts(session).await?;
-        let loaded = table.cache.loaded(&scan.source);
-        let portions = table.portions(session, &scan, &filters, loaded.is_some());
-        let Some(portions) = portions else {
-            let target = session.config().target_partitions();
-            let exec = table.exec(session, function, scan, &filters, loaded.as_deref(), target)?;
-            return Ok(Arc::new(exec));
+        let prepared = spec.function.prepare(&spec).map_err(|error| table.named(error))?;
+        let facts = spec.function.facts(&spec, &prepared);
+        let is_loaded = table.cache.loaded(&spec.source).is_some();
+        let Some(portions) = table.portions(session, &spec, &facts, is_loaded) else {
+            let most_partitions = session.config().target_partitions();
+            return table.exec(session, spec, (prepared, facts), most_partitions);
         };
-        function.prepare(&scan).map_err(|error| table.named(error))?;
-        let planner = Planner { session, scan, function, filters };
-        let plan = |function, scan: Scan, filters: &[Expr]| {
-            let loaded = table.cache.loaded(&scan.source);
-            let exec = table.exec(session, function, scan, filters, loaded.as_deref(), 1)?;
-            Ok(Arc::new(exec) as Arc<dyn ExecutionPlan>)
+        let plan = |spec: ScanSpec, prepared: Prepared| {
+            let facts = spec.function.facts(&spec, &prepared);
+            table.exec(session, spec, (prepared, facts), 1)
         };
-        planner.plan(&portions, &plan).await
+        let planner = Planner { session, spec, prepared, facts, filters, plan: &plan };
+        planner.plan(&portions).await
     }
 
     async fn insert_into(
@@ -199,54 +175,7 @@ impl TableProvider for TadocTable {
     }
 }
 
-/// Checks `scan`, whose files and filters are known, and decides what it uses and where it runs.
-/// `loaded` is the corpus, if it is loaded.
-///
-/// # Errors
-/// The plan errors of `function`.
-pub(crate) fn decide(
-    function: &dyn TableFunction,
-    scan: &mut Scan,
-    loaded: Option<&LoadedCorpus>,
-) -> Result<()> {
-    function.prepare(scan)?;
-    scan.uses = uses(function, scan, scan.text_stage.is_some());
-    if function.reads() == Reads::Corpora {
-        let task = function.device_task(scan);
-        let placed =
-            if scan.share.is_all() { task } else { Err("cores count a share of the rows") };
-        scan.placement = place(scan, placed, loaded);
-        scan.are_words_kept = are_words_kept(scan, task, loaded);
-    }
-    Ok(())
-}
-
-/// Returns, for each segment of the corpus `loaded`, true if `task` is answered from the words of
-/// documents that the segment keeps.
-fn are_words_kept(
-    scan: &Scan,
-    task: std::result::Result<Task, &'static str>,
-    loaded: Option<&LoadedCorpus>,
-) -> Vec<bool> {
-    let is_asked = |task: Task| task.is_in_doc_words(&scan.options);
-    let is_asked = !scan.placement.is_on_device() && task.is_ok_and(is_asked);
-    let segments = loaded.into_iter().flat_map(|loaded| loaded.corpus.segments());
-    segments.filter(|_| is_asked).map(|segment| segment.keeps_doc_words()).collect()
-}
-
-/// Returns the parts of segments that `function` uses. Filters on text first look for documents that
-/// may pass, with the places of words.
-fn uses(function: &dyn TableFunction, scan: &Scan, is_filtered_on_text: bool) -> Uses {
-    if scan.living().is_some() || is_filtered_on_text {
-        Uses::Positions
-    } else {
-        function.uses(scan)
-    }
-}
-
-fn needs_text(function: &dyn TableFunction, filter: &Expr) -> bool {
-    let schema = function.schema();
-    let text: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-    let text: Vec<&str> = text.into_iter().filter(|name| function.needs_text(name)).collect();
-    mentions(filter, &text)
+/// Returns true if a scan with `columns` evaluates `filter` itself.
+fn is_claimed(filter: &Expr, columns: &Columns) -> bool {
+    is_claimable(filter, &|column| columns.claim(column) != Claim::Above)
 }

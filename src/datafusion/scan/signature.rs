@@ -8,7 +8,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef, TimeUnit};
 use datafusion::error::{DataFusionError, Result};
 
 use crate::errors::closest;
@@ -105,6 +105,91 @@ pub struct Column {
     pub nullable: bool,
     /// One line for the reference.
     pub summary: &'static str,
+    /// The place where filters on the column are evaluated.
+    pub(crate) claim: Claim,
+}
+
+/// The place where filters on a column are evaluated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// Above the scan, by DataFusion.
+    Above,
+    /// In the scan, before rows are made.
+    Early,
+    /// In the scan, over decoded text.
+    Text,
+}
+
+impl Column {
+    fn field(&self) -> Field {
+        Field::new(self.name, self.kind.data_type(), self.nullable)
+    }
+
+    /// Returns the column of `kind`, which is never NULL and on which the scan evaluates no filters.
+    const fn new(name: &'static str, kind: ColumnKind, summary: &'static str) -> Self {
+        Self { name, kind, nullable: false, summary, claim: Claim::Above }
+    }
+
+    /// Returns the same column, which can hold NULL.
+    pub(crate) const fn nullable(self) -> Self {
+        Self { nullable: true, ..self }
+    }
+
+    /// Returns the same column, on which the scan evaluates filters before it makes rows.
+    pub(crate) const fn claimed(self) -> Self {
+        Self { claim: Claim::Early, ..self }
+    }
+
+    /// Returns the same column, on which the scan evaluates filters over decoded text.
+    pub(crate) const fn claimed_as_text(self) -> Self {
+        Self { claim: Claim::Text, ..self }
+    }
+}
+
+/// Columns of a bound function: those of its signature, fewer, or user columns after them.
+#[derive(Debug, Clone)]
+pub(crate) struct Columns {
+    pub(crate) schema: SchemaRef,
+    /// The place where filters on each column are evaluated.
+    claims: Vec<Claim>,
+}
+
+impl Columns {
+    /// Returns the columns of `signature`.
+    pub(crate) fn from_signature(signature: &Signature) -> Self {
+        Self::from_columns(signature.columns.iter())
+    }
+
+    /// Returns `columns`.
+    pub(crate) fn from_columns<'a>(columns: impl Iterator<Item = &'a Column> + Clone) -> Self {
+        let fields: Vec<Field> = columns.clone().map(Column::field).collect();
+        let claims = columns.map(|column| column.claim).collect();
+        Self { schema: Arc::new(Schema::new(fields)), claims }
+    }
+
+    /// Returns the same columns with `fields` after them, on which the scan evaluates filters.
+    pub(crate) fn followed_by(&self, fields: Vec<FieldRef>) -> Self {
+        let mut claims = self.claims.clone();
+        claims.resize(claims.len() + fields.len(), Claim::Early);
+        let all = self.schema.fields().iter().cloned().chain(fields);
+        Self { schema: Arc::new(Schema::new(all.collect::<Vec<_>>())), claims }
+    }
+
+    /// Returns the same columns, with filters in the scan only on the column `name`.
+    pub(crate) fn claimed_only(mut self, name: &str) -> Self {
+        for (field, claim) in self.schema.fields().iter().zip(&mut self.claims) {
+            if field.name() != name {
+                *claim = Claim::Above;
+            }
+        }
+        self
+    }
+
+    /// Returns the place where filters on the column `name` are evaluated.
+    pub(crate) fn claim(&self, name: &str) -> Claim {
+        let position = self.schema.index_of(name).ok();
+        position.and_then(|position| self.claims.get(position).copied()).unwrap_or(Claim::Above)
+    }
 }
 
 /// Name, arguments and columns of a table function.
@@ -141,8 +226,7 @@ impl Signature {
 
     /// Returns the columns as Arrow fields.
     pub fn fields(&self) -> Vec<Field> {
-        let field = |c: &Column| Field::new(c.name, c.kind.data_type(), c.nullable);
-        self.columns.iter().map(field).collect()
+        self.columns.iter().map(Column::field).collect()
     }
 
     /// Returns a plan error that begins with the function's name and ends with its signature.
@@ -199,18 +283,24 @@ pub(crate) const fn optional(
     Argument { name, kind, default: Some(default), summary }
 }
 
-/// Returns a column that is never NULL.
+/// Returns a column of `kind`.
 pub(crate) const fn column(name: &'static str, kind: ColumnKind, summary: &'static str) -> Column {
-    Column { name, kind, nullable: false, summary }
+    Column::new(name, kind, summary)
 }
 
-/// Returns a column that can hold NULL.
-pub(crate) const fn nullable(
-    name: &'static str,
-    kind: ColumnKind,
-    summary: &'static str,
-) -> Column {
-    Column { name, kind, nullable: true, summary }
+/// Returns a column of whole numbers.
+pub(crate) const fn integer(name: &'static str, summary: &'static str) -> Column {
+    Column::new(name, ColumnKind::Integer, summary)
+}
+
+/// Returns a column of numbers.
+pub(crate) const fn number(name: &'static str, summary: &'static str) -> Column {
+    Column::new(name, ColumnKind::Number, summary)
+}
+
+/// Returns a column of texts.
+pub(crate) const fn text(name: &'static str, summary: &'static str) -> Column {
+    Column::new(name, ColumnKind::Text, summary)
 }
 
 /// Time zone of columns with times.
@@ -273,12 +363,10 @@ pub(crate) const VERSION: Argument = optional(
 );
 
 /// Column with a word.
-pub(crate) const WORD: Column = column("word", ColumnKind::Text, "the word");
+pub(crate) const WORD: Column = text("word", "the word");
 /// Column with a sequence.
-pub(crate) const SEQUENCE: Column =
-    column("sequence", ColumnKind::Text, "its words, joined by one blank");
+pub(crate) const SEQUENCE: Column = text("sequence", "its words, joined by one blank");
 /// Column with the id of a document.
-pub(crate) const DOC_ID: Column =
-    column("doc_id", ColumnKind::Integer, "number of the document, from 0");
+pub(crate) const DOC_ID: Column = integer("doc_id", "number of the document, from 0");
 /// Column with the path of a document.
-pub(crate) const PATH: Column = column("path", ColumnKind::Text, "path given at ingest");
+pub(crate) const PATH: Column = text("path", "path given at ingest");

@@ -22,7 +22,7 @@ use crate::scan::arguments::Arguments;
 use crate::scan::function::{Bind, Reads, TableFunction};
 use crate::scan::signature::{QUERY, Signature};
 use crate::scan::synonyms;
-use crate::scan::texts::{Compared, Texts};
+use crate::scan::texts::{TEXTS, Texts};
 use crate::source::location::{CORPUS_EXTENSION, SourceFile, Wanted, resolve_files};
 use crate::source::memory::Uses;
 use crate::source::{CorpusCache, LoadContext, LoadedCorpus, Source};
@@ -52,24 +52,26 @@ pub(crate) struct Place {
 /// A bound function over a location. See the module's description.
 #[derive(Debug, Clone)]
 pub struct TadocTable {
-    pub(super) function: Arc<dyn TableFunction>,
-    pub(super) location: String,
+    pub(crate) function: Arc<dyn TableFunction>,
+    pub(crate) location: String,
     pub(super) cache: Arc<CorpusCache>,
     /// Requested version of a living corpus.
-    pub(super) version: Option<u64>,
-    pub(super) options: HashMap<String, String>,
+    pub(crate) version: Option<u64>,
+    pub(crate) options: HashMap<String, String>,
     pub(super) definition: Option<String>,
-    pub(super) user_columns: Vec<FieldRef>,
+    pub(crate) user_columns: Vec<FieldRef>,
     /// Versions that the statement with this table reads.
-    reading: Option<Arc<Reading>>,
+    pub(super) reading: Option<Arc<Reading>>,
     /// The call whose synonyms each scan reads.
     pub(super) call: Option<(Arguments, Bind)>,
     /// Synonyms that were read.
-    pub(super) synonyms: Option<Arc<Synonyms>>,
+    pub(crate) synonyms: Option<Arc<Synonyms>>,
+    /// Texts of another table that were read.
+    pub(crate) texts: Option<Arc<Texts>>,
     /// Signature of the function that the user called, if its plan made this table.
-    called: Option<&'static Signature>,
+    pub(super) called: Option<&'static Signature>,
     #[cfg(feature = "distributed")]
-    pub(super) place: Option<Place>,
+    pub(crate) place: Option<Place>,
 }
 
 /// A loaded table, for functions that are not scans.
@@ -86,20 +88,19 @@ impl TadocTable {
         location: String,
         cache: Arc<CorpusCache>,
     ) -> Self {
-        let (version, options, definition, user_columns, reading, call, synonyms, called) =
-            Default::default();
         Self {
             function,
             location,
             cache,
-            version,
-            options,
-            definition,
-            user_columns,
-            reading,
-            call,
-            synonyms,
-            called,
+            version: None,
+            options: HashMap::new(),
+            definition: None,
+            user_columns: Vec::new(),
+            reading: None,
+            call: None,
+            synonyms: None,
+            texts: None,
+            called: None,
             #[cfg(feature = "distributed")]
             place: None,
         }
@@ -138,24 +139,22 @@ impl TadocTable {
         Ok(Some(Self { function, call: None, synonyms, ..self.clone() }))
     }
 
-    /// Returns the function, with the texts of another table that it compares with the corpus.
-    pub(super) async fn function_with_texts(
-        &self,
-        session: &dyn Session,
-    ) -> Result<Arc<dyn TableFunction>> {
-        let Some(Compared::Unread(name)) = self.function.compared() else {
-            return Ok(Arc::clone(&self.function));
-        };
-        let table = match registered(session, name).await? {
+    /// Returns the texts of another table that the function compares with the corpus, if it does.
+    pub(super) async fn read_texts(&self, session: &dyn Session) -> Result<Option<Arc<Texts>>> {
+        if self.texts.is_some() {
+            return Ok(self.texts.clone());
+        }
+        let Some(name) = self.argument(TEXTS) else { return Ok(None) };
+        let table = match registered(session, &name).await? {
             Some(table) => Some(table),
-            None => named_by_catalog(session, name).await?,
+            None => named_by_catalog(session, &name).await?,
         };
         let Some(table) = table else {
             return plan_err!(
                 "texts: there is no table {name} and no file or corpus that is read by this name"
             );
         };
-        self.function.with_texts(Arc::new(Texts::read(session, &table, name).await?))
+        Ok(Some(Arc::new(Texts::read(session, &table, &name).await?)))
     }
 
     /// Selects a version of a living corpus; `None` selects the latest one.
@@ -261,8 +260,12 @@ impl TadocTable {
 
     /// Returns the query of the call, if its function takes one.
     pub(crate) fn query(&self) -> Option<String> {
+        self.argument(QUERY.name)
+    }
+
+    fn argument(&self, name: &str) -> Option<String> {
         let mut arguments = self.function.arguments().into_iter();
-        arguments.find(|(name, _)| *name == QUERY.name).map(|(_, query)| query)
+        arguments.find(|(argument, _)| *argument == name).map(|(_, value)| value)
     }
 
     /// Returns the location as the user wrote it.

@@ -23,16 +23,10 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::physical_plan::ExecutionPlanProperties;
 use futures::StreamExt;
 
+/// Name of the argument that names the table.
+pub(super) const TEXTS: &str = "texts";
 const TEXT: &str = "text";
 const ID: &str = "id";
-
-/// Texts that a function compares with a corpus.
-#[derive(Debug, Clone)]
-pub(crate) enum Compared {
-    /// Name of the table that has them.
-    Unread(String),
-    Read(Arc<Texts>),
-}
 
 /// Texts in the order of their table, which is kept from partition to partition.
 pub(crate) struct Texts {

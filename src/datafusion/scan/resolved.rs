@@ -1,44 +1,23 @@
 //! Tables of a statement that another process scans.
 //!
 //! ```text
-//! this process     name, relative path, latest version, table of synonyms ─▶ Planned
-//! the other one    Planned ─▶ table: no name is looked up, no folder and no later version counts
+//! this process     name, relative path, latest version, tables of synonyms and texts ─▶ resolved table
+//! the other one    resolved table: no name is looked up, no folder and no later version counts
 //! ```
 //!
 //! A table reads what a session knows: registered names, the working folder, settings, and the rows of
-//! synonyms and of texts to compare. [`TadocTable::planned`] looks all of this up. It reads the number of
+//! synonyms and of texts to compare. [`TadocTable::resolved`] looks all of this up. It reads the number of
 //! the latest version of a living corpus, and none of the corpus's files.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
-use datafusion::arrow::datatypes::FieldRef;
 use datafusion::catalog::Session;
 use datafusion::common::plan_err;
 use datafusion::config::ExtensionOptions;
 use datafusion::error::Result;
 
-use crate::scan::function::{Reads, TableFunction};
+use crate::scan::function::Reads;
 use crate::scan::table::{Place, TadocTable};
-use crate::source::CorpusCache;
 use crate::source::location::SourceFile;
-use tadoc::text::Synonyms;
 use tadoc_store::Version;
-
-/// Parts of a table that another process scans.
-#[derive(Debug, Clone)]
-pub(crate) struct Planned {
-    pub(crate) function: Arc<dyn TableFunction>,
-    /// The first argument as it was written.
-    pub(crate) location: String,
-    /// The place that is read, if the function reads files.
-    pub(crate) place: Option<Place>,
-    /// Requested version, or that of a living corpus.
-    pub(crate) version: Option<u64>,
-    pub(crate) options: HashMap<String, String>,
-    pub(crate) user_columns: Vec<FieldRef>,
-    pub(crate) synonyms: Option<Arc<Synonyms>>,
-}
 
 impl TadocTable {
     /// Returns the table as another process scans it, and the version of a living corpus with its
@@ -46,7 +25,7 @@ impl TadocTable {
     ///
     /// # Errors
     /// The plan errors of a scan; an error if the location cannot be said elsewhere.
-    pub(crate) async fn planned(
+    pub(crate) async fn resolved(
         &self,
         session: &dyn Session,
     ) -> Result<(Self, Option<(String, Version)>)> {
@@ -71,43 +50,22 @@ impl TadocTable {
             _ => Some(Place::from_location(&target.location)?),
         };
         let entries = target.options.entries().into_iter();
-        let planned = Planned {
-            function: table.function_with_texts(session).await?,
-            location: table.location.clone(),
+        let resolved = Self {
             place,
             version: living.as_ref().map(|(_, version)| version.number).or(target.version),
             options: entries.filter_map(|entry| Some((entry.key, entry.value?))).collect(),
-            user_columns: table.user_columns.clone(),
-            synonyms: table.synonyms.clone(),
+            texts: table.read_texts(session).await?,
+            definition: None,
+            reading: None,
+            called: None,
+            ..table.clone()
         };
-        Ok((Self::from_planned(planned, Arc::clone(&table.cache)), living))
+        Ok((resolved, living))
     }
 
-    /// Builds the table of `planned`.
-    pub(crate) fn from_planned(planned: Planned, cache: Arc<CorpusCache>) -> Self {
-        let Planned { function, location, place, version, options, user_columns, synonyms } =
-            planned;
-        let table = Self::new(function, location, cache).with_version(version);
-        let mut table = table.with_definition(options, None, user_columns);
-        (table.place, table.synonyms) = (place, synonyms);
-        table
-    }
-
-    /// Returns the parts of a table that was planned; `None` if this one depends on its session.
-    pub(crate) fn as_planned(&self) -> Option<Planned> {
-        if self.call.is_some() || (self.place.is_none() && self.function.reads() != Reads::Nothing)
-        {
-            return None;
-        }
-        Some(Planned {
-            function: Arc::clone(&self.function),
-            location: self.location.clone(),
-            place: self.place.clone(),
-            version: self.version,
-            options: self.options.clone(),
-            user_columns: self.user_columns.clone(),
-            synonyms: self.synonyms.clone(),
-        })
+    /// Returns true if a scan of the table depends on nothing that only its session knows.
+    pub(crate) fn is_resolved(&self) -> bool {
+        self.call.is_none() && (self.place.is_some() || self.function.reads() == Reads::Nothing)
     }
 }
 

@@ -10,22 +10,16 @@
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::pairs::buckets::FirstWords;
-use super::pairs::met::{Meeting, Pairs};
-use super::pairs::sums::PairSums;
-use super::sequences::choice::chosen;
+use super::pairs::{FirstWords, Meeting, PairSums, Pairs};
+use super::sequences::count::{Joining, check_parts, cut_document};
 use super::sequences::entries::runs_of;
 use super::sequences::for_each_in_order;
-use super::sequences::key::Key;
-use super::sequences::key::Keyed;
-use super::sequences::limit::Limit;
-use super::sequences::merged::{Joining, check_parts, cut_document};
-use super::sequences::packing::Packing;
-use super::sequences::passes::{for_each_pass, keys_of};
-use super::sequences::row_maker::RowMaker;
+use super::sequences::key::{Key, Keyed, Packing};
+use super::sequences::limit::{Limit, chosen};
+use super::sequences::passes::{RowMaker, for_each_pass, keys_of};
 use super::sequences::rows::{Counted, Sequences};
 use super::sequences::walk::Walk;
-use super::sequences::weights::NumberedWeights;
+use super::sequences::windows::NumberedWeights;
 use super::{SegmentSequences, Share, TaskLimits, Traversal, TraversalTask, Vocabulary};
 use crate::error::{Error, Result};
 use crate::segment::Corpus;
@@ -137,8 +131,8 @@ impl Cooccurrences {
         }
     }
 
-    /// Returns the reason why [`from_segments`](Self::from_segments) cannot join the pairs of segments,
-    /// or `None` if it can.
+    /// Returns the reason why [`from_segments`](Self::from_segments) cannot join the pairs of
+    /// segments, or `None` if it can.
     pub fn segments_refused(vocabulary: &Vocabulary) -> Option<String> {
         cut_document(vocabulary)
     }
@@ -148,8 +142,8 @@ impl Cooccurrences {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] if the pairs [cannot be joined](Self::segments_refused) or there
-    /// is not one part for each segment, [`Error::Capacity`] if a count needs more than 64 bits, and
-    /// [`Error::Cancelled`].
+    /// is not one part for each segment, [`Error::Capacity`] if a count needs more than 64 bits,
+    /// and [`Error::Cancelled`].
     pub fn from_segments<'a>(
         vocabulary: Arc<Vocabulary>,
         min_count: u64,

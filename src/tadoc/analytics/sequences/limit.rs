@@ -1,13 +1,14 @@
-//! Limit of the windows that a walk may meet, from the memory that it may use, and of its time: the caller
-//! may leave.
+//! Limits of a walk: the windows that it may meet, from the memory that it may use, and its time,
+//! since the caller may leave. They decide about the traversal, too.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::analytics::TaskLimits;
+use crate::analytics::costs::{TraversalTask, cheapest_first};
+use crate::analytics::{SegmentShape, TaskLimits, Traversal, Vocabulary};
 use crate::error::{Error, Result};
 use crate::interrupt::{Canceller, Interrupt};
 
-use super::packing::Packing;
+use super::key::Packing;
 
 /// Memory of a window whose row is kept while others are counted: met, split and, if no other
 /// window is equal, a row. The words of sequences that do not fit a key are not included.
@@ -106,7 +107,8 @@ pub(in crate::analytics) struct StepLimit<'a> {
 }
 
 impl StepLimit<'_> {
-    /// Checks the limit after a step that read `num_words` words. The task has met `num_met` windows.
+    /// Checks the limit after a step that read `num_words` words. The task has met `num_met`
+    /// windows.
     ///
     /// # Errors
     /// [`Error::Capacity`] if these are too many, and [`Error::Cancelled`].
@@ -125,4 +127,33 @@ impl StepLimit<'_> {
 pub(in crate::analytics) fn too_many_windows(requested: usize, limit: usize) -> Error {
     let what = "counting sequences (windows held at once, at least)";
     Error::memory_of_task(what, requested as u64, limit as u64)
+}
+
+/// Returns the traversal for windows of `n` words, never [`Traversal::Auto`]: the forced one or the
+/// cheapest. A token scan is not chosen if there are more words than `limit` has windows. Bottom-up
+/// is not chosen if its numbers, or their counts in all threads, need more memory than `limit` has.
+pub(in crate::analytics) fn chosen(
+    traversal: Traversal,
+    task: TraversalTask,
+    vocabulary: &Vocabulary,
+    n: usize,
+    limit: &Limit<'_>,
+) -> Traversal {
+    if traversal != Traversal::Auto {
+        return traversal;
+    }
+    let segments = vocabulary.corpus().segments().iter();
+    let shape: SegmentShape = segments.map(|segment| SegmentShape::from(segment.as_ref())).sum();
+    let max_words = match task {
+        TraversalTask::Cooccurrence => limit.max_met() as u64 / n as u64,
+        _ => limit.max_met() as u64,
+    };
+    let reach = n.saturating_sub(1).max(1) as u64;
+    let fits = |way: &Traversal| match way {
+        Traversal::TokenScan => shape.num_words <= max_words,
+        Traversal::BottomUp => limit.fits_numbers(shape.num_elements.saturating_mul(reach)),
+        _ => true,
+    };
+    let ways = cheapest_first(task, shape, n).into_iter().map(|(way, _)| way);
+    ways.clone().find(fits).unwrap_or(Traversal::TopDown)
 }

@@ -1,50 +1,31 @@
 //! Sequences of n words (n-grams): counted, by document, and as a ranked index.
 //!
-//! Reading order: `edges` and `short` (the windows that each rule contributes), `borders`
-//! (documents cut over segments), `token_walk` (windows of the text), `walk` (both ways), `limit`
-//! (of their memory), `packing`, `key`, `keep`, `weights` and `windows` (windows as numbers),
-//! `entries` and `digits` (sorting them), `passes` (several walks if memory is short), `ordered`,
-//! `rows`, `row_maker` (rows in parts), and the tasks `count` (with `merged`), `by_document` (with
-//! `numbered` and `document_rows`) and `ranked` (with `ranked_segments`). `choice` chooses a
-//! traversal.
+//! Reading order: `edges` and `short` (the windows that each rule contributes), `key` and `windows`
+//! (windows as numbers), `limit` (of memory and time), `walk` (over the rules or the text),
+//! `entries` (sorting windows), `passes` (several walks if memory is short, and rows in parts),
+//! `rows`, and the tasks `count`, `by_document` and `ranked`.
 
-mod borders;
 mod by_document;
-pub(super) mod choice;
 pub(super) mod count;
-pub(super) mod digits;
-mod document_rows;
 pub(super) mod edges;
 pub(super) mod entries;
-pub(super) mod keep;
 pub(super) mod key;
 pub(super) mod limit;
-pub(super) mod merged;
-mod numbered;
-mod ordered;
-pub(super) mod packing;
 pub(super) mod passes;
 mod ranked;
-mod ranked_segments;
-pub(super) mod row_maker;
 pub(super) mod rows;
 mod short;
-mod token_walk;
 pub(super) mod walk;
-pub(super) mod weights;
 pub(super) mod windows;
 
-pub use ordered::for_each_in_order;
+pub use passes::for_each_in_order;
 
 use short::Table;
 
 pub use by_document::DocumentSequences;
-pub use count::{SequenceCounts, sequence_count};
-pub use document_rows::DocumentSequenceCounts;
-pub use merged::SegmentSequences;
-pub use ranked::{RankedInvertedIndex, ranked_inverted_index};
-pub use ranked_segments::SegmentRanked;
-pub use rows::Sequences;
+pub use count::{SegmentSequences, SequenceCounts, sequence_count};
+pub use ranked::{RankedInvertedIndex, SegmentRanked, ranked_inverted_index};
+pub use rows::{DocumentSequenceCounts, Sequences};
 
 /// Receiver of the words that a walk meets.
 pub(in crate::analytics) trait Sink {

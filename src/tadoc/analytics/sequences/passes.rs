@@ -9,18 +9,35 @@
 //! A range is cut while it has more than one sequence. So an error means that one sequence occurs
 //! more often than memory can hold. O(walks * grammar), where the number of walks is (windows met /
 //! windows that fit) + 2.
+//!
+//! The rows of a pass are made in parts, by [`RowMaker`]. Windows are cut by ranges of sequences.
+//! One thread sorts each run of ranges, adds up equal windows and converts them to the result of
+//! the caller; another thread takes earlier results meanwhile, in order:
+//!
+//! ```text
+//! tasks     0 1 2 3 | 4 5 6 ...
+//! threads   1 3     |               a few tasks ahead of what is taken, no more
+//! taken     0       |               in order, by the caller's thread, meanwhile
+//! ```
 
+use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::mpsc::sync_channel;
+
+use rayon::prelude::*;
 
 use crate::analytics::Vocabulary;
 use crate::error::{Error, Result};
+use crate::interrupt::Canceller;
 
 use super::Sink;
-use super::keep::{Keep, Tally};
-use super::key::Key;
+use super::entries::{Buckets, Entry, Sorting};
+use super::key::{Keep, Key, Keyed, Packing, Tally};
 use super::limit::Limit;
+use super::rows::{Counted, Sequences};
 use super::walk::Walk;
+use super::windows::{NumberedWeights, TextWindows, Weights};
 
 /// Maximum number of ranges of a tally (2 to this), with 8 bytes each.
 const TALLY_BITS: u32 = 16;
@@ -29,8 +46,8 @@ const LEAST_TALLY_BITS: u32 = 4;
 /// Range of keys that is counted separately: the first key and the last.
 pub(in crate::analytics) type KeyRange<K> = (K, K);
 
-/// Returns the keys of `key_bits` bits that begin with one of `words`, of `word_bits` bits each. Returns
-/// `None` if there are no words.
+/// Returns the keys of `key_bits` bits that begin with one of `words`, of `word_bits` bits each.
+/// Returns `None` if there are no words.
 pub(in crate::analytics) fn keys_of<K: Key>(
     words: Range<usize>,
     word_bits: u32,
@@ -43,8 +60,8 @@ pub(in crate::analytics) fn keys_of<K: Key>(
 }
 
 /// Calls `take` for each pass, until it returns false. `take` gets the sinks of a walk, the range
-/// of their keys (`within`, or all keys below 2^`key_bits`; one range of these after another if memory
-/// is short), and the bytes that the walk still holds. `new` makes sinks.
+/// of their keys (`within`, or all keys below 2^`key_bits`; one range of these after another if
+/// memory is short), and the bytes that the walk still holds. `new` makes sinks.
 ///
 /// # Errors
 /// [`Error::Capacity`] if one sequence alone is met more often than `limit` allows,
@@ -121,4 +138,164 @@ pub(in crate::analytics) fn fitting_ranges<K: Key>(
         }
     }
     Ok(ranges)
+}
+
+/// Number of words of windows after which a part ends.
+pub(in crate::analytics) const PART_WORDS: usize = 1 << 17;
+
+/// Maker of rows, with the data that the rows of all parts share.
+pub(in crate::analytics) struct RowMaker<'a> {
+    pub vocabulary: &'a Arc<Vocabulary>,
+    pub packing: Packing,
+    pub weights: &'a Weights,
+    /// Minimum count of a row.
+    pub min_count: u64,
+    pub canceller: Canceller<'a>,
+}
+
+impl RowMaker<'_> {
+    /// Makes rows from the keys of all parallel tasks. A key has the number of a weight below the
+    /// sequence. Returns true if all parts were taken. `take` also gets the number of bytes held.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`](crate::Error::Capacity) if a count needs more than 64 bits,
+    /// [`Error::Cancelled`](crate::Error::Cancelled), and the errors of `take`.
+    pub fn keys_to_rows<K: Key + Keyed<Key = K>, T: Send>(
+        &self,
+        tasks: Vec<Vec<K>>,
+        range: KeyRange<K>,
+        make: impl Fn(Sequences, Vec<u64>) -> T + Send + Sync,
+        take: impl FnMut(T, usize) -> Result<bool>,
+    ) -> Result<bool> {
+        let buckets = Buckets::new(tasks, range, self.weights.bits(), self.canceller)?;
+        let add = |counted: &mut Counted, keys: &mut [K]| {
+            counted.add_keys(keys, self.packing, &self.weights, self.min_count)
+        };
+        self.buckets_to_rows(&buckets, 0, add, make, take)
+    }
+
+    /// Makes rows from windows that do not fit a key.
+    ///
+    /// # Errors
+    /// The errors of [`keys_to_rows`](Self::keys_to_rows).
+    pub fn texts_to_rows<T: Send>(
+        &self,
+        tasks: &[TextWindows],
+        range: KeyRange<u64>,
+        make: impl Fn(Sequences, Vec<u64>) -> T + Send + Sync,
+        take: impl FnMut(T, usize) -> Result<bool>,
+    ) -> Result<bool> {
+        let entries = |(at, task): (usize, &TextWindows)| {
+            self.canceller.check()?;
+            Ok(task.entries((at as u64) << 32))
+        };
+        let entries = tasks.par_iter().enumerate().map(entries).collect::<Result<Vec<_>>>()?;
+        let (task, window) = (|value: u64| (value >> 32) as usize, |value: u64| value as u32);
+        let words = |value| tasks[task(value)].words(window(value) as usize);
+        let weight = |value| tasks[task(value)].weight(window(value) as usize);
+        let add = |counted: &mut Counted, entries: &mut [Entry]| {
+            let (packing, min_count) = (self.packing, self.min_count);
+            counted.add(entries, packing, &words, &weight, min_count, self.canceller)
+        };
+        let text_bytes = tasks.iter().map(TextWindows::memory_bytes).sum();
+        let buckets = Buckets::new(entries, range, 0, self.canceller)?;
+        self.buckets_to_rows(&buckets, text_bytes, add, make, take)
+    }
+
+    fn buckets_to_rows<E: Keyed, T: Send>(
+        &self,
+        buckets: &Buckets<E>,
+        text_bytes: usize,
+        add: impl Fn(&mut Counted, &mut [E]) -> Result<()> + Sync,
+        make: impl Fn(Sequences, Vec<u64>) -> T + Send + Sync,
+        mut take: impl FnMut(T, usize) -> Result<bool>,
+    ) -> Result<bool> {
+        let runs = buckets.runs((PART_WORDS / self.packing.num_words).max(1));
+        let held_bytes = text_bytes + buckets.memory_bytes();
+        let compute = |run: usize| {
+            let (mut counted, mut sorting) = (Counted::default(), Sorting::default());
+            for bucket in runs[run].clone() {
+                add(&mut counted, buckets.sorted(bucket, &mut sorting, self.canceller)?)?;
+            }
+            let (sequences, counts) = counted.into_rows(self.vocabulary.clone(), self.packing);
+            Ok(make(sequences, counts))
+        };
+        for_each_in_order(runs.len(), compute, |made: Result<T>| take(made?, held_bytes))
+    }
+}
+
+/// Maximum number of parallel tasks for each thread that run ahead of the result taken next.
+const AHEAD_PER_THREAD: usize = 2;
+
+/// Computes each task in parallel and passes the results to `take` in order, until it returns
+/// false. Returns true if all results were taken. Only a few results wait at a time.
+///
+/// # Errors
+/// The errors of `take`.
+pub fn for_each_in_order<T: Send>(
+    num_tasks: usize,
+    compute: impl Fn(usize) -> T + Send + Sync,
+    mut take: impl FnMut(T) -> Result<bool>,
+) -> Result<bool> {
+    let max_ahead = AHEAD_PER_THREAD * rayon::current_num_threads();
+    if rayon::current_thread_index().is_some() {
+        // A thread of the pool must not wait here, because the pool would miss it.
+        for start in (0..num_tasks).step_by(max_ahead) {
+            let tasks = start..num_tasks.min(start + max_ahead);
+            for made in tasks.into_par_iter().map(&compute).collect::<Vec<T>>() {
+                if !take(made)? {
+                    return Ok(false);
+                }
+            }
+        }
+        return Ok(true);
+    }
+    let compute = &compute;
+    rayon::in_place_scope(|scope| {
+        let mut waiting = VecDeque::with_capacity(max_ahead);
+        let mut tasks = 0..num_tasks;
+        loop {
+            for task in tasks.by_ref().take(max_ahead - waiting.len()) {
+                let (sender, receiver) = sync_channel(1);
+                // Sending fails if the receiver no longer waits, which does no harm.
+                scope.spawn(move |_| drop(sender.send(compute(task))));
+                waiting.push_back(receiver);
+            }
+            let Some(first) = waiting.pop_front() else { return Ok(true) };
+            // A task that panicked sends nothing; the scope panics when it ends.
+            let Ok(made) = first.recv() else { return Ok(false) };
+            if !take(made)? {
+                return Ok(false);
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(num_tasks: usize, up_to: usize) -> Vec<usize> {
+        let mut taken = Vec::new();
+        for_each_in_order(
+            num_tasks,
+            |task| task * task,
+            |made| {
+                taken.push(made);
+                Ok(taken.len() < up_to)
+            },
+        )
+        .unwrap();
+        taken
+    }
+
+    #[test]
+    fn results_come_in_order_until_enough() {
+        let squares = |len: usize| (0..len).map(|i| i * i).collect::<Vec<_>>();
+        for (num_tasks, up_to) in [(0, 9), (1, 9), (100, usize::MAX), (100, 7)] {
+            assert_eq!(taken(num_tasks, up_to), squares(num_tasks.min(up_to)));
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+            assert_eq!(pool.install(|| taken(num_tasks, up_to)), squares(num_tasks.min(up_to)));
+        }
+    }
 }

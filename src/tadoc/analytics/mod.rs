@@ -70,27 +70,24 @@
 //!
 //! Reading order:
 //!
-//! - `task_limits` (memory, and a caller who may leave) and `checked_sort`
-//! - `vocabulary` (the words of all segments as rows), `word_rows` (from word ids to rows), `fold`
-//!   (words that share a row), `doc_selection` (the documents of a task)
+//! - `task_limits` (memory, a caller who may leave, and sorting that can be stopped)
+//! - `doc_selection` (the documents of a task, and corpora larger than memory in parts)
+//! - `vocabulary` (the words of all segments as rows, and words that share a row)
 //! - `word_count`
 //! - `inverted_index`, with `postings` (the index of one segment)
-//! - `term_vector`, with `term_chunk`, `doc_terms`, `lane_counts` and `ascending_set` (counts of a
-//!   few documents at a time) and `term_bags`
-//! - `document_counts` and `tfidf`, which use term vectors
+//! - `term_vector`, with `doc_terms` and `lane_counts` (counts of a few documents at a time)
+//! - `tfidf`, which uses term vectors
 //! - `segment_terms` (term vectors and inverted indexes from the answers of a device)
-//! - `tokens`, with `word_walk`
+//! - `tokens`
 //! - `sequences` (n-grams, also by document and ranked)
 //! - `cooccurrence`, with `pairs`
 //! - `repeated_phrases`
 //! - `log_templates`
 //! - `repeated_spans` (places of text that is repeated), `overlap` (n-grams of other texts) and
-//!   `near_duplicates`, with `rolling_hash` and `corpus_parts` (corpora larger than memory)
+//!   `near_duplicates`, with `rolling_hash`
 //! - `shares` (parts of the rows of a task, for machines that each have the whole corpus)
-//! - `association` (scores of pairs and of words of two corpora, from their counts)
-//! - `dispersion` (how evenly occurrences are spread)
-//! - `statistics`
-//! - `traversal` (names and shapes) and `costs` (the choice)
+//! - `statistics` (of a corpus, of words that belong together, and of their spread)
+//! - `traversal` (names, shapes and the choice)
 //!
 //! Each task is a pure function of the segments. Its result keeps the corpus alive, and rows are
 //! addressed by number, so paging is free. Word ids belong to a segment. A row is a word, in byte
@@ -98,17 +95,9 @@
 //!
 #![doc = include_str!("algorithms.md")]
 
-mod ascending_set;
-mod association;
-mod checked_sort;
 mod cooccurrence;
-mod corpus_parts;
-mod costs;
-mod dispersion;
 mod doc_selection;
 mod doc_terms;
-mod document_counts;
-mod fold;
 mod inverted_index;
 mod lane_counts;
 mod log_templates;
@@ -124,49 +113,40 @@ mod sequences;
 mod shares;
 mod statistics;
 mod task_limits;
-mod term_bags;
-mod term_chunk;
 mod term_vector;
 mod tfidf;
 mod tokens;
 mod traversal;
 mod vocabulary;
 mod word_count;
-mod word_rows;
-mod word_walk;
 
-pub use sequences::for_each_in_order;
-pub use sequences::rows::too_many_occurrences;
+pub use sequences::{
+    DocumentSequenceCounts, DocumentSequences, RankedInvertedIndex, SegmentRanked,
+    SegmentSequences, SequenceCounts, Sequences, for_each_in_order, ranked_inverted_index,
+    sequence_count, too_many_occurrences,
+};
 
 pub use crate::text::Fold;
-pub use association::{Company, Measure, keyness};
 pub use cooccurrence::{Cooccurrences, Pairing, cooccurrence};
-pub use corpus_parts::{CorpusParts, OnePart};
-pub use costs::{
-    NUM_STATISTICS, TRAVERSAL_COSTS, TraversalTask, choose_task_traversal, choose_traversal,
-    traversal_cost, traversal_costs, traversal_statistics,
-};
-pub use dispersion::{Dispersion, Part, Whole};
-pub use doc_selection::DocSelection;
-pub use document_counts::{document_counts, document_counts_until};
+pub use doc_selection::{CorpusParts, DocSelection, OnePart};
 pub use inverted_index::{InvertedIndex, inverted_index};
 pub use log_templates::{LogTemplate, LogTemplates, TemplateOptions};
 pub use near_duplicates::{NearDuplicates, SimilarPair, check_similarity};
 pub use overlap::{OverlapTexts, TextOverlap, overlap};
 pub use repeated_phrases::{RepeatedPhrases, repeated_phrases};
 pub use repeated_spans::{RepeatedSpan, RepeatedSpans, repeated_spans};
-pub use segment_terms::{SegmentDocuments, SegmentTerms};
-pub use sequences::{
-    DocumentSequenceCounts, DocumentSequences, RankedInvertedIndex, SegmentRanked,
-    SegmentSequences, SequenceCounts, Sequences, ranked_inverted_index, sequence_count,
-};
+pub use segment_terms::{SegmentDocuments, SegmentTerms, TermVectorChunk};
 pub use shares::Share;
-pub use statistics::{CorpusStatistics, corpus_statistics};
+pub use statistics::{
+    Company, CorpusStatistics, Dispersion, Measure, Part, Whole, corpus_statistics, keyness,
+};
 pub use task_limits::TaskLimits;
-pub use term_chunk::TermVectorChunk;
 pub use term_vector::{TermVectorCursor, TermVectors, choose_term_traversal, term_vector};
-pub use tfidf::{Tfidf, TfidfChunk, TfidfCursor};
+pub use tfidf::{Tfidf, TfidfChunk, TfidfCursor, document_counts, document_counts_until};
 pub use tokens::{TokenChunk, TokenCursor};
-pub use traversal::{SegmentShape, Traversal};
+pub use traversal::{
+    NUM_STATISTICS, SegmentShape, TRAVERSAL_COSTS, Traversal, TraversalTask, choose_task_traversal,
+    choose_traversal, traversal_cost, traversal_costs, traversal_statistics,
+};
 pub use vocabulary::Vocabulary;
 pub use word_count::{WordCounts, segment_word_counts, word_count};

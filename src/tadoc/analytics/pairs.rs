@@ -33,14 +33,14 @@ use crate::error::Result;
 use crate::interrupt::Canceller;
 
 use super::Vocabulary;
-use super::ascending_set::AscendingSet;
+use super::lane_counts::AscendingSet;
 use super::sequences::Sink;
 use super::sequences::entries::Sorting;
 use super::sequences::key::{Keep, Key, Keyed, Packing};
 use super::sequences::passes::RowMaker;
 use super::sequences::rows::{Counted, too_many_occurrences};
 use super::sequences::windows::{NumberedWeights, Weights};
-use super::word_rows::WordRows;
+use super::vocabulary::WordRows;
 
 /// Maximum number of blocks of words.
 const MAX_BLOCKS: usize = 1 << 12;

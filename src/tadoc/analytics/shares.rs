@@ -1,5 +1,5 @@
-//! Shares of the rows of a task, for machines that each have the whole corpus: a range of words, and the rows
-//! that begin with one of them.
+//! Shares of the rows of a task, for machines that each have the whole corpus: a range of words,
+//! and the rows that begin with one of them.
 //!
 //! ```text
 //! words    a an and | be but ... | the them then      share 0, 1, 2 of 3
@@ -7,9 +7,10 @@
 //!          an, the  | be, not    | the, then          pairs: by the smaller word
 //! ```
 //!
-//! Each row is in one share, and shares ascend. So machines add nothing up and send no row twice. All of them
-//! cut at the same words, because the places of the cuts depend on the segments alone. The work of a share is
-//! estimated from the words in the rules, of which at most a million are looked at. O(words).
+//! Each row is in one share, and shares ascend. So machines add nothing up and send no row twice.
+//! All of them cut at the same words, because the places of the cuts depend on the segments alone.
+//! The work of a share is estimated from the words in the rules, of which at most a million are
+//! looked at. O(words).
 //!
 //! Ours. A walk still meets what it leaves out: half of the rows take more than half of the time.
 
@@ -18,8 +19,7 @@ use std::ops::Range;
 use crate::segment::Dag;
 
 use super::Vocabulary;
-use super::vocabulary::word_weights;
-use super::word_rows::WordRows;
+use super::vocabulary::{WordRows, word_weights};
 
 /// Maximum number of blocks of words. Cuts lie between blocks.
 const MAX_BLOCKS: usize = 1 << 14;

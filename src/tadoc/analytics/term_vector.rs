@@ -23,10 +23,9 @@ use crate::interrupt::Canceller;
 use crate::segment::dag::RuleTexts;
 use crate::segment::{Corpus, Segment};
 
-use super::doc_terms::{DocTerms, GROUP_LEN, Helps};
+use super::doc_terms::{DocTerms, GROUP_LEN, Helps, TermBags};
 use super::segment_terms::{Counted, SegmentTerms, check_number};
-use super::term_bags::TermBags;
-use super::word_rows::WordRows;
+use super::vocabulary::WordRows;
 use super::{
     DocSelection, SegmentShape, TermVectorChunk, Traversal, TraversalTask, Vocabulary,
     choose_task_traversal,
@@ -100,7 +99,8 @@ impl TermVectors {
     /// Creates the term vectors of a corpus from those of each of its segments.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) unless there is one part of the right shape for each segment.
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) unless there is one part of the
+    /// right shape for each segment.
     pub fn from_segments(vocabulary: Arc<Vocabulary>, parts: Vec<SegmentTerms>) -> Result<Self> {
         let segments = vocabulary.corpus().segments();
         check_number(parts.len(), segments.len())?;
@@ -176,8 +176,8 @@ impl TermVectors {
         self.collect_until(docs, top, &|| false)
     }
 
-    /// Variant of [`collect`](Self::collect) whose caller may leave. `is_cancelled` is asked now and then,
-    /// by any thread.
+    /// Variant of [`collect`](Self::collect) whose caller may leave. `is_cancelled` is asked now
+    /// and then, by any thread.
     ///
     /// # Errors
     /// The errors of [`collect`](Self::collect), and [`Error::Cancelled`](crate::Error::Cancelled).
@@ -271,8 +271,8 @@ impl TermVectorCursor {
         open + size_of::<(u32, u64)>() * self.parts.capacity()
     }
 
-    /// Returns the next documents. `finish` is called after each document is appended, with the number of
-    /// its rows.
+    /// Returns the next documents. `finish` is called after each document is appended, with the
+    /// number of its rows.
     fn chunk_of(
         &mut self,
         max_docs: usize,

@@ -8,11 +8,27 @@
 //! ```
 //!
 //! One segment needs no table, because the row is the word id. A folded vocabulary
-//! ([`fold`](super::fold)) has its own texts, and a row may have several ids of one segment. The
+//! has its own texts, and a row may have several ids of one segment. The
 //! dictionaries of several segments are merged by ranges of words in parallel, in O(words * log
 //! segments) comparisons. The first 8 bytes decide nearly all of these. The table takes 8 bytes for
 //! each word of each segment; words are not copied.
+//!
+//! # Folds
+//!
+//! Folding of a vocabulary: words that a query treats as equal share a row. Nothing of it is
+//! stored.
+//!
+//! ```text
+//! vocabulary   0 Apple   1 BEAR   2 apple   3 bear   4 cat
+//! folded       0 apple = rows 0, 2          1 bear = rows 1, 3          2 cat = row 4
+//! ```
+//!
+//! The words of a folded [`Vocabulary`] are the folded texts, in byte order. Each row has the ids
+//! of all words that fold to its text. Tasks that work by rows fold with the vocabulary and need no
+//! code for it. O(words * log words), but most comparisons are saved because words in lower case
+//! are already in order. The texts are copied once.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
@@ -22,7 +38,7 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::segment::{Corpus, Segment};
-use crate::text::Dictionary;
+use crate::text::{Dictionary, Fold};
 
 /// Number of parallel tasks for each thread of a merge. Several tasks even out uneven ranges.
 const TASKS_PER_THREAD: usize = 4;
@@ -141,9 +157,9 @@ impl Vocabulary {
         None
     }
 
-    /// Returns the rows that have one of the words of `counts`, ascending, each with the sum of their
-    /// counts. A word is given by its segment and its id there. O(rows + counts), or O(counts) for one
-    /// segment; 8 bytes of memory for each word of each segment.
+    /// Returns the rows that have one of the words of `counts`, ascending, each with the sum of
+    /// their counts. A word is given by its segment and its id there. O(rows + counts), or
+    /// O(counts) for one segment; 8 bytes of memory for each word of each segment.
     pub fn sums_by_row(
         &self,
         counts: impl Iterator<Item = ((usize, u32), u64)>,
@@ -328,6 +344,117 @@ fn leading(bytes: &[u8]) -> u64 {
         None => {
             let padded = bytes.iter().fold(0u64, |sum, &byte| sum << 8 | u64::from(byte));
             padded << (8 * (8 - bytes.len()) % 64)
+        }
+    }
+}
+
+/// Minimum number of rows of a parallel task, so that one thread folds a small vocabulary.
+const TASK_ROWS: usize = 4096;
+
+impl Vocabulary {
+    /// Returns the vocabulary in which words that `fold` makes equal share a row.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`] if the folded words have 4 GiB or more.
+    pub fn folded(&self, fold: &Fold) -> Result<Self> {
+        if *fold == Fold::NONE {
+            return Ok(self.clone());
+        }
+        let rows = (0..self.len()).into_par_iter().with_min_len(TASK_ROWS);
+        let mut folded: Vec<(Cow<'_, str>, usize)> =
+            rows.map(|row| (fold.text(self.word(row)), row)).collect();
+        // A stable sort is fast where much is in order already, and keeps rows with the same text
+        // in order.
+        folded.par_sort_by(|a, b| a.0.cmp(&b.0));
+        let groups = || folded.chunk_by(|a, b| a.0 == b.0);
+        let texts = dictionary(groups().map(|group| &*group[0].0))?;
+        Ok(self.grouped(texts, groups().map(|group| group.iter().map(|(_, row)| *row))))
+    }
+}
+
+/// Builds the dictionary of `words`, which ascend.
+fn dictionary<'a>(words: impl Iterator<Item = &'a str>) -> Result<Dictionary> {
+    let (mut bytes, mut offsets) = (Vec::new(), vec![0]);
+    for word in words {
+        bytes.extend_from_slice(word.as_bytes());
+        offsets.push(u32::try_from(bytes.len()).map_err(|_| too_large(bytes.len()))?);
+    }
+    Dictionary::from_parts((offsets.len() - 1) as u32, offsets, bytes.into())
+}
+
+fn too_large(len_bytes: usize) -> Error {
+    Error::Capacity {
+        what: "the folded words of a corpus in bytes",
+        requested: len_bytes as u64,
+        limit: u64::from(u32::MAX),
+        knob: "nothing; query fewer segments at once",
+    }
+}
+
+/// Rows of the vocabulary by segment and word id.
+#[derive(Debug)]
+pub(super) struct WordRows {
+    /// Rows by segment and word id. Empty if rows are the word ids of the only segment.
+    by_segment: Vec<Vec<u32>>,
+    are_ascending: bool,
+}
+
+/// Rows of one segment by word id. Without a table, the row is the word id.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SegmentRows<'a> {
+    rows: Option<&'a [u32]>,
+    are_ascending: bool,
+}
+
+impl WordRows {
+    /// Builds the map in O(words of all segments), with 4 bytes for each. Ids of words that do not
+    /// occur get no row.
+    pub fn new(vocabulary: &Vocabulary) -> Self {
+        let are_ascending = vocabulary.folded_words().is_none();
+        if vocabulary.is_one_segment() {
+            return Self { by_segment: Vec::new(), are_ascending };
+        }
+        let segments = vocabulary.corpus().segments().iter();
+        let mut by_segment: Vec<Vec<u32>> =
+            segments.map(|segment| vec![u32::MAX; segment.dag.num_words() as usize]).collect();
+        for row in 0..vocabulary.len() {
+            for (segment_idx, word) in vocabulary.ids(row) {
+                by_segment[segment_idx][word as usize] = row as u32;
+            }
+        }
+        Self { by_segment, are_ascending }
+    }
+
+    /// Returns the rows of the words of segment `segment_idx`.
+    pub fn for_segment(&self, segment_idx: usize) -> SegmentRows<'_> {
+        let rows = self.by_segment.get(segment_idx).map(Vec::as_slice);
+        SegmentRows { rows, are_ascending: self.are_ascending }
+    }
+
+    /// Returns the memory of the map in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.by_segment.iter().map(|rows| 4 * rows.capacity()).sum()
+    }
+}
+
+impl SegmentRows<'_> {
+    /// Returns true if rows ascend with word ids and each word has its own row, which is not the
+    /// case for folded words.
+    pub fn are_ascending(self) -> bool {
+        self.are_ascending
+    }
+
+    /// Returns the row of `word`, which must occur in the corpus.
+    #[inline]
+    pub fn row(self, word: u32) -> u32 {
+        self.rows.map_or(word, |rows| rows[word as usize])
+    }
+
+    /// Appends the rows of `words` to `output`.
+    pub fn append(self, words: &[u32], output: &mut Vec<u32>) {
+        match self.rows {
+            None => output.extend_from_slice(words),
+            Some(rows) => output.extend(words.iter().map(|&word| rows[word as usize])),
         }
     }
 }

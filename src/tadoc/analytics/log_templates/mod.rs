@@ -9,9 +9,9 @@
 //! [ 9.2] user bob logged in from 10.0.0.7
 //! ```
 //!
-//! Variable parts are masked by fixed rules first (`mask`). Masked lines with enough equal tokens are
-//! then joined (`merging`, after Drain). Both steps are functions of the set of lines and of their
-//! counts: the order of documents, segments and threads has no influence.
+//! Variable parts are masked by fixed rules first. Masked lines with enough equal tokens
+//! are then joined (`merging`, after Drain). Both steps are functions of the set of lines and of
+//! their counts: the order of documents, segments and threads has no influence.
 //!
 //! ```text
 //! grammar ──lines──▶ lines ──mask──▶ distinct masked lines ──merging──▶ templates
@@ -20,20 +20,17 @@
 //! ```
 //!
 //! A line ends at `\n`, or at the end of its document. Lines of white space alone are left out.
-//! Bytes that are not UTF-8 are read as U+FFFD. Of a line, 64 KiB are looked at. Text that has `<*>`
-//! itself is not told from a variable part.
+//! Bytes that are not UTF-8 are read as U+FFFD. Of a line, 64 KiB are looked at. Text that has
+//! `<*>` itself is not told from a variable part.
 //!
 //! Cost: O(G), the bytes of the lines that no rule has made before, and for each document the rules
-//! with lines below it. Memory is that of the distinct masked lines, with an example of each, and up
-//! to 40 bytes for each element of the grammar. A corpus that needs more than the caller allows is
-//! rejected.
+//! with lines below it. Memory is that of the distinct masked lines, with an example of each, and
+//! up to 40 bytes for each element of the grammar. A corpus that needs more than the caller allows
+//! is rejected.
 //!
-//! Reading order: `mask`, `masked_lines`, `lines`, `line_graph`, `merging`.
+//! Reading order: `lines` (also as a graph), `merging` (also masks).
 
-mod line_graph;
 mod lines;
-mod mask;
-mod masked_lines;
 mod merging;
 
 use std::cmp::Reverse;
@@ -46,11 +43,11 @@ use crate::interrupt::Canceller;
 use crate::segment::Corpus;
 
 use super::DocSelection;
-use line_graph::{LineGraph, LineReader};
-use lines::{Breaks, cut_documents, for_each_line, for_each_line_across, for_each_line_of_tokens};
-use mask::Masker;
-use masked_lines::{Budget, Facts, MaskedLines};
-use merging::{Rules, merge};
+use lines::{
+    Breaks, LineGraph, LineReader, cut_documents, for_each_line, for_each_line_across,
+    for_each_line_of_tokens,
+};
+use merging::{Budget, Facts, MaskedLines, Masker, Rules, merge};
 
 /// Least number of positions of a part of the rules that one task reads.
 const PART_POSITIONS: usize = 1 << 16;
@@ -67,8 +64,8 @@ type VisitDocument<'v> = dyn FnMut(u64, &[(u32, u64)]) -> ControlFlow<()> + 'v;
 /// Rules by which lines become templates.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TemplateOptions {
-    /// Share of the tokens of a line that a template has in common with it, 0 to 1. With 1 only masked
-    /// lines that are equal are one template.
+    /// Share of the tokens of a line that a template has in common with it, 0 to 1. With 1 only
+    /// masked lines that are equal are one template.
     pub similarity: f64,
     /// Depth of Drain's tree, 3 or more: lines of one template are equal up to their
     /// (`depth` - 3)-th word.
@@ -100,8 +97,8 @@ impl TemplateOptions {
         Ok(())
     }
 
-    /// Returns the template of each of `lines`, masked lines that differ with their counts. A masked line
-    /// is a template of a corpus with a similarity of 1.
+    /// Returns the template of each of `lines`, masked lines that differ with their counts. A
+    /// masked line is a template of a corpus with a similarity of 1.
     ///
     /// ```
     /// use tadoc::analytics::TemplateOptions;
@@ -183,8 +180,8 @@ impl LogTemplates {
     /// ```
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for options out of range, [`Error::Capacity`] if the work needs more
-    /// than `max_memory_bytes`, and [`Error::Cancelled`].
+    /// [`Error::InvalidArgument`] for options out of range, [`Error::Capacity`] if the work needs
+    /// more than `max_memory_bytes`, and [`Error::Cancelled`].
     pub fn new(
         corpus: &Corpus,
         options: &TemplateOptions,
@@ -211,8 +208,8 @@ impl LogTemplates {
         &self.rows
     }
 
-    /// Calls `visit` with each of `docs` that has lines, until it breaks: with its id, and with the rows
-    /// of its templates and their numbers of lines in the document, by ascending row.
+    /// Calls `visit` with each of `docs` that has lines, until it breaks: with its id, and with the
+    /// rows of its templates and their numbers of lines in the document, by ascending row.
     pub fn for_each_document(&self, docs: &DocSelection, visit: &mut VisitDocument<'_>) {
         let mut reader = LineReader::default();
         let mut counts = vec![0u64; self.rows.len()];
@@ -255,7 +252,8 @@ struct DocumentLines {
 }
 
 impl DocumentLines {
-    /// Calls `visit` with the row of each line of document `doc_id` and a number of its occurrences.
+    /// Calls `visit` with the row of each line of document `doc_id` and a number of its
+    /// occurrences.
     fn for_each_line(&self, reader: &mut LineReader, doc_id: u64, visit: &mut dyn FnMut(u32, u64)) {
         let first = self.across.partition_point(|&(of, _)| of < doc_id);
         let across = self.across[first..].iter().take_while(|&&(of, _)| of == doc_id);
@@ -376,8 +374,8 @@ impl<'b> Lines<'b> {
     }
 }
 
-/// Returns the templates in order of rows, with the lines of their masked forms, and the row of each
-/// form. Documents are not counted yet.
+/// Returns the templates in order of rows, with the lines of their masked forms, and the row of
+/// each form. Documents are not counted yet.
 fn counted_rows(
     texts: Vec<String>,
     facts: &[Facts],

@@ -5,20 +5,17 @@
 //! document   its lists
 //! ```
 //!
-//! The parts are read again. The n-grams of a prefix become entries of a hash and a document, and are
-//! sorted. An n-gram of one prefix only makes no list. Where the entries have no room, hashes are divided
-//! into classes, and the parts are read once for each class.
+//! The parts are read again. The n-grams of a prefix become entries of a hash and a document, and
+//! are sorted. An n-gram of one prefix only makes no list. Where the entries have no room, hashes
+//! are divided into classes, and the parts are read once for each class.
 
 use std::borrow::Borrow;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::SLACK;
-use super::counts::DocCounts;
-use super::documents::Documents;
-use super::reading::{DocReader, PartText};
-use super::task::Task;
-use crate::analytics::corpus_parts::CorpusParts;
+use super::documents::{DocCounts, DocReader, Documents, PartText, Task};
+use crate::analytics::doc_selection::CorpusParts;
 use crate::analytics::sequences::entries::{Entry, sorted_buckets};
 use crate::error::Result;
 use crate::interrupt::Canceller;
@@ -26,8 +23,8 @@ use crate::segment::Corpus;
 
 /// Bytes of memory for each entry: 16, and the reserve of vectors.
 const ENTRY_BYTES: u64 = 32;
-/// Bytes of memory for each document of a list: 4 for the document, 4 for the list, 4 for the end of the
-/// list, and the reserve of vectors.
+/// Bytes of memory for each document of a list: 4 for the document, 4 for the list, 4 for the end
+/// of the list, and the reserve of vectors.
 const LISTED_BYTES: u64 = 16;
 /// Least number of entries for which there must be room.
 const MIN_ENTRIES: u64 = 64;
@@ -93,8 +90,8 @@ impl Index {
         Ok(index)
     }
 
-    /// Returns the hashes of a class that the prefixes have, with their documents, by parallel task, or
-    /// `None` if there are too many.
+    /// Returns the hashes of a class that the prefixes have, with their documents, by parallel
+    /// task, or `None` if there are too many.
     fn entries_of<P: CorpusParts + Sync>(
         &self,
         task: &Task<'_, P>,
@@ -220,7 +217,8 @@ impl Index {
         &self.listed[start..self.ends[list]]
     }
 
-    /// Returns the greatest number of candidates of `doc`, each counted as often as its prefix meets.
+    /// Returns the greatest number of candidates of `doc`, each counted as often as its prefix
+    /// meets.
     pub fn max_candidates(&self, doc: u32) -> u64 {
         let later = |&list: &u32| {
             let list = self.list(list as usize);
@@ -258,8 +256,8 @@ impl Index {
     }
 }
 
-/// Chooses the n-grams of the prefix of a document: those of fewest documents first, by their counters
-/// and hashes.
+/// Chooses the n-grams of the prefix of a document: those of fewest documents first, by their
+/// counters and hashes.
 #[derive(Debug, Default)]
 struct Prefix {
     counts: Vec<u8>,

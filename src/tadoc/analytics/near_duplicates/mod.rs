@@ -6,11 +6,11 @@
 //! pairs      0, 2: 5 of 5 in common, 1.0     0, 1: 4 of 6, 0.67      not 1, 2: 2 equals 0
 //! ```
 //!
-//! The similarity of two documents is that of Jaccard: the n-grams of both, divided by the n-grams of
-//! either, each counted once. It is computed on the sets themselves, so no pair is wrong, and none is
-//! missed. Documents of fewer than n words have no n-grams and no pairs. Of documents with equal sets
-//! only the first stands for all in pairs with others: it has a pair with each of them, and they have
-//! no more. So 10,000 equal documents make 9,999 pairs.
+//! The similarity of two documents is that of Jaccard: the n-grams of both, divided by the n-grams
+//! of either, each counted once. It is computed on the sets themselves, so no pair is wrong, and
+//! none is missed. Documents of fewer than n words have no n-grams and no pairs. Of documents with
+//! equal sets only the first stands for all in pairs with others: it has a pair with each of them,
+//! and they have no more. So 10,000 equal documents make 9,999 pairs.
 //!
 //! ```text
 //! text ──hashes──▶ counters, sizes ──prefixes──▶ lists of documents ──candidates──▶ blocks ──▶ pairs
@@ -18,60 +18,54 @@
 //!                                                y: │prefix   │ rest │   similar only if these meet
 //! ```
 //!
-//! The join filters by prefixes (Chaudhuri, Ganti, Kaushik, "A primitive operator for similarity joins
-//! in data cleaning", ICDE 2006; Bayardo, Ma, Srikant, "Scaling up all pairs similarity search", WWW
-//! 2007). Let all sets be sorted by the same order. Two sets of s and s' n-grams that are similar share
-//! at least threshold * s. So each has one of them among its first s - ceil(threshold * s) + 1 n-grams.
-//! Rare n-grams come first, so few sets meet. Sets of lengths that differ too much are not compared.
-//! MinHash would miss pairs.
+//! The join filters by prefixes (Chaudhuri, Ganti, Kaushik, "A primitive operator for similarity
+//! joins in data cleaning", ICDE 2006; Bayardo, Ma, Srikant, "Scaling up all pairs similarity
+//! search", WWW 2007). Let all sets be sorted by the same order. Two sets of s and s' n-grams that
+//! are similar share at least threshold * s. So each has one of them among its first s -
+//! ceil(threshold * s) + 1 n-grams. Rare n-grams come first, so few sets meet. Sets of lengths that
+//! differ too much are not compared. MinHash would miss pairs.
 //!
-//! 1. The parts are read for the first time (`documents`, `reading`). Each n-gram is its hash. Counters
-//!    estimate the number of its documents (`counts`).
-//! 2. The n-grams of the prefixes are read and sorted, in classes of hashes if memory has no room for
-//!    all (`index`). N-grams of one document never meet. They make most of most texts.
+//! 1. The parts are read for the first time (`documents`). Each n-gram is its hash.
+//!    Counters estimate the number of its documents.
+//! 2. The n-grams of the prefixes are read and sorted, in classes of hashes if memory has no room
+//!    for all (`index`). N-grams of one document never meet. They make most of most texts.
 //! 3. Documents whose prefixes meet are compared, a block of documents with all later ones
-//!    (`comparing`), by the words of their n-grams (`words`).
+//!    (`comparing`), by the words of their n-grams.
 //!
-//! The pairs are exact. The order of n-grams is by counter and hash, the same for all sets, so estimates
-//! cost time only. Two n-grams of one document never have the same hash: they are compared, and the
-//! search begins again with other random keys if they do. So the hashes of two documents have at least
-//! as many in common as their n-grams, and the filter loses no pair. Documents of equal hashes are
-//! compared before the first pair, and the search begins again if their words say that they differ. All
-//! similarities are counted by words.
+//! The pairs are exact. The order of n-grams is by counter and hash, the same for all sets, so
+//! estimates cost time only. Two n-grams of one document never have the same hash: they are
+//! compared, and the search begins again with other random keys if they do. So the hashes of two
+//! documents have at least as many in common as their n-grams, and the filter loses no pair.
+//! Documents of equal hashes are compared before the first pair, and the search begins again if
+//! their words say that they differ. All similarities are counted by words.
 //!
-//! O(words) for each class and block, O(prefixes * log prefixes), and O(n-grams) for each pair of sets
-//! whose prefixes meet. A corpus may come in parts ([`CorpusParts`]), one of which is in memory at a time.
-//! Memory beside it: 2 bytes for each word, at most a quarter of what it may take; 21 for each document;
-//! 32 for each n-gram of a prefix and class, and 16 for each that meets another; 20 for each word of a
-//! block, 80 MB in all if the corpus is in memory; 8 for each word of a part's dictionaries, 64 if words are
-//! folded; 40 for each word of the largest document. A corpus of more than eight words for each byte of
-//! memory is refused.
+//! O(words) for each class and block, O(prefixes * log prefixes), and O(n-grams) for each pair of
+//! sets whose prefixes meet. A corpus may come in parts ([`CorpusParts`]), one of which is in
+//! memory at a time. Memory beside it: 2 bytes for each word, at most a quarter of what it may
+//! take; 21 for each document; 32 for each n-gram of a prefix and class, and 16 for each that meets
+//! another; 20 for each word of a block, 80 MB in all if the corpus is in memory; 8 for each word
+//! of a part's dictionaries, 64 if words are folded; 40 for each word of the largest document. A
+//! corpus of more than eight words for each byte of memory is refused.
 //!
-//! Reading order: `task` (memory and threads), `reading`, `counts`, `documents`, `index`, `words`,
-//! `comparing`.
+//! Reading order: `documents`, `index`, `comparing`.
 
 mod comparing;
-mod counts;
 mod documents;
 mod index;
-mod reading;
-mod task;
-mod words;
 
 use rayon::prelude::*;
 
-use super::corpus_parts::CorpusParts;
+use super::doc_selection::CorpusParts;
 use super::repeated_phrases::check_at_least;
 use super::rolling_hash::Hashing;
 use crate::error::{Error, Result};
 use crate::text::Fold;
 use comparing::Block;
-use documents::Documents;
+use documents::{Documents, Task};
 use index::Index;
-use task::Task;
 
-/// Slack of products of sizes and the threshold. It exceeds the error of rounding, and makes filters a
-/// little weaker at most.
+/// Slack of products of sizes and the threshold. It exceeds the error of rounding, and makes
+/// filters a little weaker at most.
 const SLACK: f64 = 1e-6;
 /// Bytes of the first block of a corpus in memory, and of its largest one.
 const FIRST_BLOCK_BYTES: u64 = 1 << 19;
@@ -102,8 +96,8 @@ pub struct NearDuplicates<'a, P> {
 }
 
 impl<'a, P: CorpusParts + Sync> NearDuplicates<'a, P> {
-    /// Reads the n-grams of `parts`, with `num_words` words each, as `fold` leaves them. Pairs will have a
-    /// similarity of `threshold` or more.
+    /// Reads the n-grams of `parts`, with `num_words` words each, as `fold` leaves them. Pairs will
+    /// have a similarity of `threshold` or more.
     ///
     /// ```
     /// use tadoc::Corpus;
@@ -179,11 +173,12 @@ impl<'a, P: CorpusParts + Sync> NearDuplicates<'a, P> {
         are_equal(block)
     }
 
-    /// Calls `take` with the pairs, in order of both ids and some at a time, until it returns false.
+    /// Calls `take` with the pairs, in order of both ids and some at a time, until it returns
+    /// false.
     ///
     /// # Errors
-    /// [`Error::Capacity`] if the work needs more memory than it may take, [`Error::Cancelled`], and the
-    /// errors of the parts and of `take`.
+    /// [`Error::Capacity`] if the work needs more memory than it may take, [`Error::Cancelled`],
+    /// and the errors of the parts and of `take`.
     pub fn for_each_pairs(
         &self,
         mut take: impl FnMut(&[SimilarPair]) -> Result<bool>,
@@ -210,8 +205,8 @@ impl<'a, P: CorpusParts + Sync> NearDuplicates<'a, P> {
         Ok(())
     }
 
-    /// Returns the next documents with their candidates, and the pairs with their copies. `next` moves
-    /// behind them.
+    /// Returns the next documents with their candidates, and the pairs with their copies. `next`
+    /// moves behind them.
     fn next_block(&self, next: &mut u32, max_bytes: u64) -> Result<(Block, Vec<SimilarPair>)> {
         let (mut block, mut pairs) = (Block::default(), Vec::new());
         while *next < self.documents.len() as u32 {
@@ -258,7 +253,8 @@ impl<'a, P: CorpusParts + Sync> NearDuplicates<'a, P> {
         (batch, self.documents.len() as u32)
     }
 
-    /// Returns the id of the first document of `part`, or the number of documents if there is no such part.
+    /// Returns the id of the first document of `part`, or the number of documents if there is no
+    /// such part.
     pub fn first_doc_id(&self, part: usize) -> u64 {
         self.documents.first_of_part(part)
     }

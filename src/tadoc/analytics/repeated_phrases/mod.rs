@@ -17,8 +17,9 @@
 //! rows        a b c, 4 times               not a b c a b c, which is its own shift
 //! ```
 //!
-//! A phrase that consists of two or more copies of its beginning, the last of which may be cut, is no
-//! row ([`periodic`]): a line that is written a thousand times in a row is one row, and not a thousand.
+//! A phrase that consists of two or more copies of its beginning, the last of which may be cut, is
+//! no row (`maximal`): a line that is written a thousand times in a row is one row, and not a
+//! thousand.
 //!
 //! ```text
 //! text ──grams──▶ names ──chains──▶ few symbols ──suffixes──▶ sorted ──maximal──▶ rows
@@ -28,30 +29,45 @@
 //!
 //! Most text drops out in `grams`, because a sequence of `min_words` words that is not repeated is
 //! in no row. `chains` replaces text that is repeated only as a whole by one symbol, so sorting is
-//! cheap where much is repeated. O(words * log² words) in the worst case. Measured on one thread
-//! for 8 words, 2 times: 11 ms (short strings) to 31 ms (logs) for each MB of text. Memory is at
+//! cheap where much is repeated. O(words * log² words) in the worst case. Memory is at
 //! most 48 bytes for each word during the work, and afterwards 4 bytes for each word of the text
 //! and 12 bytes for each row. A text that needs more memory than the caller allows is rejected
 //! before it is read.
 //!
-//! Reading order: `text` (words as one array), `grams`, `chains`, `suffixes`, `periodic`, `maximal`.
+//! The text and the names of its sequences are here. `maximal` has all that follows.
+//!
+//! # Names
+//!
+//! Names of repeated sequences of n words.
+//!
+//! ```text
+//! text       a  b  c  d  |  x  b  c  d  |        n = 3, from names of 2 words
+//! 2 words    .  0  1  .  .  .  0  1  .  .        b c = 0, c d = 1; a b and x b stand alone
+//! 3 words    .  0  .  .  .  .  0  .  .  .        0 and the name one further on: b c d
+//! ```
+//!
+//! Names are numbered in the sorted order of the sequences, so comparing names compares words. Two
+//! overlapping names of l words give a name of up to 2 l words (Karp, Miller, Rosenberg, 1972). The
+//! first names have as many words as fit 64 bits. In each round, sequences that occur too seldom
+//! lose their name, and no longer sequence that begins there is considered; after one round, most
+//! of a prose text has no name. O(words * log words) for each of the log n rounds.
 
-mod chains;
-mod grams;
 mod maximal;
-mod periodic;
-mod suffixes;
-mod text;
 
 use std::sync::Arc;
 
+use rayon::prelude::*;
+
 use crate::error::{Error, Result};
+use crate::interrupt::Canceller;
 use crate::segment::Corpus;
 
+use super::sequences::entries::{Entry, sorted_buckets};
+use super::tokens::WordWalk;
+use super::vocabulary::WordRows;
 use super::{DocSelection, TaskLimits, Vocabulary};
-use chains::Chains;
-use maximal::{Phrase, Search};
-use suffixes::Suffixes;
+
+use maximal::{Chains, Phrase, Search, Suffixes};
 
 /// Memory for each word or border during the search: 4 bytes for the text, 20 for sorted suffixes,
 /// 8 while they are sorted or 12 for a row, and the reserve of vectors.
@@ -102,10 +118,9 @@ impl RepeatedPhrases {
         check_at_least("min_count", min_count, 2)?;
         let limits: TaskLimits<'_> = limits.into();
         let canceller = limits.canceller();
-        let text = text::read(&vocabulary, docs, WORD_BYTES, limits)?;
+        let text = read(&vocabulary, docs, WORD_BYTES, limits)?;
         let min_count = usize::try_from(min_count).unwrap_or(usize::MAX);
-        let (names, num_names) =
-            grams::name(&text, vocabulary.len(), min_words, min_count, canceller)?;
+        let (names, num_names) = name(&text, vocabulary.len(), min_words, min_count, canceller)?;
         let chains = Chains::new(&names, num_names, canceller)?;
         drop(names);
         let suffixes = Suffixes::new(chains.symbols(), canceller)?;
@@ -146,8 +161,9 @@ impl RepeatedPhrases {
         u64::from(self.phrases[row].count)
     }
 
-    /// Appends the words of `row`, joined by blanks: at most `max_words`, and as many whole words as fit
-    /// `max_bytes`, then an ellipsis if words are left. Appends at most `max_bytes` + 4 bytes.
+    /// Appends the words of `row`, joined by blanks: at most `max_words`, and as many whole words
+    /// as fit `max_bytes`, then an ellipsis if words are left. Appends at most `max_bytes` + 4
+    /// bytes.
     ///
     /// # Panics
     /// If `row` is not below [`len`](Self::len).
@@ -180,4 +196,195 @@ pub(in crate::analytics) fn check_at_least(name: &'static str, got: u64, least: 
         return Ok(());
     }
     Err(Error::InvalidArgument { name, got: got.to_string(), allowed: format!("{least} or more") })
+}
+
+/// Border behind the words of a document. It is no row, because there are fewer rows.
+const BORDER: u32 = u32::MAX;
+/// Number of words that are read between two looks at the cancellation.
+const CHUNK_WORDS: usize = 1 << 14;
+
+/// Reads the words of `docs`, for a task that needs `word_bytes` of memory for each word or border,
+/// the text included.
+///
+/// # Errors
+/// [`Error::Capacity`] if the task needs more than the memory of `limits`, and
+/// [`Error::Cancelled`].
+fn read(
+    vocabulary: &Vocabulary,
+    docs: &DocSelection,
+    word_bytes: u64,
+    limits: TaskLimits<'_>,
+) -> Result<Vec<u32>> {
+    let corpus = vocabulary.corpus();
+    let docs = docs.within(0..corpus.num_docs());
+    let len = text_len(vocabulary, &docs, word_bytes, limits)?;
+    let mut interrupt = limits.canceller().interrupt();
+    let mut text = Vec::with_capacity(len);
+    let rows = WordRows::new(vocabulary);
+    let mut walk = WordWalk::default();
+    for doc_id in docs.iter() {
+        let start = text.len();
+        interrupt.check()?;
+        for (segment_idx, doc) in corpus.doc_parts(doc_id) {
+            let dag = &corpus.segments()[segment_idx].dag;
+            let rows = rows.for_segment(segment_idx);
+            walk.start(dag.doc_range(doc));
+            while walk.next_words(dag, CHUNK_WORDS, |word| text.push(rows.row(word))) == CHUNK_WORDS
+            {
+                interrupt.pass(CHUNK_WORDS)?;
+            }
+        }
+        if text.len() > start {
+            text.push(BORDER);
+        }
+    }
+    Ok(text)
+}
+
+/// Counts the words and borders of `docs` from the grammar, because a small file may expand to 2^60
+/// words.
+fn text_len(
+    vocabulary: &Vocabulary,
+    docs: &DocSelection,
+    word_bytes: u64,
+    limits: TaskLimits<'_>,
+) -> Result<usize> {
+    let (max_memory_bytes, mut interrupt) =
+        (limits.max_memory_bytes, limits.canceller().interrupt());
+    let limit = (max_memory_bytes / word_bytes).min(u64::from(u32::MAX - 1));
+    let corpus = vocabulary.corpus();
+    let mut len = 0u64;
+    for doc_id in docs.iter() {
+        len = len.saturating_add(1);
+        for (segment_idx, doc) in corpus.doc_parts(doc_id) {
+            let dag = &corpus.segments()[segment_idx].dag;
+            let elements = dag.grammar().symbols[dag.doc_range(doc)].iter();
+            interrupt.pass(elements.len() + 1)?;
+            len = elements.fold(len, |len, &element| len.saturating_add(dag.len_words(element)));
+        }
+    }
+    if len > limit {
+        return Err(Error::memory_of_task(
+            "looking for repeated phrases (bytes)",
+            len.saturating_mul(word_bytes),
+            max_memory_bytes.min(word_bytes.saturating_mul(u64::from(u32::MAX - 1))),
+        ));
+    }
+    Ok(len as usize)
+}
+
+/// Name of a sequence that is not repeated.
+const NONE: u32 = u32::MAX;
+
+/// Number of positions of a parallel task.
+const TASK_POSITIONS: usize = 1 << 16;
+
+/// Returns the name of the `num_words` words that begin at each position of `text`, and the number
+/// of names. The name is [`NONE`] if the words occur fewer than `min_count` times or cross a
+/// border. The words of `text` are below `num_rows`.
+///
+/// # Errors
+/// [`Error::Cancelled`].
+fn name(
+    text: &[u32],
+    num_rows: usize,
+    num_words: usize,
+    min_count: usize,
+    canceller: Canceller<'_>,
+) -> Result<(Vec<u32>, usize)> {
+    let mut names = vec![NONE; text.len()];
+    let bits = (usize::BITS - num_rows.saturating_sub(1).leading_zeros()).clamp(1, u32::BITS);
+    let mut len = ((u64::BITS / bits) as usize).min(num_words);
+    let entries = packed(text, bits, len, canceller)?;
+    let last = u64::MAX >> (u64::BITS - bits * len as u32);
+    let mut num_names = assign(entries, last, min_count, &mut names, canceller)?;
+    while len < num_words && num_names > 0 {
+        let step = len.min(num_words - len);
+        let entries = paired(&names, step, canceller)?;
+        let last = (num_names as u64) << 32;
+        num_names = assign(entries, last, min_count, &mut names, canceller)?;
+        len += step;
+    }
+    Ok((names, num_names))
+}
+
+/// Packs every sequence of `len` words without a border into a key, with `bits` bits for each word.
+/// The value of an entry is its position.
+fn packed(
+    text: &[u32],
+    bits: u32,
+    len: usize,
+    canceller: Canceller<'_>,
+) -> Result<Vec<Vec<Entry>>> {
+    let mask = u64::MAX >> (u64::BITS - bits * len as u32);
+    let mut tasks = Vec::with_capacity(text.len().div_ceil(TASK_POSITIONS));
+    let (mut key, mut num_before, mut end) = (0u64, 0usize, 0usize);
+    for words in text.chunks(TASK_POSITIONS) {
+        canceller.check()?;
+        let mut entries = Vec::with_capacity(words.len());
+        for &word in words {
+            end += 1;
+            if word == BORDER {
+                num_before = 0;
+                continue;
+            }
+            key = (key << bits | u64::from(word)) & mask;
+            num_before += 1;
+            if num_before >= len {
+                entries.push(Entry { key, value: (end - len) as u64 });
+            }
+        }
+        tasks.push(entries);
+    }
+    Ok(tasks)
+}
+
+/// Pairs every name with the name `step` positions later.
+fn paired(names: &[u32], step: usize, canceller: Canceller<'_>) -> Result<Vec<Vec<Entry>>> {
+    let starts: Vec<usize> = (0..names.len()).step_by(TASK_POSITIONS).collect();
+    let entries = |start: usize| {
+        canceller.check()?;
+        let end = names.len().min(start + TASK_POSITIONS);
+        let pairs =
+            names[start..end].iter().zip(names.iter().skip(start + step)).zip(start as u64..);
+        let are_named =
+            |&((&first, &second), _): &((&u32, &u32), u64)| first != NONE && second != NONE;
+        let key = |first: u32, second: u32| u64::from(first) << 32 | u64::from(second);
+        let entry = |((&first, &second), value)| Entry { key: key(first, second), value };
+        Ok(pairs.filter(are_named).map(entry).collect())
+    };
+    starts.into_par_iter().map(entries).collect()
+}
+
+/// Gives names to the entries of all `tasks` whose key occurs `min_count` times or more, in order
+/// of keys, which are at most `last`. Returns the number of names.
+fn assign(
+    tasks: Vec<Vec<Entry>>,
+    last: u64,
+    min_count: usize,
+    names: &mut [u32],
+    canceller: Canceller<'_>,
+) -> Result<usize> {
+    // Positions and names of a bucket, and its number of names.
+    let named = |entries: &mut [Entry]| {
+        let runs = entries.chunk_by(|a, b| a.key == b.key).filter(|run| run.len() >= min_count);
+        let (mut places, mut num_names) = (Vec::new(), 0);
+        for run in runs {
+            places.extend(run.iter().map(|entry| (entry.value as u32, num_names)));
+            num_names += 1;
+        }
+        Ok((places, num_names))
+    };
+    let buckets: Vec<(Vec<(u32, u32)>, u32)> = sorted_buckets(tasks, (0, last), canceller, named)?;
+    names.fill(NONE);
+    let mut interrupt = canceller.interrupt();
+    let mut num_names = 0;
+    for (places, num_added) in buckets {
+        for (position, name) in places {
+            interrupt.check()?;
+            names[position as usize] = num_names + name;
+        }
+        num_names += num_added;
+    }
+    Ok(num_names as usize)
 }

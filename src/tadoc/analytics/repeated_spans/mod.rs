@@ -1,6 +1,6 @@
-//! Repeated spans of a corpus: text of many words that stands at an earlier place, too. Training data
-//! is cleaned by taking them out ("exact substring deduplication", Lee et al., "Deduplicating Training
-//! Data Makes Language Models Better", ACL 2022; here with words in place of bytes).
+//! Repeated spans of a corpus: text of many words that stands at an earlier place, too. Training
+//! data is cleaned by taking them out ("exact substring deduplication", Lee et al., "Deduplicating
+//! Training Data Makes Language Models Better", ACL 2022; here with words in place of bytes).
 //!
 //! ```text
 //! documents   0: a b c d e f g      1: x a b c d y      2: b c d e z a b c d      at least 3 words
@@ -8,62 +8,57 @@
 //! copy        0                     1                   2           3
 //! ```
 //!
-//! A *window* is a sequence of `min_words` words of one document. It is a *repeat* if the same words
-//! stand at an earlier window that does not overlap it. Separators are ignored. Rows:
+//! A *window* is a sequence of `min_words` words of one document. It is a *repeat* if the same
+//! words stand at an earlier window that does not overlap it. Separators are ignored. Rows:
 //!
-//! - A *copy* is a maximal stretch of words that are all in repeats. So copies do not overlap, and no word
-//!   of a repeat is outside of them.
-//! - The *first copy*, number 0, is a maximal stretch of words that are all in first places of repeats. It
-//!   is one span. A copy belongs to the span that has the first places of most of its windows.
+//! - A *copy* is a maximal stretch of words that are all in repeats. So copies do not overlap, and
+//!   no word of a repeat is outside of them.
+//! - The *first copy*, number 0, is a maximal stretch of words that are all in first places of
+//!   repeats. It is one span. A copy belongs to the span that has the first places of most of its
+//!   windows.
 //!
-//! Without the copies from number 1 on, no two windows of the text that is left have the same words, save
-//! those across a cut, where words become neighbours, and those that overlap each other. The first place
-//! of each word is left. A first copy may overlap other copies, also of its own span where text repeats
-//! itself. Then the words that they share are cut in it, too.
+//! Without the copies from number 1 on, no two windows of the text that is left have the same
+//! words, save those across a cut, where words become neighbours, and those that overlap each
+//! other. The first place of each word is left. A first copy may overlap other copies, also of its
+//! own span where text repeats itself. Then the words that they share are cut in it, too.
 //!
 //! ```text
 //! words ──windows──▶ anchors ──seen twice──▶ windows ──hash──▶ first place ──▶ runs ──compared──▶ rows
 //!                    1 of 14                 of these only     or repeat       of windows
 //! ```
 //!
-//! 1. Windows are read with their anchors (`windows`). A filter finds the anchors that occur more than
-//!    once (`anchors`). Most text drops out here.
-//! 2. The other windows are looked up by their hashes (`rolling_hash`) in a table of first places
-//!    (`first_places`). If the table takes more memory than it may, the windows are divided by their
-//!    anchors, and the text is read once for each class. Equal windows are in one class.
+//! 1. Windows are read with their anchors (`places`). A filter finds the anchors that occur more
+//!    than once. Most text drops out here.
+//! 2. The other windows are looked up by their hashes (`rolling_hash`) in a table of first places. If the table takes more memory than it may, the windows are divided by
+//!    their anchors, and the text is read once for each class. Equal windows are in one class.
 //! 3. Neighbouring repeats of neighbouring windows are one run (`runs`). The words of each run are
-//!    compared with those that it repeats (`comparing`). If any word differs, two windows had the same
-//!    hash, and the search begins again with other random keys (`search` has all this).
-//! 4. Runs become rows (`rows`), and places of words become bytes (`places`).
+//!    compared with those that it repeats. If any word differs, two windows had the
+//!    same hash, and the search begins again with other random keys (`search` has all this).
+//! 4. Runs become rows, and places of words become bytes (`places`).
 //!
-//! The rows are exact. Equal windows have equal hashes, so the first window of each hash repeats none,
-//! and the others were compared with it. A window that overlaps the first place of its words repeats
-//! none without overlap. So only the first place matters, and a text that repeats a few words a million
-//! times takes no longer than others.
+//! The rows are exact. Equal windows have equal hashes, so the first window of each hash repeats
+//! none, and the others were compared with it. A window that overlaps the first place of its words
+//! repeats none without overlap. So only the first place matters, and a text that repeats a few
+//! words a million times takes no longer than others.
 //!
-//! O(words) for each class, and O(words that are repeated) for comparing. A corpus may come in parts
-//! ([`CorpusParts`]), of which two are in memory at a time. Memory beside them: 4 bytes for each anchor,
-//! 16 to 32 for each window whose anchor is repeated and that repeats none, 8 for each document, 240 for
-//! each run, and 8 for each word of a dictionary. A corpus of more than eight words for each byte of
-//! memory is refused. One thread works.
+//! O(words) for each class, and O(words that are repeated) for comparing. A corpus may come in
+//! parts ([`CorpusParts`]), of which two are in memory at a time. Memory beside them: 4 bytes for
+//! each anchor, 16 to 32 for each window whose anchor is repeated and that repeats none, 8 for each
+//! document, 240 for each run, and 8 for each word of a dictionary. A corpus of more than eight
+//! words for each byte of memory is refused. One thread works.
 
-mod anchors;
-mod comparing;
-mod first_places;
 mod places;
-mod rows;
 mod runs;
 mod search;
-mod windows;
 
 use std::ops::Range;
 
-use super::corpus_parts::{CorpusParts, OnePart};
+use super::doc_selection::{CorpusParts, OnePart};
 use crate::error::{Error, Result};
 use crate::interrupt::Canceller;
 use crate::segment::Corpus;
 use places::{PartAt, Places};
-use rows::{Row, rows_of};
+use runs::{Row, rows_of};
 use search::find_runs;
 
 /// A row of [`repeated_spans`].
@@ -83,8 +78,8 @@ pub struct RepeatedSpan {
     pub copy: u64,
 }
 
-/// Finds the text of `min_words` words or more that stands at an earlier place of `corpus`, too. Rows
-/// are in order of documents and bytes.
+/// Finds the text of `min_words` words or more that stands at an earlier place of `corpus`, too.
+/// Rows are in order of documents and bytes.
 ///
 /// ```
 /// use tadoc::Corpus;
@@ -108,8 +103,8 @@ pub struct RepeatedSpan {
 /// ```
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] if `min_words` is 0, and [`Error::Capacity`] if the work needs more than
-/// `max_memory_bytes`.
+/// [`Error::InvalidArgument`] if `min_words` is 0, and [`Error::Capacity`] if the work needs more
+/// than `max_memory_bytes`.
 pub fn repeated_spans(
     corpus: &Corpus,
     min_words: u64,
@@ -140,7 +135,8 @@ impl RepeatedSpans {
         Self::find_with(parts, min_words, max_memory_bytes, u64::MAX)
     }
 
-    /// Variant of [`find`](Self::find) whose first search keeps only `kept_bits` of the values of words.
+    /// Variant of [`find`](Self::find) whose first search keeps only `kept_bits` of the values of
+    /// words.
     fn find_with(
         parts: &(impl CorpusParts + Sync),
         min_words: u64,

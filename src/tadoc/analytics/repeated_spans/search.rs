@@ -2,17 +2,12 @@
 
 use std::borrow::Borrow;
 
-use super::anchors::AnchorFilter;
-use super::comparing::Comparison;
-use super::first_places::{FirstPlaces, Full};
-use super::places::{PartAt, Places};
-use super::rows::BYTES_PER_RUN;
-use super::runs::{Run, Runs};
-use super::windows::{Window, Windows};
-use crate::analytics::checked_sort::sort_checked;
-use crate::analytics::corpus_parts::{CorpusParts, WORDS_PER_BYTE};
+use super::places::{AnchorFilter, FirstPlaces, Full, PartAt, Places, Window, Windows};
+use super::runs::{BYTES_PER_RUN, Comparison, Run, Runs};
+use crate::analytics::doc_selection::{CorpusParts, WORDS_PER_BYTE};
 use crate::analytics::rolling_hash::Hashing;
-use crate::analytics::word_walk::WordWalk;
+use crate::analytics::task_limits::sort_checked;
+use crate::analytics::tokens::WordWalk;
 use crate::error::{Error, Result};
 use crate::interrupt::Canceller;
 use crate::segment::Corpus;
@@ -28,8 +23,8 @@ const MAX_CLASS_BITS: u32 = 20;
 /// windows that differ had the same hash. Of the values of words `kept_bits` are kept.
 ///
 /// # Errors
-/// [`Error::Capacity`] if the work needs more than `max_memory_bytes`, [`Error::Cancelled`], and the
-/// errors of `parts`.
+/// [`Error::Capacity`] if the work needs more than `max_memory_bytes`, [`Error::Cancelled`], and
+/// the errors of `parts`.
 pub(super) fn find_runs(
     parts: &(impl CorpusParts + Sync),
     min_words: u64,

@@ -30,10 +30,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-use crate::analytics::ascending_set::AscendingSet;
-use crate::analytics::checked_sort::sort_checked;
 use crate::analytics::doc_terms::GROUP_LEN;
-use crate::analytics::lane_counts::{Bodies, Held, LaneCounts};
+use crate::analytics::lane_counts::{AscendingSet, Bodies, Held, LaneCounts};
+use crate::analytics::task_limits::sort_checked;
 use crate::analytics::{TaskLimits, Traversal, TraversalTask, Vocabulary};
 use crate::error::{Error, Result};
 use crate::ids::{DocId, RuleId};
@@ -466,8 +465,8 @@ impl Numbered {
     /// get no number.
     ///
     /// # Errors
-    /// [`Error::Capacity`](crate::Error::Capacity) for more windows than `limit` has, and
-    /// [`Error::Cancelled`](crate::Error::Cancelled).
+    /// [`Error::Capacity`] for more windows than `limit` has, and
+    /// [`Error::Cancelled`].
     pub fn new(edges: &[Edges], packing: Packing, limit: &Limit<'_>) -> Result<Self> {
         let mut segments = Vec::with_capacity(edges.len());
         let mut entries = Vec::new();

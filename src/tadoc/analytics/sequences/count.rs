@@ -27,7 +27,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use crate::analytics::TraversalTask::SequenceCount;
-use crate::analytics::word_rows::{SegmentRows, WordRows};
+use crate::analytics::vocabulary::{SegmentRows, WordRows};
 use crate::analytics::{Share, TaskLimits, Traversal, Vocabulary, WordCounts};
 use crate::error::{Error, Result};
 use crate::interrupt::Canceller;

@@ -28,7 +28,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::analytics::checked_sort::{CHECK_LEN, sort_checked};
+use crate::analytics::task_limits::{CHECK_LEN, sort_checked};
 use crate::error::Result;
 use crate::interrupt::Canceller;
 

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::analytics::costs::{TraversalTask, cheapest_first};
+use crate::analytics::traversal::{TraversalTask, cheapest_first};
 use crate::analytics::{SegmentShape, TaskLimits, Traversal, Vocabulary};
 use crate::error::{Error, Result};
 use crate::interrupt::{Canceller, Interrupt};

@@ -25,7 +25,7 @@ use short::Table;
 pub use by_document::DocumentSequences;
 pub use count::{SegmentSequences, SequenceCounts, sequence_count};
 pub use ranked::{RankedInvertedIndex, SegmentRanked, ranked_inverted_index};
-pub use rows::{DocumentSequenceCounts, Sequences};
+pub use rows::{DocumentSequenceCounts, Sequences, too_many_occurrences};
 
 /// Receiver of the words that a walk meets.
 pub(in crate::analytics) trait Sink {

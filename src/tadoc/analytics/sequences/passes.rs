@@ -158,8 +158,8 @@ impl RowMaker<'_> {
     /// sequence. Returns true if all parts were taken. `take` also gets the number of bytes held.
     ///
     /// # Errors
-    /// [`Error::Capacity`](crate::Error::Capacity) if a count needs more than 64 bits,
-    /// [`Error::Cancelled`](crate::Error::Cancelled), and the errors of `take`.
+    /// [`Error::Capacity`] if a count needs more than 64 bits,
+    /// [`Error::Cancelled`], and the errors of `take`.
     pub fn keys_to_rows<K: Key + Keyed<Key = K>, T: Send>(
         &self,
         tasks: Vec<Vec<K>>,

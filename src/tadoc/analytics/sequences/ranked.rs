@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use crate::analytics::word_rows::WordRows;
+use crate::analytics::vocabulary::WordRows;
 use crate::analytics::{DocSelection, TaskLimits, Traversal, Vocabulary};
 use crate::error::{Error, Result};
 use crate::ids::DocId;
@@ -319,9 +319,9 @@ impl RankedInvertedIndex {
     /// in `docs`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) if the indexes [cannot be
+    /// [`Error::InvalidArgument`] if the indexes [cannot be
     /// joined](Self::segments_refused) or there is not one part of the right shape for each
-    /// segment, and [`Error::Cancelled`](crate::Error::Cancelled).
+    /// segment, and [`Error::Cancelled`].
     pub fn from_segments<'a>(
         vocabulary: Arc<Vocabulary>,
         docs: &DocSelection,

@@ -16,8 +16,8 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use crate::analytics::word_rows::WordRows;
-use crate::analytics::word_walk::WordWalk;
+use crate::analytics::tokens::WordWalk;
+use crate::analytics::vocabulary::WordRows;
 use crate::analytics::{Traversal, Vocabulary};
 use crate::error::Result;
 use crate::ids::DocId;

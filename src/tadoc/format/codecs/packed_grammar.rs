@@ -9,7 +9,7 @@
 //!               R7 = d R3         │ R7         was read last and is not taken yet
 //! ```
 //!
-//! All four parts are lists in prefix codes ([`prefix_code`]). An id costs about log2 of its rank by
+//! All four parts are lists in prefix codes ([`prefix_code`](crate::format::entropy::prefix_code)). An id costs about log2 of its rank by
 //! number of uses, so the section has nearly the zero-order entropy of the elements. Groups are as
 //! large as their places, so no place is wasted. The group of each id is stored, because ids of words
 //! are sorted and those of rules go from parents to children.
@@ -86,7 +86,7 @@ pub(in crate::format) fn encode(grammar: &Grammar) -> Vec<u8> {
 /// Decodes the grammar of the segment `meta` from its section.
 ///
 /// # Errors
-/// [`Error::Format`](crate::Error::Format) if the section does not contain a grammar with the numbers
+/// [`Error::Format`] if the section does not contain a grammar with the numbers
 /// that `meta` declares.
 pub(in crate::format) fn decode(
     place: Origin<'_>,

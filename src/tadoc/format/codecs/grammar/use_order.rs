@@ -1,4 +1,4 @@
-//! Encoder's counterpart of [`Recency`](crate::format::codecs::grammar::recency::{Entry, Recency}): it finds
+//! Encoder's counterpart of [`Recency`](super::recency::Recency): it finds
 //! the same distances from the element, not the element from the distance.
 //!
 //! ```text

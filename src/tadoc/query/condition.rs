@@ -21,12 +21,11 @@ use crate::error::Result;
 use crate::ids::DocId;
 use crate::segment::Corpus;
 
-use crate::query::counts::{DocCounts, DocumentCount, add_to, checked_sum, segment_item_counts};
+use super::hit::{DocCounts, DocumentCount, add_to, checked_sum, segment_item_counts};
+use super::matching::resolved::{ResolvedQuery, doc_cut_after};
+use super::matching::sets::DocSet;
 use crate::query::hits::listed;
 use crate::query::language::{Expression, Leaf};
-use crate::query::matching::cut::doc_cut_after;
-use crate::query::matching::doc_set::DocSet;
-use crate::query::matching::resolved::ResolvedQuery;
 
 /// Occurrences of each leaf so far in a document that continues in the next segment with documents.
 type OpenDoc = Vec<u64>;

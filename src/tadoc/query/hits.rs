@@ -22,14 +22,12 @@ use crate::ids::DocId;
 use crate::read::extract;
 use crate::segment::Corpus;
 
-use crate::query::counts::segment_item_counts;
-use crate::query::hit::Hit;
+use super::hit::{Hit, segment_item_counts};
+use super::matching::occurrences::ItemStream;
+use super::matching::resolved::{PartStart, ResolvedQuery, doc_cut_after, part_start};
+use super::matching::sets::DocSet;
+use super::text_hits::words;
 use crate::query::language::{Leaf, Place};
-use crate::query::matching::cut::{PartStart, doc_cut_after, part_start};
-use crate::query::matching::doc_set::DocSet;
-use crate::query::matching::occurrences::ItemStream;
-use crate::query::matching::resolved::ResolvedQuery;
-use crate::query::text_hits::words;
 use crate::query::windows::{Rule, Windows};
 
 /// Documents of a segment, shared by the streams that are restricted to them.
@@ -172,7 +170,8 @@ impl Iterator for Merged {
     }
 }
 
-/// Returns the hits of a leaf that is no plain phrase, which begin in segment `segment_idx`, in order.
+/// Returns the hits of a leaf that is no plain phrase, which begin in segment `segment_idx`, in
+/// order.
 pub(in crate::query) fn listed(
     resolved: &ResolvedQuery<'_>,
     segment_idx: usize,

@@ -8,9 +8,9 @@
 //!
 //! These are the posting lists of an inverted index (Zobel and Moffat, "Inverted Files for Text
 //! Search Engines", 2006), but made from the grammar for the leaves that people ask for again:
-//! words, phrases, wildcards, NEAR lists. A list is made when its leaf is asked for the second time.
-//! Lists of documents then cost O(shortest list · log of the others) for AND, O(sum of the lists)
-//! for OR, whatever the occurrences.
+//! words, phrases, wildcards, NEAR lists. A list is made when its leaf is asked for the second
+//! time. Lists of documents then cost O(shortest list · log of the others) for AND, O(sum of the
+//! lists) for OR, whatever the occurrences.
 //!
 //! Memory: 16 bytes for each document of a list, at most 32 MiB together. A leaf with a longer list
 //! is counted in the grammar each time.
@@ -24,12 +24,11 @@ use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::segment::Corpus;
 
+use super::hit::{DocumentCount, SearchOptions, checked_sum};
+use super::matching::resolved::ResolvedQuery;
+use super::search::{send_counts, term_count};
 use crate::query::condition::meet_condition;
-use crate::query::counts::{DocumentCount, checked_sum};
 use crate::query::language::{Expression, Query};
-use crate::query::matching::resolved::ResolvedQuery;
-use crate::query::options::SearchOptions;
-use crate::query::term_count::{send_counts, term_count};
 
 /// Memory of all lists: 32 MiB, two million documents.
 const MAX_KEPT_BYTES: usize = 32 << 20;
@@ -236,8 +235,8 @@ impl Kept {
     }
 }
 
-/// Counts the hits of `leaf`, a query with one leaf, in all documents. Returns the list, and false if
-/// it ends early because it takes more than `max_bytes`.
+/// Counts the hits of `leaf`, a query with one leaf, in all documents. Returns the list, and false
+/// if it ends early because it takes more than `max_bytes`.
 fn read_list(
     corpus: &Corpus,
     leaf: &Query,
@@ -276,8 +275,8 @@ fn stands_once(query: &Query) -> bool {
     true
 }
 
-/// Returns the documents that meet `expression` and the sums of hits of its leaves in them, as far as
-/// the parts around each leaf hold. The depth of an expression is bounded by the parser.
+/// Returns the documents that meet `expression` and the sums of hits of its leaves in them, as far
+/// as the parts around each leaf hold. The depth of an expression is bounded by the parser.
 fn merged<'l>(
     expression: &Expression,
     lists: &[&'l [DocumentCount]],

@@ -4,13 +4,12 @@
 //! language   text of a query ─▶ Query (patterns of words)
 //! matching   patterns ─▶ word ids of a segment ─▶ occurrences: climbed to, counted or scanned for
 //! condition  documents that meet AND, OR, NOT       hits   occurrences of each leaf, merged
-//! search     hits            term_count   counts by document        kwic   hits with their context
-//! lines      line and column of a hit                  rank      the best documents by BM25
-//! leaf_lists  documents with a leaf, kept for leaves that are asked for again
+//! search     hits, counts by document, line and column of a hit         rank   the best by BM25
+//! context    hits with their context, words near hits and how often
+//! leaf_lists documents with a leaf, kept for leaves that are asked for again
 //! batch      words in documents, many at once
-//! text_hits  hits in a text that is in no corpus       snippet   its best part, hits marked
+//! text_hits  hits in a text that is in no corpus, and its best part with hits marked
 //! grep       lines of text that match a regular expression
-//! collocates  words near hits, and how often
 //! ```
 //!
 //! ```
@@ -37,9 +36,8 @@
 //! # }
 //! ```
 //!
-//! Reading order: `language`, `matching`, `options`, `hit`, `counts`, `windows` (NEAR), `hits`,
-//! `condition`, `search`, `term_count`, `leaf_lists`, `kwic`, `collocates`, `lines`, `rank`, `batch`,
-//! `grep`, `text_hits`, `snippet`.
+//! Reading order: `language`, `matching`, `hit`, `windows` (NEAR), `hits`, `condition`, `search`,
+//! `leaf_lists`, `context`, `rank`, `batch`, `grep`, `text_hits`.
 //!
 //! A document that was cut at a block border is searched as one document: offsets and word numbers
 //! count from its start, and phrases match across the cut. All code is iterative, so a hostile
@@ -47,50 +45,41 @@
 //! allocated.
 
 mod batch;
-mod collocates;
 mod condition;
-mod counts;
+mod context;
 mod grep;
 mod hit;
 mod hits;
-mod kwic;
 mod language;
 mod leaf_lists;
-mod lines;
 mod matching;
-mod options;
 mod rank;
 mod search;
-mod snippet;
-mod term_count;
 mod text_hits;
 mod windows;
 
 pub use batch::{OffsetLists, WordQuery, count_batch, search_batch};
-pub use collocates::{NeighbourCounts, Window, count_neighbours};
-pub use counts::DocumentCount;
+pub use context::{
+    Context, ContextBatch, ContextForm, ContextWords, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES,
+    NeighbourCounts, Window, count_neighbours, kwic, kwic_segments,
+};
 pub use grep::{
     GrepLine, GrepOptions, LineExpression, LinePattern, grep, grep_documents,
     is_any_case_by_smart_case,
 };
-pub use hit::Hit;
-pub use kwic::{
-    Context, ContextBatch, ContextForm, ContextWords, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, kwic,
-    kwic_segments,
-};
+pub use hit::{DEFAULT_MAX_HITS, DocumentCount, Hit, SearchOptions};
 pub use language::{Expression, Leaf, Place, Query, QueryLimits, WordPattern};
 pub use leaf_lists::LeafLists;
-pub use lines::{LineCounter, LinePlace};
 pub use matching::{
     DocSet, SegmentWords, TextPattern, candidate_docs, candidate_documents, documents_for_demands,
     may_match, may_match_rules, may_match_rules_with, segments_for_query, segments_for_texts,
 };
-pub use options::{DEFAULT_MAX_HITS, SearchOptions};
 pub use rank::{RankOptions, RankedDocument, Ranker};
-pub use search::{check_num_hits, count, count_by_document, search, search_segments, search_with};
-pub use snippet::{SnippetOptions, highlight, highlight_hits, snippet};
-pub use term_count::term_count;
-pub use text_hits::{TextHit, text_hits};
+pub use search::{
+    LineCounter, LinePlace, check_num_hits, count, count_by_document, search, search_segments,
+    search_with, term_count,
+};
+pub use text_hits::{SnippetOptions, TextHit, highlight, highlight_hits, snippet, text_hits};
 
 pub(crate) use batch::check_word;
 pub(crate) use matching::{Question, Way, climb, kept_count};

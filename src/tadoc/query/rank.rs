@@ -5,15 +5,15 @@
 //! idf(leaf)       = ln(1 + (N − df + 0.5) / (df + 0.5))
 //! ```
 //!
-//! Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with the
-//! idf of Lucene, which is never negative. The sum is over the leaves of the query with hits in the
-//! document: words, phrases, wildcards, NEAR lists. `tf` is the number of these hits, `df` the
+//! Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009), with
+//! the idf of Lucene, which is never negative. The sum is over the leaves of the query with hits in
+//! the document: words, phrases, wildcards, NEAR lists. `tf` is the number of these hits, `df` the
 //! number of documents of the corpus with hits of the leaf alone, `N` the number of documents.
 //!
 //! [`LeafLists`] keep the documents of the leaves that were asked for last, so a word costs a pass
 //! over the grammar once. After that a word costs O(documents with it), words joined by AND cost
-//! O(documents with the rarest * log of the others), and words joined by OR leave out documents that
-//! bounds on scores exclude. A heap keeps the best documents.
+//! O(documents with the rarest * log of the others), and words joined by OR leave out documents
+//! that bounds on scores exclude. A heap keeps the best documents.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -23,10 +23,9 @@ use crate::error::{Error, Result};
 use crate::interrupt::Interrupt;
 use crate::segment::Corpus;
 
-use crate::query::counts::DocumentCount;
+use super::hit::{DocumentCount, SearchOptions};
 use crate::query::language::{Expression, Query};
 use crate::query::leaf_lists::{LeafList, LeafLists, skip_to};
-use crate::query::options::SearchOptions;
 
 /// Parameters of a ranking.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -192,8 +191,8 @@ impl Ranker {
         (1.0 + (all - with + 0.5).max(0.0) / (with + 0.5)).ln()
     }
 
-    /// Returns the part of the formula that depends on the length of a document: the least for an id
-    /// that does not exist.
+    /// Returns the part of the formula that depends on the length of a document: the least for an
+    /// id that does not exist.
     fn norms(&self, options: &RankOptions) -> impl Fn(u64) -> f64 {
         let mean = self.num_words as f64 / (self.num_docs as f64).max(1.0);
         let per_word = options.b / mean.max(f64::MIN_POSITIVE);

@@ -13,14 +13,15 @@
 //! back, so a stretch contains another one only if both start or both end at the same word, and
 //! only neighbours have to be compared. Memory is that of one occurrence for each part.
 
-use crate::query::hit::Hit;
+use super::hit::Hit;
 
 /// Rule that the parts of a stretch follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::query) enum Rule {
-    /// Any order. Between the end of the part that ends first and the start of the part that starts last
-    /// are at most so many words; parts may overlap. Words of the other parts count if they lie there. So
-    /// counts SQLite's FTS5 (`fts5ExprNearIsMatch`), also with phrases of several words.
+    /// Any order. Between the end of the part that ends first and the start of the part that starts
+    /// last are at most so many words; parts may overlap. Words of the other parts count if they
+    /// lie there. So counts SQLite's FTS5 (`fts5ExprNearIsMatch`), also with phrases of several
+    /// words.
     Near(u64),
     /// The given order of parts of one word each, with at most so many other words among them.
     Gapped(u64),
@@ -217,8 +218,8 @@ mod tests {
         stretches
     }
 
-    /// Returns true if some choice of an occurrence of each part is near, as FTS5 defines it: from the end
-    /// of each to the start of the last are at most `max_between` words.
+    /// Returns true if some choice of an occurrence of each part is near, as FTS5 defines it: from
+    /// the end of each to the start of the last are at most `max_between` words.
     fn is_near_in_fts5(max_between: u64, parts: &[Vec<u64>], lens: &[u64]) -> bool {
         let mut choices: Vec<Vec<(u64, u64)>> = vec![Vec::new()];
         for (part, len) in parts.iter().zip(lens) {

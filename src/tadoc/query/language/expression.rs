@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::hash::Hash;
 
-use crate::query::language::pattern::{WordPattern, escaped};
+use super::pattern::{WordPattern, escaped};
 
 /// Words that follow each other, one or more, as patterns.
 pub type Item = Vec<WordPattern>;
@@ -119,8 +119,8 @@ impl Expression {
         single_or(distinct(flat.collect()), Self::Or)
     }
 
-    /// Returns the condition that `kept` holds and none of `excluded`. `a NOT b NOT c` is the same as
-    /// `a NOT (b OR c)`, so that a chain of any length has one level.
+    /// Returns the condition that `kept` holds and none of `excluded`. `a NOT b NOT c` is the same
+    /// as `a NOT (b OR c)`, so that a chain of any length has one level.
     pub(in crate::query) fn without(kept: Self, excluded: Vec<Self>) -> Self {
         match (kept, excluded) {
             (kept, excluded) if excluded.is_empty() => kept,

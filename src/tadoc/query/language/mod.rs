@@ -1,16 +1,13 @@
 //! The query language: from text to patterns of words.
 //!
-//! Reading order: `query` (the language), `expression` (its form), `parser` with `other_languages`, `words`
-//! (from an item to patterns), `pattern` (one word of a phrase), `wildcard`, `fuzzy`, `regex`.
+//! Reading order: `query` (the language), `expression` (its form), `parser`, `words` (from an item
+//! to patterns), `pattern` (one word of a phrase: with wildcards or edits), `regex`.
 
 pub(in crate::query) mod expression;
-pub(in crate::query) mod fuzzy;
-mod other_languages;
 pub(in crate::query) mod parser;
 pub(in crate::query) mod pattern;
 pub(in crate::query) mod query;
 pub(in crate::query) mod regex;
-pub(in crate::query) mod wildcard;
 pub(in crate::query) mod words;
 
 pub use expression::{Expression, Leaf, Place};

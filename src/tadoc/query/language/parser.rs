@@ -20,10 +20,11 @@
 //! FTS5 takes `path:power` for a filter on a column. A query of ours is about the text of documents
 //! only, and most colons in queries are text: `12:30`, `std::io`, `http://x`. So a column filter is
 //! refused where it names a column that documents have, and all else is words as before. Likewise
-//! `-word`, `!word`, `word~`, `word^2`, `*:*`, `[a TO b]`, `[word="a"]`, `&&`, `“a b”` and `near(a b)`
-//! mean something in other languages. They are refused, and all other minus signs, tildes and words `near`
-//! are text. FTS5 takes operators in small letters for words, and so does this parser. It notes those that
-//! stand between two parts, because who writes `heart or soul` seldom means the word `or`.
+//! `-word`, `!word`, `word~`, `word^2`, `*:*`, `[a TO b]`, `[word="a"]`, `&&`, `“a b”` and `near(a
+//! b)` mean something in other languages. They are refused, and all other minus signs, tildes and
+//! words `near` are text. FTS5 takes operators in small letters for words, and so does this parser.
+//! It notes those that stand between two parts, because who writes `heart or soul` seldom means the
+//! word `or`.
 //!
 //! Time is O(text). Groups nest to a depth of [`MAX_DEPTH`]; a limit that is exceeded ends the
 //! parse at that point.
@@ -31,12 +32,11 @@
 use crate::error::{Error, Result};
 use crate::text::TokenizerProfile;
 
-use crate::query::language::expression::{Expression, Item, Leaf, Leaves, Place};
-use crate::query::language::other_languages::{STRAIGHT_QUOTES, meant_otherwise};
-use crate::query::language::words::{
-    Budget, Character, QueryLimits, Words, ending_in_prefix, invalid, quoted, regex_end, shown,
-    words_of,
+use super::words::{
+    Budget, Character, QueryLimits, STRAIGHT_QUOTES, Words, ending_in_prefix, invalid,
+    meant_otherwise, quoted, regex_end, shown, words_of,
 };
+use crate::query::language::expression::{Expression, Item, Leaf, Leaves, Place};
 
 /// Most groups that contain each other, as in FTS5.
 const MAX_DEPTH: usize = 256;
@@ -230,7 +230,8 @@ impl Parser<'_> {
     /// Parses parts side by side, one or more.
     fn list(&mut self) -> Result<Expression> {
         let mut parts = Vec::new();
-        // The part before, if it looks like an operator. A part behind it makes it one between parts.
+        // The part before, if it looks like an operator. A part behind it makes it one between
+        // parts.
         let mut small_operator = None;
         loop {
             let next = self.next();
@@ -475,8 +476,8 @@ impl Parser<'_> {
         self.words(start, item)
     }
 
-    /// Refuses an item without quotes, from character `start`, that means something in the language of
-    /// another engine and would be text here.
+    /// Refuses an item without quotes, from character `start`, that means something in the language
+    /// of another engine and would be text here.
     fn refuse_other_languages(&self, start: usize, item: &[Character]) -> Result<()> {
         let before = start.checked_sub(1).and_then(|at| self.char_at(at));
         let begins = before.is_none_or(|c| c.is_whitespace() || c == '(');

@@ -1,10 +1,10 @@
 //! Pattern of one word of a phrase: a word, a word with edits, a wildcard or a regular expression.
 //!
-//! A folded word is found by all words at the first question of a dictionary and a fold: O(bytes of the
-//! words), a few milliseconds for a million words in lower case, ten times as long for stems. Later
-//! questions take an index ([`Dictionary::words_folded_to`]). A folded wildcard always reads all words.
-//! A regular expression matches any case by itself, and only the words that begin like it are read;
-//! under other folds it reads all words as well.
+//! A folded word is found by all words at the first question of a dictionary and a fold: O(bytes of
+//! the words), a few milliseconds for a million words in lower case, ten times as long for stems.
+//! Later questions take an index ([`Dictionary::words_folded_to`]). A folded wildcard always reads
+//! all words. A regular expression matches any case by itself, and only the words that begin like
+//! it are read; under other folds it reads all words as well.
 //!
 //! ```text
 //! pattern              compared with
@@ -12,17 +12,42 @@
 //! wildcard, edits      the word after `case` and `accents`; a stem does not count
 //! regular expression   the word as it is (`case` alone), or the folded word (with `accents` or a stem)
 //! ```
+//!
+//! # Wildcards
+//!
+//! Wildcards over one word: `*` matches any characters or none, `?` matches one.
+//!
+//! ```text
+//! p?wer*s     |p?wer| * |s|     parts between the stars: the first is at the start of a word, the
+//!                               last at its end, those between follow each other
+//! ```
+//!
+//! The dictionary is in byte order, so the literal before the first wildcard narrows the search to
+//! a range of words; for `pow*` this range is the result. In other cases a search over the bytes of
+//! the dictionary finds the words that contain the longest literal, and only these are tested.
+//! Cost: O(log V) for a prefix, else O(bytes of the range).
+//!
+//! # Edits
+//!
+//! Words within an edit distance of 1 or 2 of a word.
+//!
+//! One edit inserts, removes or replaces a character, or swaps two neighbours. A character is
+//! edited once (optimal string alignment): `ca` and `abc` are at distance 3. A Levenshtein
+//! automaton (Schulz and Mihov 2002) reads each word of the dictionary until no word that begins
+//! so can match: a few nanoseconds a word.
 
 use std::borrow::Cow;
-use std::fmt::{self, Write};
+use std::fmt;
+use std::fmt::Write;
+use std::sync::LazyLock;
 
+use levenshtein_automata::{Distance, LevenshteinAutomatonBuilder, SINK_STATE};
+use rayon::prelude::*;
+
+use crate::query::matching::word_set::{WordSet, filtered, tokens_containing};
 use crate::text::{Dictionary, Fold, is_folded_to};
 
-use crate::query::language::fuzzy::FuzzyWord;
-use crate::query::language::regex::{RegexFault, WordRegex};
-use crate::query::language::wildcard::{PatternChar, Wildcard};
-use crate::query::matching::dictionary_search::filtered;
-use crate::query::matching::word_set::WordSet;
+use super::regex::{RegexFault, WordRegex};
 
 /// A condition on one word of a phrase.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -57,8 +82,8 @@ impl WordPattern {
         Self { kind: Kind::Regex(regex), fold: Fold::NONE }
     }
 
-    /// Returns the same pattern for words that match after `fold`. Only a word has synonyms, and only a
-    /// word and a regular expression have stems.
+    /// Returns the same pattern for words that match after `fold`. Only a word has synonyms, and
+    /// only a word and a regular expression have stems.
     pub(in crate::query) fn folded(&self, fold: &Fold) -> Result<Self, RegexFault> {
         let (kind, fold) = match &self.kind {
             Kind::Exact(word) => (Kind::Exact(fold.text(word).into_owned()), fold.clone()),
@@ -97,7 +122,8 @@ impl WordPattern {
         }
     }
 
-    /// Returns the pattern for words that begin as this one; `None` for edits and regular expressions.
+    /// Returns the pattern for words that begin as this one; `None` for edits and regular
+    /// expressions.
     pub(in crate::query) fn prefix(&self) -> Option<Self> {
         let pieces: Vec<PatternChar> = match &self.kind {
             Kind::Exact(word) => word.chars().map(PatternChar::Literal).collect(),
@@ -218,14 +244,182 @@ fn write_escaped(formatter: &mut fmt::Formatter<'_>, character: char) -> fmt::Re
     formatter.write_char(character)
 }
 
+/// One character of a pattern.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::query) enum PatternChar {
+    /// The given character.
+    Literal(char),
+    /// Any one character.
+    One,
+    /// Any characters, or none.
+    Many,
+}
+
+/// A pattern with at least one wildcard.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(in crate::query) struct Wildcard {
+    /// Parts between the stars, one or more; `None` is any character.
+    parts: Vec<Vec<Option<char>>>,
+}
+
+impl Wildcard {
+    pub fn new(pieces: impl IntoIterator<Item = PatternChar>) -> Self {
+        let mut parts = vec![Vec::new()];
+        for piece in pieces {
+            let last = parts.len() - 1;
+            match piece {
+                PatternChar::Literal(character) => parts[last].push(Some(character)),
+                PatternChar::One => parts[last].push(None),
+                // Several stars in a row count as one.
+                PatternChar::Many if last > 0 && parts[last].is_empty() => {}
+                PatternChar::Many => parts.push(Vec::new()),
+            }
+        }
+        Self { parts }
+    }
+
+    /// Returns the pattern, character by character.
+    pub fn pieces(&self) -> impl Iterator<Item = PatternChar> + '_ {
+        self.parts.iter().enumerate().flat_map(|(idx, part)| {
+            let characters = part.iter().map(|c| c.map_or(PatternChar::One, PatternChar::Literal));
+            (idx > 0).then_some(PatternChar::Many).into_iter().chain(characters)
+        })
+    }
+
+    /// Returns true if the pattern matches all of `word`.
+    pub fn matches(&self, word: &str) -> bool {
+        let Some((first, others)) = self.parts.split_first() else { return false };
+        let Some(mut rest) = after(word, first) else { return false };
+        let Some((last, between)) = others.split_last() else { return rest.is_empty() };
+        for part in between {
+            let mut starts = rest.char_indices().map(|(at, _)| &rest[at..]);
+            match starts.find_map(|text| after(text, part)) {
+                Some(found) => rest = found,
+                None => return false,
+            }
+        }
+        let end = match last.len() {
+            0 => return true,
+            num_chars => rest.char_indices().rev().nth(num_chars - 1),
+        };
+        end.is_some_and(|(at, _)| after(&rest[at..], last).is_some())
+    }
+
+    /// Returns the words of `dictionary` that match.
+    pub fn find(&self, dictionary: &Dictionary) -> WordSet {
+        let prefix: String = self.parts[0].iter().map_while(|&character| character).collect();
+        let ids = dictionary.words_with_prefix(prefix.as_bytes());
+        let is_prefix = self.parts.len() == 2
+            && self.parts[1].is_empty()
+            && prefix.chars().count() == self.parts[0].len();
+        if is_prefix {
+            return WordSet::from_range(ids);
+        }
+        let needle = self.longest_literal();
+        let fits = |id: u32| self.matches(dictionary.word(id.into()));
+        if needle.len() <= prefix.len() {
+            return WordSet::from_ids(&filtered(ids, fits));
+        }
+        let mut holding = tokens_containing(dictionary, ids, needle.as_bytes());
+        holding.retain(|&id| fits(id));
+        WordSet::from_ids(&holding)
+    }
+
+    fn longest_literal(&self) -> String {
+        let literals = self.parts.iter().flat_map(|part| part.split(|c| c.is_none()));
+        let text = |literal: &[Option<char>]| literal.iter().copied().flatten().collect::<String>();
+        literals.map(text).max_by_key(String::len).unwrap_or_default()
+    }
+}
+
+/// Returns the rest of `text` after `part`, if `text` starts with it.
+fn after<'t>(text: &'t str, part: &[Option<char>]) -> Option<&'t str> {
+    let mut characters = text.chars();
+    for &expected in part {
+        let character = characters.next()?;
+        if expected.is_some_and(|expected| expected != character) {
+            return None;
+        }
+    }
+    Some(characters.as_str())
+}
+
+/// Largest edit distance.
+pub(in crate::query) const MAX_DISTANCE: u8 = 2;
+/// Most characters of a word that is compared with edits. The automaton grows with them.
+pub(in crate::query) const MAX_CHARS: usize = 256;
+/// Number of words that one task tests.
+const WORDS_PER_TASK: usize = 1 << 12;
+
+/// Builders of automata for distances 1 and 2. To make one takes milliseconds.
+static BUILDERS: [LazyLock<LevenshteinAutomatonBuilder>; MAX_DISTANCE as usize] = [
+    LazyLock::new(|| LevenshteinAutomatonBuilder::new(1, true)),
+    LazyLock::new(|| LevenshteinAutomatonBuilder::new(2, true)),
+];
+
+/// A word, and the most edits by which others may differ.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(in crate::query) struct FuzzyWord {
+    pub word: String,
+    pub max_distance: u8,
+}
+
+impl FuzzyWord {
+    /// Returns true if `word` differs by at most the distance.
+    pub fn matches(&self, word: &str) -> bool {
+        let (from, to): (Vec<char>, Vec<char>) =
+            (self.word.chars().collect(), word.chars().collect());
+        from.len().abs_diff(to.len()) <= usize::from(self.max_distance)
+            && distance(&from, &to) <= usize::from(self.max_distance)
+    }
+
+    /// Returns the words of `dictionary` that match.
+    pub fn find(&self, dictionary: &Dictionary) -> WordSet {
+        let builder = &BUILDERS[usize::from(self.max_distance.clamp(1, MAX_DISTANCE) - 1)];
+        let automaton = builder.build_dfa(&self.word);
+        let fits = |id: &u32| {
+            let mut state = automaton.initial_state();
+            for &byte in dictionary.word((*id).into()).as_bytes() {
+                state = automaton.transition(state, byte);
+                if state == SINK_STATE {
+                    return false;
+                }
+            }
+            matches!(automaton.distance(state), Distance::Exact(_))
+        };
+        let words = (0..dictionary.num_words()).into_par_iter().with_min_len(WORDS_PER_TASK);
+        WordSet::from_ids(&words.filter(fits).collect::<Vec<_>>())
+    }
+}
+
+/// Returns the number of edits between two words.
+fn distance(from: &[char], to: &[char]) -> usize {
+    let mut above: Vec<usize> = Vec::new();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, &character) in from.iter().enumerate() {
+        let before = std::mem::replace(&mut above, row);
+        row = vec![i + 1];
+        for (j, &other) in to.iter().enumerate() {
+            let replaced = above[j] + usize::from(character != other);
+            let mut least = replaced.min(above[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && character == to[j - 1] && from[i - 1] == other {
+                least = least.min(before[j - 1] + 1);
+            }
+            row.push(least);
+        }
+    }
+    row[to.len()]
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use regex::{Regex, escape};
 
-    use super::*;
     use crate::query::Query;
     use crate::text::TokenizerProfile;
+
+    use super::*;
 
     /// Returns the only pattern of `text` after `fold`.
     fn pattern(text: &str, fold: &Fold) -> WordPattern {
@@ -317,6 +511,91 @@ mod tests {
             let slow: Vec<u32> = slow.map(|(id, _)| id).collect();
             let found = pattern(&text, &fold).find(&dictionary);
             prop_assert_eq!(found.ids().collect::<Vec<_>>(), slow, "{} {}", fold, text);
+        }
+    }
+
+    fn wildcard(pattern: &str) -> Wildcard {
+        Wildcard::new(pattern.chars().map(|character| match character {
+            '*' => PatternChar::Many,
+            '?' => PatternChar::One,
+            other => PatternChar::Literal(other),
+        }))
+    }
+
+    /// Evaluates the definition, character by character.
+    fn fits(pattern: &[char], word: &[char]) -> bool {
+        match (pattern.split_first(), word.split_first()) {
+            (None, None) => true,
+            (Some((&'*', rest)), _) => {
+                fits(rest, word) || !word.is_empty() && fits(pattern, &word[1..])
+            }
+            (Some((&expected, rest)), Some((&character, after))) => {
+                (expected == '?' || expected == character) && fits(rest, after)
+            }
+            _ => false,
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn finds_the_words_of_the_definition(
+            words in prop::collection::btree_set("[abé]{1,6}", 0..40),
+            pattern in "[abé*?]{1,6}",
+        ) {
+            let mut offsets = vec![0];
+            words.iter().for_each(|word| offsets.push(offsets[offsets.len() - 1] + word.len() as u32));
+            let arena: String = words.iter().map(String::as_str).collect();
+            let num_words = words.len() as u32;
+            let dictionary = Dictionary::from_parts(num_words, offsets, arena.into()).unwrap();
+            let characters: Vec<char> = pattern.chars().collect();
+            let slow: Vec<u32> = (0..num_words)
+                .zip(&words)
+                .filter(|(_, word)| fits(&characters, &word.chars().collect::<Vec<_>>()))
+                .map(|(id, _)| id)
+                .collect();
+            let found = wildcard(&pattern).find(&dictionary);
+            prop_assert_eq!(found.ids().collect::<Vec<_>>(), slow);
+        }
+    }
+
+    #[test]
+    fn edits_are_counted() {
+        let cases = [
+            ("", "ab", 2),
+            ("kitten", "sitting", 3),
+            ("form", "from", 1),
+            ("ca", "abc", 3),
+            ("é", "e", 1),
+        ];
+        for (from, to, expected) in cases {
+            let chars = |text: &str| text.chars().collect::<Vec<_>>();
+            assert_eq!(distance(&chars(from), &chars(to)), expected, "{from} {to}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+
+        #[test]
+        fn the_automaton_finds_the_words_of_the_definition(
+            words in prop::collection::btree_set("[abcé]{1,6}", 0..40),
+            word in "[abcé]{1,6}",
+            max_distance in 1u8..=2,
+        ) {
+            let mut offsets = vec![0];
+            words.iter().for_each(|word| offsets.push(offsets[offsets.len() - 1] + word.len() as u32));
+            let arena: String = words.iter().map(String::as_str).collect();
+            let num_words = words.len() as u32;
+            let dictionary = Dictionary::from_parts(num_words, offsets, arena.into()).unwrap();
+            let fuzzy = FuzzyWord { word, max_distance };
+            let slow: Vec<u32> = (0..num_words)
+                .zip(&words)
+                .filter(|(_, word)| fuzzy.matches(word))
+                .map(|(id, _)| id)
+                .collect();
+            prop_assert_eq!(fuzzy.find(&dictionary).ids().collect::<Vec<_>>(), slow);
         }
     }
 }

@@ -39,14 +39,14 @@ use std::fmt;
 use crate::error::Result;
 use crate::text::{Fold, TokenizerProfile};
 
+use super::pattern::WordPattern;
+use super::words::{QueryLimits, invalid};
 use crate::query::language::expression::{Expression, Item, Leaf, Leaves, Shown};
 use crate::query::language::parser::parse;
-use crate::query::language::pattern::WordPattern;
 use crate::query::language::regex::RegexFault;
-use crate::query::language::words::{QueryLimits, invalid};
 
-/// A parsed query: items of one word or more, leaves made of them, and the condition that a document
-/// has to meet.
+/// A parsed query: items of one word or more, leaves made of them, and the condition that a
+/// document has to meet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Query {
     items: Vec<Item>,
@@ -79,9 +79,9 @@ impl Query {
         Self::parsed(profile, text, limits, false)
     }
 
-    /// Parses `text` as [`parse_within`](Self::parse_within) does. Phrases match only where the text
-    /// before, between and behind their words is the same as in the query: `"§ 1"` not in `1`. So do
-    /// the parts of NEAR. A phrase with gaps has words and blanks only.
+    /// Parses `text` as [`parse_within`](Self::parse_within) does. Phrases match only where the
+    /// text before, between and behind their words is the same as in the query: `"§ 1"` not in `1`.
+    /// So do the parts of NEAR. A phrase with gaps has words and blanks only.
     ///
     /// # Errors
     /// As [`parse_within`](Self::parse_within), and
@@ -106,8 +106,8 @@ impl Query {
         Ok(parse(profile, text, limits, false)?.map_or_else(Vec::new, |parsed| parsed.punctuation))
     }
 
-    /// Returns the words of `text` that stand between two parts and would be operators in capitals, such as
-    /// `or` in `heart or soul`, each once and as it is written.
+    /// Returns the words of `text` that stand between two parts and would be operators in capitals,
+    /// such as `or` in `heart or soul`, each once and as it is written.
     ///
     /// ```
     /// use tadoc::query::{Query, QueryLimits};
@@ -145,10 +145,10 @@ impl Query {
     }
 
     /// Returns the query for words that match after `fold`. Words are folded as [`Fold::text`]
-    /// does, the characters of a wildcard one by one for case and accents (`?` is one character of the
-    /// folded word). A regular expression is treated as if it began with `(?i)` where case is folded,
-    /// and matches the folded word where accents are dropped or words are stemmed. Items that become
-    /// equal count once.
+    /// does, the characters of a wildcard one by one for case and accents (`?` is one character of
+    /// the folded word). A regular expression is treated as if it began with `(?i)` where case is
+    /// folded, and matches the folded word where accents are dropped or words are stemmed. Items
+    /// that become equal count once.
     ///
     /// ```
     /// use tadoc::query::Query;

@@ -8,8 +8,8 @@
 //! While an item is cut into words, a wildcard counts as a letter. In every profile a letter joins
 //! the letters and digits beside it: `well-kno*` is `well` then `kno*`, and a wildcard alone is a
 //! word. (An underscore alone is no word in profile `uax29`; it would join the separators beside
-//! it.) Words of `uax29` can touch, and there a wildcard joins the words that it touches where these can
-//! have more characters:
+//! it.) Words of `uax29` can touch, and there a wildcard joins the words that it touches where
+//! these can have more characters:
 //!
 //! ```text
 //! カ?カナ     カ?カナ          a run of katakana is one word
@@ -18,19 +18,21 @@
 //! 日?語       日 ? 語
 //! ```
 //!
-//! A word and `~1` or `~2` at its end is a word within that edit distance. A star behind the closing quote
-//! makes the last word inside a prefix.
+//! A word and `~1` or `~2` at its end is a word within that edit distance. A star behind the
+//! closing quote makes the last word inside a prefix.
 //!
 //! Time is O(text). A limit that is exceeded ends the parse at that point.
+//!
+//! # Other languages
+//!
+//! Items that mean something in the query languages of other engines, and what to write here.
 
 use crate::error::{Error, Result};
 use crate::text::{TokenizerProfile, for_each_token, in_one_word};
 
-use crate::query::language::expression::Item;
-use crate::query::language::fuzzy::{FuzzyWord, MAX_CHARS};
-use crate::query::language::pattern::{WordPattern, is_special};
-use crate::query::language::regex::WordRegex;
-use crate::query::language::wildcard::{PatternChar, Wildcard};
+use super::expression::Item;
+use super::pattern::{FuzzyWord, MAX_CHARS, PatternChar, Wildcard, WordPattern, is_special};
+use super::regex::WordRegex;
 
 /// Character that replaces a wildcard while the text around it is cut.
 const PLACEHOLDER: char = 'x';
@@ -146,7 +148,8 @@ pub(in crate::query) fn regex_end(text: &[Character], start: usize) -> Result<us
 #[derive(Default)]
 pub(in crate::query) struct Words {
     pub patterns: Item,
-    /// Text before the first word, between neighbours, and behind the last word; one more than words.
+    /// Text before the first word, between neighbours, and behind the last word; one more than
+    /// words.
     pub gaps: Vec<String>,
 }
 
@@ -399,8 +402,8 @@ impl Plain {
     }
 }
 
-/// Returns the words of `run`, pieces that touch each other, with the wildcards that stand alone joined
-/// to the words that they touch.
+/// Returns the words of `run`, pieces that touch each other, with the wildcards that stand alone
+/// joined to the words that they touch.
 fn joined(profile: TokenizerProfile, run: Vec<Vec<PatternChar>>) -> Vec<Vec<PatternChar>> {
     let mut words: Vec<Vec<PatternChar>> = Vec::new();
     let mut run = run.into_iter().peekable();
@@ -431,8 +434,8 @@ fn joins_behind(profile: TokenizerProfile, last: &[PatternChar], first: char) ->
     }
 }
 
-/// Adds a wildcard between characters that are words of their own: `*` is none of them there, `?` is a
-/// word.
+/// Adds a wildcard between characters that are words of their own: `*` is none of them there, `?`
+/// is a word.
 fn push_alone(words: &mut Vec<Vec<PatternChar>>, wildcard: PatternChar) {
     match words.last_mut() {
         Some(last) if wildcard == PatternChar::Many || *last == [PatternChar::Many] => {
@@ -466,4 +469,60 @@ fn is_wildcard(piece: &PatternChar) -> bool {
 /// Returns the error of an invalid query.
 pub(in crate::query) fn invalid(got: String, allowed: &str) -> Error {
     Error::InvalidArgument { name: "query", got, allowed: allowed.into() }
+}
+
+/// Quotes that a phrase has.
+pub(super) const STRAIGHT_QUOTES: &str = "straight double quotes around a phrase, as in \"a b\"; write other quotes \
+                               inside them for the characters";
+
+/// Returns what to write in place of `text`, an item without quotes, if it means something in the
+/// language of another engine.
+pub(super) fn meant_otherwise(text: &str) -> Option<&'static str> {
+    let ends_in_tilde = || {
+        let before = text.strip_suffix('~').and_then(|text| text.chars().next_back());
+        before.is_some_and(|c| c.is_alphanumeric() || matches!(c, '*' | '?'))
+    };
+    Some(match text {
+        "&&" => "AND between parts, or nothing; write \"&&\" in quotes for the text",
+        "||" => "OR between parts; write \"||\" in quotes for the text",
+        "*:*" => "words; documents(corpus) lists all documents, and * finds every word",
+        _ if is_distance(text) => {
+            "NEAR(a b, 5) or \"a b\"~5 for words near each other; write it in quotes for the text"
+        }
+        _ if text.contains(['“', '”', '„', '«', '»']) => STRAIGHT_QUOTES,
+        _ if text.contains("}:") => {
+            "a query without column filters; write a condition on the column in WHERE"
+        }
+        _ if text.rsplit_once('^').is_some_and(|(_, weight)| is_number(weight)) => {
+            "parts without weights; write \"a^2\" in quotes for the text"
+        }
+        _ if text.strip_prefix('~').is_some_and(is_number) => {
+            "a number of edits or words directly behind a word or phrase, as in word~1 or \"a b\"~5; \
+             write \\~ for the character"
+        }
+        _ if ends_in_tilde() => {
+            "word~1 or word~2 for words within so many edits; write \\~ for the character"
+        }
+        _ => return None,
+    })
+}
+
+/// Returns true for an operator between words that lie near each other: `w/3`, `pre/3`,
+/// `AROUND(3)`, `<3>`.
+fn is_distance(text: &str) -> bool {
+    let around = text.strip_prefix("AROUND(").and_then(|text| text.strip_suffix(')'));
+    let angles = text.strip_prefix('<').and_then(|text| text.strip_suffix('>'));
+    let slash = text.split_once('/').filter(|(name, _)| {
+        ["w", "pre"].iter().any(|operator| name.eq_ignore_ascii_case(operator))
+    });
+    let number = around.or(angles).or(slash.map(|(_, number)| number));
+    number.is_some_and(|number| {
+        !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit())
+    })
+}
+
+/// Returns true for digits, with or without a point among them.
+fn is_number(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_digit())
+        && text.chars().all(|c| c.is_ascii_digit() || c == '.')
 }

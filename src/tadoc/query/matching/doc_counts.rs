@@ -13,10 +13,9 @@ use crate::error::Result;
 use crate::ids::{DocId, RuleId};
 use crate::segment::{Occurrence, Segment};
 
+use super::sets::{DocSet, RuleNumbers};
 use crate::interrupt::Interrupt;
-use crate::query::matching::doc_set::DocSet;
 use crate::query::matching::match_paths::sort_by_position;
-use crate::query::matching::rule_numbers::RuleNumbers;
 
 /// Documents for each occurrence above which counts are kept as a list instead of an array.
 const DOCS_PER_OCCURRENCE: u64 = 16;

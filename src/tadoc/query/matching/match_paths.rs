@@ -28,9 +28,8 @@ use crate::error::{Error, Result};
 use crate::ids::{DocId, RuleId};
 use crate::segment::{Occurrence, Segment};
 
+use super::sets::{DocSet, RuleSet};
 use crate::interrupt::Interrupt;
-use crate::query::matching::doc_set::DocSet;
-use crate::query::matching::rule_set::RuleSet;
 
 /// Flag of the key of a match; keys without it are of rules. At the same place a match sorts after
 /// a rule: a match that begins inside that rule and ends after it begins after all that ends

@@ -11,18 +11,19 @@
 //! document  a [8] [7] [4]  one between rules 8 and 7, one in rule 7; [4] is skipped
 //! ```
 //!
-//! A phrase of w words is a Shift-And automaton (Baeza-Yates and Gonnet, 1992), whose states are the bits of a
-//! number. The effect of an expansion is three such numbers and a length, which follow from the effects of its
-//! elements. So one pass from the last rule to the first counts the occurrences in each rule, and those in
-//! each document. Nearly all elements hold no word of the item. They have the same ends, so the pass loads
-//! one byte for each, the index of its ends.
+//! A phrase of w words is a Shift-And automaton (Baeza-Yates and Gonnet, 1992), whose states are
+//! the bits of a number. The effect of an expansion is three such numbers and a length, which
+//! follow from the effects of its elements. So one pass from the last rule to the first counts the
+//! occurrences in each rule, and those in each document. Nearly all elements hold no word of the
+//! item. They have the same ends, so the pass loads one byte for each, the index of its ends.
 //!
-//! A walk finds the places. It enters only rules that hold an occurrence, adds up the lengths of everything
-//! else, and reads the words beside a border that an occurrence crosses. A rule is walked once for each use
-//! in the text, so the pass adds up these steps, too.
+//! A walk finds the places. It enters only rules that hold an occurrence, adds up the lengths of
+//! everything else, and reads the words beside a border that an occurrence crosses. A rule is
+//! walked once for each use in the text, so the pass adds up these steps, too.
 //!
-//! The inverse grammar, the weights, the first and last words and the prefix sums cost ten times as much as
-//! the pass, and pay when several questions follow. The places of an item with a long walk are left to them.
+//! The inverse grammar, the weights, the first and last words and the prefix sums cost ten times as
+//! much as the pass, and pay when several questions follow. The places of an item with a long walk
+//! are left to them.
 
 use std::ops::{ControlFlow, Range};
 
@@ -35,14 +36,14 @@ use crate::ids::{DocId, RuleId};
 use crate::interrupt::Interrupt;
 use crate::segment::{Len, Segment};
 
-use crate::query::matching::doc_set::DocSet;
-use crate::query::matching::scan::Found;
-use crate::query::matching::word_set::WordSet;
+use super::sets::DocSet;
+use super::way::Found;
+use super::word_set::WordSet;
 
 /// Number of words that the pass follows. Those behind them are compared by the walk.
 const MAX_WORDS: usize = 16;
-/// Steps of a walk for each element of the segment. A step takes 2 to 10 ns, the derived arrays take
-/// 25 ns an element.
+/// Steps of a walk for each element of the segment. A step takes 2 to 10 ns, the derived arrays
+/// take 25 ns an element.
 const STEPS_PER_ELEMENT: u64 = 2;
 /// Steps that are walked in a small segment, too.
 const MIN_STEPS: u64 = 1 << 17;
@@ -61,8 +62,8 @@ pub(in crate::query) struct Sweep<'a> {
     num_steps: u64,
 }
 
-/// Effect of an expansion on a phrase that is being matched. Bit j of a number stands for the first j
-/// words of the phrase.
+/// Effect of an expansion on a phrase that is being matched. Bit j of a number stands for the first
+/// j words of the phrase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct Ends {
     /// The last j words are the first j of the phrase, for 0 < j < w.
@@ -131,8 +132,9 @@ struct Marks {
 }
 
 impl Marks {
-    /// Marks the words and separators of `grammar`, whose first `num_words` elements are words, for the
-    /// item `words`, and makes room for its rules. Returns `None` if there are too many different ends.
+    /// Marks the words and separators of `grammar`, whose first `num_words` elements are words, for
+    /// the item `words`, and makes room for its rules. Returns `None` if there are too many
+    /// different ends.
     fn from_terminals(grammar: &Grammar, num_words: u32, words: &[WordSet]) -> Option<Self> {
         let words = &words[..words.len().min(MAX_WORDS)];
         let mut places = vec![0u16; num_words as usize];
@@ -211,7 +213,8 @@ impl Marks {
         Some(ControlFlow::Continue(()))
     }
 
-    /// Returns the number of occurrences in `elements`. The elements from `num_terminals` on are rules.
+    /// Returns the number of occurrences in `elements`. The elements from `num_terminals` on are
+    /// rules.
     fn count(&self, elements: &[u32], num_terminals: u32, inside: &Inside) -> u64 {
         let (mut begun, mut count) = (0, 0u64);
         for &element in elements {
@@ -232,7 +235,8 @@ impl Marks {
         count
     }
 
-    /// Returns the number of elements that a walk of `elements` takes, with those of rules that it enters.
+    /// Returns the number of elements that a walk of `elements` takes, with those of rules that it
+    /// enters.
     fn num_steps(&self, elements: &[u32], num_terminals: u32, inside: &Inside) -> u64 {
         let holding = elements.iter().filter(|&&element| self.for_element(element).is_holding);
         let entered = holding.filter_map(|element| element.checked_sub(num_terminals));
@@ -242,7 +246,8 @@ impl Marks {
     }
 }
 
-/// Returns the mark of elements with these `marks` together, if none of them has a word of the item.
+/// Returns the mark of elements with these `marks` together, if none of them has a word of the
+/// item.
 #[inline]
 fn plain(marks: impl Iterator<Item = u8>) -> Option<u8> {
     let (any, all) = marks.fold((OTHER, WORDLESS), |(any, all), mark| (any | mark, all & mark));
@@ -283,8 +288,9 @@ pub(in crate::query) fn may_occur(
 }
 
 impl<'a> Sweep<'a> {
-    /// Counts the occurrences of the consecutive `words` in the rules of `segment`, and in the documents
-    /// of `filter` (all if there is none). Returns `None` for an item whose words meet in too many ways.
+    /// Counts the occurrences of the consecutive `words` in the rules of `segment`, and in the
+    /// documents of `filter` (all if there is none). Returns `None` for an item whose words meet in
+    /// too many ways.
     pub fn new(
         segment: &'a Segment,
         words: &'a [WordSet],
@@ -320,8 +326,9 @@ impl<'a> Sweep<'a> {
         Some(Self { segment, words, marks, counts, num_steps })
     }
 
-    /// Returns the documents with occurrences, ascending, and the number of occurrences in each. Returns
-    /// `None` for an item of more than 16 words, of which only the walk knows the occurrences.
+    /// Returns the documents with occurrences, ascending, and the number of occurrences in each.
+    /// Returns `None` for an item of more than 16 words, of which only the walk knows the
+    /// occurrences.
     pub fn counts(&self) -> Option<&[(DocId, u64)]> {
         (self.words.len() <= MAX_WORDS).then_some(&self.counts)
     }
@@ -397,8 +404,8 @@ impl<'a> Sweep<'a> {
         Ok(())
     }
 
-    /// Returns the occurrence across `border`, which lies before the last position that was taken of
-    /// `levels`, if its words are those of the item.
+    /// Returns the occurrence across `border`, which lies before the last position that was taken
+    /// of `levels`, if its words are those of the item.
     fn widened(
         &self,
         border: &Border,
@@ -428,10 +435,10 @@ impl<'a> Sweep<'a> {
         }))
     }
 
-    /// Compares `words` with the words from a border on, in the direction of `next`. `levels` are the
-    /// positions that are left on each level; `after_word` is true if a word ends at the border. Returns
-    /// the number of bytes from the border to the far end of the last word, or `None` if a word differs or
-    /// the document ends.
+    /// Compares `words` with the words from a border on, in the direction of `next`. `levels` are
+    /// the positions that are left on each level; `after_word` is true if a word ends at the
+    /// border. Returns the number of bytes from the border to the far end of the last word, or
+    /// `None` if a word differs or the document ends.
     fn matched<'w>(
         &self,
         words: impl Iterator<Item = &'w WordSet>,
@@ -509,11 +516,11 @@ impl Level {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::way::scan_doc;
     use super::*;
     use crate::build::{CorpusBuilder, IngestOptions};
     use crate::format::OpenLimits;
     use crate::query::SearchOptions;
-    use crate::query::matching::scan::scan_doc;
     use crate::segment::Corpus;
 
     const TOKENS: [&str; 7] = ["to", " ", "be", "or ", ", ", "not to be", "\n"];

@@ -28,10 +28,8 @@ use std::panic::resume_unwind;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::build::block_cut::{Cut, find_cut};
-use crate::build::blocks::{Block, BlocksAtOnce, Made, Maker};
+use crate::build::blocks::{Block, BlocksAtOnce, Cut, Made, Maker, PIECE_BYTES, find_cut, pieces};
 use crate::build::options::IngestOptions;
-use crate::build::pieces::{PIECE_BYTES, pieces};
 use crate::error::{Error, Result};
 use crate::format::{CorpusWriter, EncodedSegment, FileFooter, SegmentContents, SegmentLayout};
 
@@ -119,8 +117,9 @@ impl<W: Write> CorpusBuilder<W> {
         })
     }
 
-    /// Sets the number of blocks that are built at a time, 1 by default. They share the threads, and
-    /// each needs its own memory. The file stays the same. Call this before documents are added.
+    /// Sets the number of blocks that are built at a time, 1 by default. They share the threads,
+    /// and each needs its own memory. The file stays the same. Call this before documents are
+    /// added.
     #[must_use]
     pub fn with_blocks_at_once(mut self, max_blocks: usize) -> Self {
         self.at_once = (max_blocks > 1).then(|| BlocksAtOnce::new(max_blocks));
@@ -248,8 +247,8 @@ impl<W: Write> CorpusBuilder<W> {
         if self.block.doc_ends.is_empty() { Ok(()) } else { self.write_block(false, Vec::new()) }
     }
 
-    /// Turns the block into a segment, or in the layout `fast` into one for each of its [`pieces`]. The
-    /// next block begins with `text`. `is_cut` is true if the last document continues there.
+    /// Turns the block into a segment, or in the layout `fast` into one for each of its [`pieces`].
+    /// The next block begins with `text`. `is_cut` is true if the last document continues there.
     fn write_block(&mut self, is_cut: bool, text: Vec<u8>) -> Result<()> {
         let next = Block { text, continues: is_cut, ..Block::default() };
         let block = std::mem::replace(&mut self.block, next);

@@ -1,11 +1,11 @@
 //! Builder of corpus files: documents in, file out, in bounded memory.
 //!
 //! ```text
-//! documents ─▶ block_cut ─▶ pieces ─▶ blocks (tokens, grammar; several at once) ─▶ format::writer ─▶ file
+//! documents ─▶ builder (cuts) ─▶ blocks (pieces, tokens, grammar; several at once) ─▶ writer ─▶ file
 //! ```
 //!
-//! A document may be longer than a block. It then continues in the next segment. In the layout `fast` a block
-//! is divided into smaller segments where they share little text.
+//! A document may be longer than a block. It then continues in the next segment. In the layout
+//! `fast` a block is divided into smaller segments where they share little text.
 //!
 //! ```
 //! use tadoc::build::{CorpusBuilder, IngestOptions};
@@ -22,13 +22,11 @@
 //! # }
 //! ```
 
-mod block_cut;
 mod blocks;
 mod builder;
 #[cfg(test)]
 pub(crate) mod of_texts;
 mod options;
-mod pieces;
 
 pub use blocks::{MAX_BLOCKS_AT_ONCE, usual_blocks_at_once};
 pub use builder::{CorpusBuilder, IngestReport, MAX_PATH_BYTES};

@@ -11,25 +11,38 @@
 //! and the tokens of the document are those of its pieces, one after the other. A base piece is a
 //! run of whole tokens of the base document. Counts, search and snapshots need only this. An edit
 //! costs O(log pieces + bytes between the cuts), a few dozen bytes in ordinary text. One border may
-//! be [loose](loose_end), that before text at the end of a document; its cut is found when it is
+//! be *loose*, that before text at the end of a document; its cut is found when it is
 //! needed.
 //!
-//! If there is no cut nearby ([`surroundings`]; a base64 blob has none), an edit inserts only its
+//! If there is no cut nearby (a base64 blob has none), an edit inserts only its
 //! own text. The document is then *not aligned*: its counts and searches read all of its text.
-
-mod loose_end;
+//!
+//! # Loose ends
+//!
+//! Text at the end of a document whose first border is found only when it is needed.
+//!
+//! ```text
+//! document   … the po│wer loss     appended as it is, no byte of the base is read
+//! settled    … the |power| loss    at the first count, search, snapshot or edit elsewhere
+//! ```
+//!
+//! An append would have to read the base before it to find the last cut. That is most of the time
+//! of an append to a document that was never edited, and it is useless if the document is only
+//! extracted from later. So the border stays where it is, and text that follows is appended in
+//! O(1). No data that depends on words is kept in this state. A document that is only read gets a
+//! settled copy beside it, made of its pieces and new text. The next edit continues from that copy.
 
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use super::base_words;
-use super::piece_tree::{Piece, PieceTree, Source};
-use super::surroundings::{Surroundings, surroundings};
-use super::word_changes::WordChanges;
 use crate::error::{Error, Result};
 use crate::read::{DEFAULT_MAX_OUTPUT_BYTES, extract_into};
 use crate::segment::Corpus;
 use crate::text::{TokenizerProfile, for_each_token};
+
+use super::piece_tree::{Piece, PieceTree, Source};
+use super::words;
+use super::words::{Surroundings, WordChanges, surroundings};
 
 /// Most bytes of an edit after which the word changes are updated; after a larger edit they are
 /// computed anew on demand.
@@ -309,7 +322,7 @@ impl EditedDocument {
         }
         let change = settled.changes(corpus)?.for_word(word.as_bytes());
         let of_base = match self.base_doc {
-            Some(doc) => base_words::count(corpus, doc, word)?,
+            Some(doc) => words::count(corpus, doc, word)?,
             None => 0,
         };
         Ok(of_base.saturating_sub(change.lost) + change.fresh)
@@ -324,7 +337,7 @@ impl EditedDocument {
         let num_fresh = settled.changes(corpus)?.for_word(word.as_bytes()).fresh;
         let mut in_base = Vec::new();
         if let Some(doc) = self.base_doc {
-            base_words::find(corpus, doc, word, &mut in_base)?;
+            words::find(corpus, doc, word, &mut in_base)?;
         }
         let (mut in_base, mut fresh_left) = (in_base.as_slice(), num_fresh);
         let mut at = 0u64;
@@ -405,4 +418,55 @@ fn find_word(profile: TokenizerProfile, text: &[u8], word: &str, mut found: impl
         }
         at += token.bytes.len() as u64;
     });
+}
+
+impl EditedDocument {
+    /// Returns true if text for `range` is appended at the end, and there are no word changes to
+    /// update.
+    fn can_end_loose(&self, range: &Range<u64>) -> bool {
+        range.start == self.len_bytes()
+            && range.start > 0
+            && self.borders == Borders::AtCuts
+            && self.changes.get().is_none()
+    }
+
+    /// Finds the cuts beside a loose border. Returns true if all borders are then at cuts.
+    fn settle(&mut self, corpus: &Corpus) -> bool {
+        if let Borders::LooseEnd { start } = self.borders {
+            self.borders = match self.settle_at(corpus, start) {
+                Some(()) => Borders::AtCuts,
+                None => Borders::Anywhere,
+            };
+        }
+        self.borders == Borders::AtCuts
+    }
+
+    /// Writes the text beside the border at `start` again, from cut to cut. If there is no cut
+    /// nearby in the last piece, all of that piece is written again.
+    fn settle_at(&mut self, corpus: &Corpus, start: u64) -> Option<()> {
+        let ranges = [start..start, start..self.len_bytes()];
+        let mut found = ranges.into_iter().filter_map(|range| {
+            let around = self.surroundings(corpus, &range)?;
+            Some((range, around))
+        });
+        let (range, around) = found.next()?;
+        let mut text = Vec::new();
+        self.read(corpus, range.clone(), u64::MAX, &mut text).ok()?;
+        let (before, behind) = (around.before(), around.behind());
+        let replaced = range.start - before.len() as u64..range.end + behind.len() as u64;
+        self.replace(replaced, &[before, &text, behind]);
+        Some(())
+    }
+
+    /// Returns the document with every border at a cut, or [not aligned](Self::is_aligned).
+    pub fn settled(&self, corpus: &Corpus) -> &EditedDocument {
+        if !matches!(self.borders, Borders::LooseEnd { .. }) {
+            return self;
+        }
+        self.settled.get_or_init(|| {
+            let mut settled = Box::new(self.clone());
+            settled.settle(corpus);
+            settled
+        })
+    }
 }

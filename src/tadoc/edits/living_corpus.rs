@@ -22,9 +22,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use super::base_words;
 use super::document::EditedDocument;
 use super::edit::Operation;
+use super::words;
 use crate::error::{Error, Result};
 use crate::query::check_word;
 use crate::read::{DEFAULT_MAX_OUTPUT_BYTES, document_len_bytes, extract_into};
@@ -326,7 +326,7 @@ impl LivingCorpus {
         check_word(self.base.profile(), word)?;
         match self.current(doc_id)? {
             Current::Edited(document) => document.count(&self.base, word),
-            Current::Base(doc) => base_words::count(&self.base, doc, word),
+            Current::Base(doc) => words::count(&self.base, doc, word),
         }
     }
 
@@ -339,7 +339,7 @@ impl LivingCorpus {
         let mut offsets = Vec::new();
         match self.current(doc_id)? {
             Current::Edited(document) => document.find(&self.base, word, &mut offsets)?,
-            Current::Base(doc) => base_words::find(&self.base, doc, word, &mut offsets)?,
+            Current::Base(doc) => words::find(&self.base, doc, word, &mut offsets)?,
         }
         Ok(offsets)
     }

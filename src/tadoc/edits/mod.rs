@@ -33,34 +33,27 @@
 //! # }
 //! ```
 //!
-//! Reading order: `edit` ([`Edit`] and [`EditMode`]: changes, and the text that offsets refer to),
-//! `record` ([`encode_batch`]: edits as bytes), `living_corpus` ([`LivingCorpus`]), `plan` with
-//! `batch_offsets` (from operations to steps that cannot fail), `apply` (batches, all or none),
-//! `document` with `surroundings`, `piece_tree` and `word_changes` (one edited document),
-//! `base_words` (words of the base), `batch` (many reads at once), `snapshot` with `root_writer`
-//! (from a living corpus to a corpus).
+//! Reading order: `edit` ([`Edit`] and [`EditMode`]: changes, and the text that offsets refer to;
+//! [`encode_batch`]: edits as bytes), `living_corpus` ([`LivingCorpus`]), `plan` (from operations to
+//! steps that cannot fail; batches, all or none), `document` with `piece_tree` and `words` (one
+//! edited document), `batch` (many reads at once), `snapshot` (from a living corpus to a corpus).
 //!
 //! The papers keep records of inserted text and move every offset after them, which takes more than
 //! 90 % of the time of an insert (Hu et al., section on random access operations). Here an edit
 //! changes only one path of a tree of the pieces of the document.
 
-mod apply;
-mod base_words;
 mod batch;
-mod batch_offsets;
 mod document;
 mod edit;
 mod living_corpus;
 mod piece_tree;
 mod plan;
-mod record;
-mod root_writer;
 mod snapshot;
-mod surroundings;
-mod word_changes;
+mod words;
 
-pub use batch_offsets::BatchOffsets;
-pub use edit::{Answer, Edit, EditBatch, EditMode, Operation, column_tables};
+pub use edit::{
+    Answer, Edit, EditBatch, EditMode, Operation, column_tables, decode_batch, encode_batch,
+};
 pub use living_corpus::LivingCorpus;
 pub use piece_tree::{Piece, PieceTree, Source};
-pub use record::{decode_batch, encode_batch};
+pub use plan::BatchOffsets;

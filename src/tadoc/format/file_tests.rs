@@ -1,14 +1,13 @@
-//! Tests of a whole file: round trips, false data, limits. `tests/malformed_input/main.rs` tests damage
-//! of every kind.
+//! Tests of a whole file: round trips, false data, limits. `tests/malformed_input/main.rs` tests
+//! damage of every kind.
+
+use std::sync::Arc;
 
 use bytes::Bytes;
 use proptest::prelude::*;
 
-use crate::format::header::{HEADER_BYTES, POSTSCRIPT_BYTES};
-use crate::format::section::ALIGNMENT;
-use std::sync::Arc;
-
 use crate::error::{Error, Result};
+use crate::format::framing::{ALIGNMENT, HEADER_BYTES, POSTSCRIPT_BYTES, header};
 use crate::format::*;
 use crate::grammar::{Grammar, expand_tokens};
 use crate::ids::DocId;
@@ -442,7 +441,7 @@ proptest! {
 
     #[test]
     fn any_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
-        let mut file = header::header().to_vec();
+        let mut file = header().to_vec();
         file.extend(&bytes);
         prop_assert!(open(&bytes).is_err() && open(&file).is_err());
         prop_assert!(file.len() >= HEADER_BYTES);

@@ -43,14 +43,12 @@ use std::ops::Range;
 use crate::error::{Error, Result};
 use crate::format::codecs;
 use crate::format::cursor::{Cursor, Origin};
-use crate::format::header::{HEADER_BYTES, POSTSCRIPT_BYTES};
-use crate::format::limits::OpenLimits;
-use crate::format::postscript::Postscript;
-use crate::format::section::{SectionKind, SectionMeta};
-use crate::format::segment_layout::SegmentLayout;
+use crate::format::framing::{
+    HEADER_BYTES, OpenLimits, POSTSCRIPT_BYTES, Postscript, SectionKind, SectionMeta, SegmentLayout,
+};
 use crate::grammar::Effort;
 use crate::segment::DocumentLength;
-use crate::segment::doc_ids::DocIds;
+use crate::segment::facts::DocIds;
 use crate::text::TokenizerProfile;
 
 /// Codec of columns, which are stored unchanged: Parquet compresses its data.
@@ -113,21 +111,22 @@ impl SegmentMeta {
 
     /// Returns the range of the file that
     /// [`read_document_facts`](crate::format::read_document_facts) needs. Returns `None` if the
-    /// segment has no document lengths tied to its grammar, because others must be compared with it.
+    /// segment has no document lengths tied to its grammar, because others must be compared with
+    /// it.
     pub fn facts_range(&self) -> Option<Range<u64>> {
         self.tied_range(SectionKind::Documents, SectionKind::DocumentLengths)
     }
 
-    /// Returns the range of two neighbouring sections, or `None` if one is missing or they are not tied
-    /// to the grammar.
+    /// Returns the range of two neighbouring sections, or `None` if one is missing or they are not
+    /// tied to the grammar.
     fn tied_range(&self, one: SectionKind, other: SectionKind) -> Option<Range<u64>> {
         self.section(SectionKind::Ties).filter(|ties| ties.codec == TIES_CODEC)?;
         let (one, other) = (self.section(one)?, self.section(other)?);
         Some(one.offset.min(other.offset)..one.padded_end().max(other.padded_end()))
     }
 
-    /// Returns the range of the file that [`StoredDictionary`](crate::format::StoredDictionary) needs. It
-    /// is empty if there is no such section.
+    /// Returns the range of the file that [`StoredDictionary`](crate::format::StoredDictionary)
+    /// needs. It is empty if there is no such section.
     pub fn dictionary_range(&self) -> Range<u64> {
         let section = self.section(SectionKind::Dictionary);
         section.map_or(0..0, |section| section.offset..section.padded_end())
@@ -194,12 +193,12 @@ impl SegmentMeta {
         let terminals = u64::from(self.num_words) + u64::from(self.num_separators);
         let ids = terminals + u64::from(self.num_rules);
         let (of_element, of_id, of_rule) = match self.layout() {
-            // Open rules and the root, closed rules. Peak while the grammar is decoded, which exceeds
-            // the 8 bytes of the DAG: growing recency 24, prediction 8, unseen 4. Offsets, and open
-            // rules while they grow.
+            // Open rules and the root, closed rules. Peak while the grammar is decoded, which
+            // exceeds the 8 bytes of the DAG: growing recency 24, prediction 8, unseen 4. Offsets,
+            // and open rules while they grow.
             SegmentLayout::Small => (8, 36, 28),
-            // Elements. Groups and ids in their order, then the DAG. Lengths, offsets, rules that are
-            // not taken.
+            // Elements. Groups and ids in their order, then the DAG. Lengths, offsets, rules that
+            // are not taken.
             SegmentLayout::Fast => (4, 16, 16),
         };
         [
@@ -295,8 +294,8 @@ impl FileFooter {
         Ok(FooterOutcome::Footer(footer))
     }
 
-    /// Returns the effort with which the file was written, or `None` for another builder. Segments that
-    /// were copied from another file keep their grammars.
+    /// Returns the effort with which the file was written, or `None` for another builder. Segments
+    /// that were copied from another file keep their grammars.
     pub fn effort(&self) -> Option<Effort> {
         match self.builder.split_once(' ') {
             None => (self.builder == "rounds").then_some(Effort::Balanced),
@@ -320,8 +319,8 @@ impl FileFooter {
         self.segments.iter().enumerate().map(docs).collect()
     }
 
-    /// Returns, for each segment, true if it has a part of one of the documents `doc_ids`, which ascend
-    /// and count from the first document of the file.
+    /// Returns, for each segment, true if it has a part of one of the documents `doc_ids`, which
+    /// ascend and count from the first document of the file.
     pub fn segments_of(&self, doc_ids: &[u64]) -> Vec<bool> {
         let has_one = |docs: Range<u64>| {
             let next = doc_ids.partition_point(|&id| id < docs.start);

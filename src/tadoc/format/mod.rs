@@ -9,10 +9,10 @@
 //! Bytes from outside never cause a panic. Every read uses a [`cursor`], whose errors name the
 //! file, the section and the offset. Sizes are checked before memory is allocated.
 //!
-//! Reading order: `section`, `layout`, `segment_layout` and `postscript` (the parts of a file),
-//! [`cursor`] (reads of untrusted bytes), `entropy` (coders of symbols and bits), `strings` and
-//! `front_coded` (coders of strings), `codecs` (sections), `writer`, `reader`, `path_text` (paths as
-//! text).
+//! Reading order: `framing` and `layout` (the parts of a file), [`cursor`] (reads of untrusted
+//! bytes), `entropy` (coders of symbols and bits), `strings` (coders of strings), `codecs`
+//! (sections), `writer`, `reader`, `stored_dictionary` (look-ups before a segment is read),
+//! `path_text` (paths as text).
 //!
 //! ```
 //! use tadoc::build::{CorpusBuilder, IngestOptions};
@@ -41,30 +41,23 @@ pub mod cursor;
 mod entropy;
 #[cfg(test)]
 mod file_tests;
-mod front_coded;
-mod header;
+mod framing;
 mod layout;
-mod limits;
 mod path_text;
-mod postscript;
 mod reader;
-mod section;
-mod segment_layout;
 mod stored_dictionary;
-mod stored_grammar;
 mod strings;
 mod writer;
 
-pub use header::{check_header, check_version};
+pub use codecs::packed_grammar::StoredGrammar;
+pub use framing::{
+    OpenLimits, SectionKind, SectionMeta, SegmentLayout, check_header, check_version,
+};
 pub use layout::{FileFooter, FooterOutcome, SegmentMeta};
-pub use limits::OpenLimits;
 pub use path_text::{path_bytes, path_text};
 pub use reader::{
     read_columns, read_document_facts, read_paths, read_segment, read_segment_if,
     read_segment_with, read_words, verify_segment,
 };
-pub use section::{SectionKind, SectionMeta};
-pub use segment_layout::SegmentLayout;
 pub use stored_dictionary::StoredDictionary;
-pub use stored_grammar::StoredGrammar;
 pub use writer::{CorpusWriter, EncodedSegment, SegmentContents};

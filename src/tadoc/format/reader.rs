@@ -19,13 +19,12 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Result};
 use crate::format::codecs;
-use crate::format::codecs::packed_grammar::RulesFirst;
+use crate::format::codecs::packed_grammar::{RulesFirst, StoredGrammar};
 use crate::format::cursor::Origin;
-use crate::format::header::{HEADER_BYTES, VERSION_FROM_END, check_header};
+use crate::format::framing::{
+    ALIGNMENT, HEADER_BYTES, OpenLimits, SectionKind, SectionMeta, VERSION_FROM_END, check_header,
+};
 use crate::format::layout::{COLUMNS_CODEC, FileFooter, FooterOutcome, SegmentMeta};
-use crate::format::limits::OpenLimits;
-use crate::format::section::{ALIGNMENT, SectionKind, SectionMeta};
-use crate::format::stored_grammar::StoredGrammar;
 use crate::grammar::Grammar;
 use crate::segment::{Corpus, Dag, DocumentLength, Paths, Segment, SegmentFacts};
 use crate::text::{Dictionary, TokenizerProfile};
@@ -49,8 +48,9 @@ pub fn read_segment(
     stored.decode()
 }
 
-/// Variant of [`read_segment`] that also compares the numbers that are stored beside the grammar with
-/// those of the grammar: tokens, counts of words, lengths of documents. Statements read either.
+/// Variant of [`read_segment`] that also compares the numbers that are stored beside the grammar
+/// with those of the grammar: tokens, counts of words, lengths of documents. Statements read
+/// either.
 ///
 /// # Errors
 /// Same as [`read_segment`].
@@ -68,7 +68,8 @@ pub fn verify_segment(
 }
 
 /// Variant of [`read_segment`] for a segment whose dictionary was read before
-/// ([`StoredDictionary`](crate::format::StoredDictionary)). `bytes` must be exactly its [`rest_range`](SegmentMeta::rest_range).
+/// ([`StoredDictionary`](crate::format::StoredDictionary)). `bytes` must be exactly its
+/// [`rest_range`](SegmentMeta::rest_range).
 ///
 /// # Errors
 /// Same as [`read_segment`].
@@ -85,9 +86,9 @@ pub fn read_segment_with(
     stored.segment(dictionary, grammar)
 }
 
-/// Variant of [`read_segment_with`] for a segment that may not be needed. Returns `None` if `is_wanted`
-/// returns false for its grammar. Otherwise `dictionary` returns its words. Lengths, paths and what is left of
-/// the grammar are read only then.
+/// Variant of [`read_segment_with`] for a segment that may not be needed. Returns `None` if
+/// `is_wanted` returns false for its grammar. Otherwise `dictionary` returns its words. Lengths,
+/// paths and what is left of the grammar are read only then.
 ///
 /// # Errors
 /// Same as [`read_segment`], and those of `is_wanted` and `dictionary`.
@@ -294,8 +295,8 @@ fn decode_grammar(
     match section.codec {
         codecs::packed_grammar::CODEC => codecs::packed_grammar::decode(origin, bytes, meta),
         codecs::grammar::CODEC => codecs::grammar::decode(origin, bytes, meta),
-        codecs::grammar::sequential::CODEC => {
-            codecs::grammar::sequential::decode(origin, bytes, meta)
+        codecs::grammar::decode::SEQUENTIAL => {
+            codecs::grammar::decode::decode_sequential(origin, bytes, meta)
         }
         codec => {
             let (expected, got) =
@@ -334,8 +335,8 @@ fn document_lengths(
     bytes: &[u8],
     meta: &SegmentMeta,
 ) -> Result<Vec<DocumentLength>> {
-    check_codec(file, section, codecs::document_lengths::CODEC)?;
-    codecs::document_lengths::decode(section.origin(file), bytes, meta)
+    check_codec(file, section, codecs::documents::LENGTHS)?;
+    codecs::documents::decode_lengths(section.origin(file), bytes, meta)
 }
 
 /// Refuses `lengths` that differ from those of the grammar, because results must not depend on the
@@ -404,7 +405,8 @@ pub fn read_paths(
     codecs::documents::decode(section.origin(file), section.codec, bytes, meta)
 }
 
-/// Returns `range` and the section of `kind`, which segment `segment_idx` must have, tied to its grammar.
+/// Returns `range` and the section of `kind`, which segment `segment_idx` must have, tied to its
+/// grammar.
 fn tied(
     meta: &SegmentMeta,
     segment_idx: usize,

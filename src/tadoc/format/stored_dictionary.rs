@@ -1,19 +1,19 @@
 //! A dictionary as it is stored, which can be searched before it is decoded.
 //!
-//! Dictionaries of the layout `fast`, and large ones of the layout `small`, are stored in blocks, of which a
-//! search decodes one. Searching them costs O(block), less than a millisecond; decoding O(dictionary).
+//! Dictionaries of the layout `fast`, and large ones of the layout `small`, are stored in blocks,
+//! of which a search decodes one. Searching them costs O(block), less than a millisecond; decoding
+//! O(dictionary).
 
 use bytes::Bytes;
 
 use crate::error::Result;
 use crate::format::codecs::dictionary;
-use crate::format::codecs::dictionary_blocks::Directory;
+use crate::format::codecs::dictionary::Directory;
+use crate::format::framing::{OpenLimits, SectionKind};
 use crate::format::layout::{FileFooter, SegmentMeta};
-use crate::format::limits::OpenLimits;
 use crate::format::reader::{
     check_range, decode_checked_dictionary, section_bytes, section_of, segment_meta,
 };
-use crate::format::section::SectionKind;
 use crate::text::{Dictionary, TokenizerProfile};
 
 /// Bytes of a dictionary, whose checksum is right.
@@ -53,8 +53,8 @@ pub struct StoredDictionary {
 
 impl StoredDictionary {
     /// Takes the dictionary of segment `segment_idx` of `file`. `bytes` must be exactly its
-    /// [`dictionary_range`](SegmentMeta::dictionary_range). `file` is a name for error messages. The
-    /// rest of the segment is not checked.
+    /// [`dictionary_range`](SegmentMeta::dictionary_range). `file` is a name for error messages.
+    /// The rest of the segment is not checked.
     ///
     /// # Errors
     /// Same as [`read_segment`](crate::format::read_segment).

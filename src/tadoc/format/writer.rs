@@ -8,12 +8,10 @@ use std::io::Write;
 
 use crate::error::{Error, Result};
 use crate::format::codecs;
-use crate::format::codecs::document_lengths::document_lengths;
+use crate::format::codecs::documents::document_lengths;
 use crate::format::codecs::grammar::count_tokens;
-use crate::format::header::header;
+use crate::format::framing::{SectionKind, SectionMeta, SegmentLayout, align_up, header};
 use crate::format::layout::{COLUMNS_CODEC, FileFooter, SegmentMeta, TIES_CODEC};
-use crate::format::section::{SectionKind, SectionMeta, align_up};
-use crate::format::segment_layout::SegmentLayout;
 use crate::grammar::Grammar;
 use crate::segment::{Paths, Segment};
 use crate::text::{Dictionary, TokenizerProfile};
@@ -124,8 +122,8 @@ pub struct SegmentContents {
 }
 
 impl SegmentContents {
-    /// Returns the contents of an open segment, whose footer has `meta`. So it can be written again,
-    /// in any layout, without its grammar being built anew.
+    /// Returns the contents of an open segment, whose footer has `meta`. So it can be written
+    /// again, in any layout, without its grammar being built anew.
     pub fn from_segment(segment: &Segment, meta: &SegmentMeta) -> Self {
         Self {
             dictionary: segment.dictionary.clone(),
@@ -149,8 +147,8 @@ pub struct EncodedSegment {
 }
 
 impl EncodedSegment {
-    /// Encodes a segment in the layout `layout`. Rules may have other numbers when the segment is read
-    /// back.
+    /// Encodes a segment in the layout `layout`. Rules may have other numbers when the segment is
+    /// read back.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] if the parts contradict each other, [`Error::Capacity`] for
@@ -185,7 +183,7 @@ impl EncodedSegment {
                             || {
                                 let lengths = document_lengths(grammar, dictionary);
                                 (
-                                    codecs::document_lengths::encode(&lengths),
+                                    codecs::documents::encode_lengths(&lengths),
                                     codecs::documents::encode(paths, layout),
                                 )
                             },
@@ -220,15 +218,15 @@ impl EncodedSegment {
         ];
         let lengths_section = lengths_section?;
         if is_worth_its_bytes(&lengths_section, &sections, layout) {
-            let codec = codecs::document_lengths::CODEC;
+            let codec = codecs::documents::LENGTHS;
             sections.push((SectionKind::DocumentLengths, codec, lengths_section));
         }
         Ok(Self { meta, sections })
     }
 }
 
-/// Returns true if document lengths are written. The small layout goes without if they were a larger
-/// part of the segment: where each line is a document, they would take a tenth of a file.
+/// Returns true if document lengths are written. The small layout goes without if they were a
+/// larger part of the segment: where each line is a document, they would take a tenth of a file.
 fn is_worth_its_bytes(
     lengths: &[u8],
     others: &[(SectionKind, u16, Vec<u8>)],

@@ -22,9 +22,9 @@ use std::slice::Iter;
 use rayon::prelude::*;
 
 use super::Grammar;
+use super::pair_join::for_each_count;
 use super::repeats::Repeats;
 use super::schedule::BARRIER;
-use super::tally::for_each_count;
 use crate::error::Result;
 
 /// Result of the rounds. Element ids are terminals, then segment rules, pair rules, repeats.
@@ -251,7 +251,8 @@ fn ends(pieces: &[Written], mut start: u32) -> impl Iterator<Item = u32> {
     })
 }
 
-/// Writes the symbols of all pieces, one piece after the other, to `symbols`, which has their length.
+/// Writes the symbols of all pieces, one piece after the other, to `symbols`, which has their
+/// length.
 fn join(pieces: impl Iterator<Item = Written>, mut symbols: &mut [u32]) {
     let copies = pieces.map(|piece| {
         let (to, rest) = std::mem::take(&mut symbols).split_at_mut(piece.symbols.len());

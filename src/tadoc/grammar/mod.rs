@@ -29,9 +29,7 @@
 mod chunk;
 mod cleanup;
 mod dedup;
-mod effort;
 mod expand;
-mod learn;
 mod pair_join;
 mod phrases;
 mod repeats;
@@ -39,14 +37,13 @@ mod rounds;
 mod schedule;
 mod sequence;
 mod sequitur;
-mod tally;
 #[cfg(test)]
 mod tests;
 
 pub use dedup::Dedup;
-pub use effort::Effort;
 pub use expand::expand_tokens;
 pub use rounds::{RoundsOptions, build_rounds};
+pub use schedule::Effort;
 pub use sequitur::build_sequitur;
 
 use std::ops::Range;

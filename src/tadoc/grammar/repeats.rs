@@ -20,8 +20,7 @@ use std::ops::Range;
 
 use rayon::prelude::*;
 
-use super::pair_join::{PairId, SEEN_ONCE};
-use super::tally::ids_per_owner;
+use super::pair_join::{PairId, SEEN_ONCE, ids_per_owner};
 
 /// Least number of elements of a repeat.
 const LEAST_LEN: usize = 3;

@@ -16,9 +16,8 @@
 use rayon::prelude::*;
 
 use super::chunk::{Chosen, Chunk, with_rules};
-use super::pair_join::{Pair, PairId, number_pairs};
+use super::pair_join::{Pair, PairId, for_each_count, number_pairs};
 use super::schedule::{CHUNK_LEN, Thresholds, are_joined, num_passes};
-use super::tally::for_each_count;
 
 /// Cost of sorting one id, in ids that can be scanned in the same time.
 const SORT_COST: usize = 16;

@@ -7,8 +7,8 @@
 //! - Until then, and if the runs would be much larger than the grammar, hints and prefix sums find
 //!   the root element that holds the first byte. From there each rule is entered at the element
 //!   that holds the byte, and elements are expanded forward until enough bytes are written:
-//!   O(output + depth * log rule length). The first passages of a segment do without prefix sums: the
-//!   lengths before them in their documents are added up.
+//!   O(output + depth * log rule length). The first passages of a segment do without prefix sums:
+//!   the lengths before them in their documents are added up.
 //!
 //! Offsets are bytes of the document, even if it was cut at a block border.
 //!
@@ -23,6 +23,13 @@
 //! - As before, without branches that wait for memory: 2.4 and 3.6 us.
 //! - Huge pages (`GLIBC_TUNABLES=glibc.malloc.hugetlb=1`): 10 % at 100 MB.
 //! - Texts of short elements found by element: 1.0 and 1.9 us.
+//!
+//! # Batches
+//!
+//! Types and helpers that calls with many queries share.
+//!
+//! Answers are stored in the order of the queries, end to end in one buffer. A batch is answered as
+//! a whole or not at all. The error is that of the first query that fails, however the threads run.
 
 use rayon::prelude::*;
 
@@ -30,9 +37,9 @@ use crate::error::{Error, Result};
 use crate::ids::DocId;
 use crate::segment::{Corpus, Cursor, Measure, Next, Segment, TEXT_SLACK, TextRuns};
 
-use crate::read::batch::{Passages, first_error};
-use crate::read::decode::document_len_bytes;
-use crate::read::output::{DEFAULT_MAX_OUTPUT_BYTES, check_output_len, copy_short, reserve};
+use super::decode::{
+    DEFAULT_MAX_OUTPUT_BYTES, check_output_len, copy_short, document_len_bytes, reserve,
+};
 
 /// Number of queries of a batch that one task answers.
 const QUERIES_PER_TASK: usize = 512;
@@ -43,8 +50,8 @@ const GROUP_LEN: usize = 16;
 /// beyond the end of the document is cut there.
 ///
 /// # Errors
-/// [`Error::OutOfRange`] if there is no such document, [`Error::PastEnd`] if `byte_offset` is larger
-/// than its length, [`Error::Capacity`] for more than [`DEFAULT_MAX_OUTPUT_BYTES`].
+/// [`Error::OutOfRange`] if there is no such document, [`Error::PastEnd`] if `byte_offset` is
+/// larger than its length, [`Error::Capacity`] for more than [`DEFAULT_MAX_OUTPUT_BYTES`].
 pub fn extract(corpus: &Corpus, doc_id: u64, byte_offset: u64, byte_len: u64) -> Result<Vec<u8>> {
     let mut output = Vec::new();
     let limit = DEFAULT_MAX_OUTPUT_BYTES;
@@ -341,4 +348,73 @@ impl Passage<'_> {
         copy_short::<TEXT_SLACK>(&mut self.output[self.at..], text, taken);
         self.at += taken;
     }
+}
+
+/// The passages of a batch.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Passages {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Passages {
+    /// Creates passages from `bytes`, cut at `ends`. The ends ascend, and the last is the length.
+    pub(crate) fn new(bytes: Vec<u8>, ends: Vec<usize>) -> Self {
+        Self { bytes, ends }
+    }
+
+    /// Joins `texts`, of at most `max_output_bytes` in total.
+    ///
+    /// # Errors
+    /// [`Error::Capacity`] if the texts are longer than allowed or memory is too small.
+    pub fn joined(texts: &[&[u8]], max_output_bytes: u64) -> Result<Self> {
+        let mut ends = Vec::with_capacity(texts.len());
+        let mut len = 0;
+        for text in texts {
+            len = check_output_len(len as u64, text.len() as u64, max_output_bytes)?;
+            ends.push(len);
+        }
+        let mut bytes = Vec::new();
+        reserve(&mut bytes, len)?;
+        texts.iter().for_each(|text| bytes.extend_from_slice(text));
+        Ok(Self { bytes, ends })
+    }
+
+    /// Returns the number of passages.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Returns true if there is no passage.
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Returns the passage of query `query_idx`, if there is one.
+    pub fn get(&self, query_idx: usize) -> Option<&[u8]> {
+        slice_of(&self.bytes, &self.ends, query_idx)
+    }
+
+    /// Returns the bytes of all passages and the end of each passage.
+    pub fn into_parts(self) -> (Vec<u8>, Vec<usize>) {
+        (self.bytes, self.ends)
+    }
+}
+
+/// Returns value `idx` of `values`, which are cut at `ends`.
+pub(crate) fn slice_of<'a, T>(values: &'a [T], ends: &[usize], idx: usize) -> Option<&'a [T]> {
+    let end = *ends.get(idx)?;
+    let start = idx.checked_sub(1).map_or(0, |before| ends[before]);
+    values.get(start..end)
+}
+
+/// Returns the values of all queries, or the error of the first query that failed.
+pub(crate) fn first_error<T>(outcomes: Vec<Result<T>>) -> Result<Vec<T>> {
+    let numbered = outcomes.into_iter().enumerate();
+    numbered.map(|(query_idx, outcome)| outcome.map_err(|e| in_batch(query_idx, e))).collect()
+}
+
+/// Wraps `source` as the error of query `query_idx`.
+pub fn in_batch(query_idx: usize, source: Error) -> Error {
+    Error::InBatch { query_idx, source: Box::new(source) }
 }

@@ -18,21 +18,20 @@
 //! # }
 //! ```
 //!
-//! Reading order: `output` (limits), `decode` (whole documents), `extract` (passages), `batch`
-//! (types that batches of queries share).
+//! Reading order: `decode` (whole documents, and limits of the output), `extract` (passages, and
+//! batches of them).
 //!
 //! A document that was cut at a block border is read as one document: offsets count from its start.
 //! All code is iterative, so a hostile grammar cannot exhaust the stack. Limits are checked against
 //! computed sizes before memory is allocated.
 
-pub(crate) mod batch;
 pub(crate) mod decode;
-mod extract;
-pub(crate) mod output;
+pub(crate) mod extract;
 
-pub use batch::Passages;
-pub use decode::{DocumentDecoder, document_bytes, document_len_bytes, document_num_words};
-pub use extract::{ExtractQuery, extract, extract_batch, extract_into};
-pub use output::DEFAULT_MAX_OUTPUT_BYTES;
+pub use decode::{
+    DEFAULT_MAX_OUTPUT_BYTES, DocumentDecoder, document_bytes, document_len_bytes,
+    document_num_words,
+};
+pub use extract::{ExtractQuery, Passages, extract, extract_batch, extract_into};
 
-pub(crate) use batch::in_batch;
+pub(crate) use extract::in_batch;

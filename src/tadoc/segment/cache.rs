@@ -30,14 +30,15 @@ use crate::segment::{DocumentLength, Segment};
 /// Number of elements for each passage that is read before text runs are built. Building them takes
 /// about twice the time that they would have saved until then.
 const ELEMENTS_PER_PASSAGE: u64 = 64;
-/// Number of questions that are answered by a sweep before the arrays for searches are derived. They
-/// take about ten times as long as a sweep.
+/// Number of questions that are answered by a sweep before the arrays for searches are derived.
+/// They take about ten times as long as a sweep.
 const MAX_SWEEPS: u64 = 8;
-/// Prefix sums are derived after this part of the elements was added up without them. Adding up takes
-/// as long as deriving.
+/// Prefix sums are derived after this part of the elements was added up without them. Adding up
+/// takes as long as deriving.
 const PART_ADDED: u64 = 4;
 /// Texts of elements are built after this part of the root was decoded without them. Building them
-/// takes a fifth of the time that decoding all of it without them takes, and saves half of that time.
+/// takes a fifth of the time that decoding all of it without them takes, and saves half of that
+/// time.
 const PART_DECODED: u64 = 16;
 /// Words of documents are built after this part of the text's words was read without them. Reading
 /// a word takes as long as building its entry, and such callers usually continue.
@@ -104,8 +105,8 @@ impl Segment {
     }
 
     /// Returns true if a question about the places of words should be answered without the inverse
-    /// grammar, because it does not exist and few questions were asked. This call counts as one more
-    /// question.
+    /// grammar, because it does not exist and few questions were asked. This call counts as one
+    /// more question.
     pub fn is_sweep_worth(&self) -> bool {
         self.cache.inverse.get().is_none()
             && self.cache.num_sweeps.fetch_add(1, Ordering::Relaxed) < MAX_SWEEPS
@@ -209,8 +210,8 @@ impl Segment {
         self.are_doc_words_worth().then(derive).flatten()
     }
 
-    /// Returns true if the words of each document are kept, or the next task that can use them would
-    /// make them. Changes nothing, so that plans can say what will be done.
+    /// Returns true if the words of each document are kept, or the next task that can use them
+    /// would make them. Changes nothing, so that plans can say what will be done.
     ///
     /// A few texts turn out to have too many different words when they are made; then nothing is
     /// kept.
@@ -244,8 +245,8 @@ impl Segment {
         self.cache.memory_bytes()
     }
 
-    /// Prevents that text runs, texts of elements and words of documents are built later. Those that exist are kept.
-    /// Without them all questions are answered from the rules.
+    /// Prevents that text runs, texts of elements and words of documents are built later. Those
+    /// that exist are kept. Without them all questions are answered from the rules.
     pub fn keep_no_copies(&self) {
         self.cache.text_runs.get_or_init(|| None);
         self.cache.element_texts.get_or_init(|| None);

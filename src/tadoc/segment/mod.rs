@@ -25,8 +25,7 @@
 
 mod cache;
 pub(crate) mod dag;
-pub(crate) mod doc_ids;
-mod facts;
+pub(crate) mod facts;
 
 pub(crate) use dag::Len;
 pub use dag::{
@@ -41,8 +40,8 @@ use crate::error::{Error, Result};
 use crate::grammar::Grammar;
 use crate::ids::DocId;
 use crate::segment::cache::SegmentCache;
-use crate::segment::doc_ids::DocIds;
 use crate::text::{Dictionary, TokenizerProfile};
+use facts::DocIds;
 
 /// One part of a corpus: dictionary, grammar and document table, ready for queries. These never
 /// change. Arrays that are derived from them while the segment is used are kept beside them.
@@ -67,9 +66,9 @@ impl Segment {
         Self { dictionary, dag, paths, continues, is_absent: false, cache }
     }
 
-    /// Creates a segment that holds the place of one that is not opened. It has `num_docs` documents
-    /// without words and paths, so the ids of the documents behind them count on. Searches find
-    /// nothing in it.
+    /// Creates a segment that holds the place of one that is not opened. It has `num_docs`
+    /// documents without words and paths, so the ids of the documents behind them count on.
+    /// Searches find nothing in it.
     ///
     /// # Errors
     /// Same as [`Dag::new`].

@@ -25,7 +25,7 @@
 //! MB of Gutenberg prose 354 with one thread, 703 with two; 56 MB of logs (3.3 bytes per token) 330
 //! and 596. Of one thread's time on prose, token search takes 25 %, hash look-ups 63 %, the sorted
 //! dictionary 5 % (15 % at 8 MB), final ids 9 %. Ids of repeated text are copied
-//! ([`repeats`](super::repeats)): versioned text, of which two thirds are repeated, takes a fifth
+//! ([`repeats`](super::interner)): versioned text, of which two thirds are repeated, takes a fifth
 //! less time.
 
 use std::ops::Range;
@@ -35,8 +35,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-use super::interner::{Entry, Interner};
-use super::repeats::Repeats;
+use super::interner::{Entry, Interner, Repeats};
 use super::tokenizer::{for_each_stored, next_cut};
 use super::{Dictionary, TokenizerProfile};
 use crate::error::{Error, Result};

@@ -12,7 +12,8 @@
 //! id range. A word is found by binary search with O(log V) comparisons. All but the last four
 //! compare heads, which stay in the cache. The words and offsets of a large dictionary do not.
 //!
-//! Tokens never change. The orders of folded words, which a few questions make, are kept beside them.
+//! Tokens never change. The orders of folded words, which a few questions make, are kept beside
+//! them.
 //!
 //! Limits: the arena holds at most `u32::MAX` bytes, and ids are `u32`. Only the segment file uses
 //! front coding. In memory the arena is plain, so `get` needs two loads.
@@ -163,8 +164,8 @@ impl Dictionary {
         start..end
     }
 
-    /// Returns the words whose text after `fold` is `folded`, in ascending order. Reads all words at
-    /// the first question of a fold. Later ones take O(log V) folds, and 4 bytes a word.
+    /// Returns the words whose text after `fold` is `folded`, in ascending order. Reads all words
+    /// at the first question of a fold. Later ones take O(log V) folds, and 4 bytes a word.
     pub fn words_folded_to(&self, fold: &Fold, folded: &str) -> Vec<u32> {
         let word = |id: u32| self.word(id.into());
         self.folded_words.find(Words { num_words: self.num_words, word }, fold, folded)

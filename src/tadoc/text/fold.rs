@@ -11,23 +11,27 @@
 //! synonyms             Häuser     Weg        ΣΑΣ     mangées      with a row (_Straße, Weg)
 //! ```
 //!
-//! Each word is folded alone. Lower case is that of [`str::to_lowercase`]: `İ` becomes `i` and a dot
-//! above, `ß` is unchanged. `accents` has the rules for base letters. The text of a [`Fold`] is a
-//! list of its parts in normal form, such as `accents,stem:german`.
+//! Each word is folded alone. Lower case is that of [`str::to_lowercase`]: `İ` becomes `i` and a
+//! dot above, `ß` is unchanged. `accents` has the rules for base letters. The text of a [`Fold`] is
+//! a list of its parts in normal form, such as `accents,stem:german`.
 //!
 //! A stem implies `case`, because the stemmers read lower case. With `accents`, the word is stemmed
 //! as it is spelled and the accents of the stem are dropped, because the endings of many languages
 //! have accents: the stem of `mangées` is that of `manger`, the stem of `mangees` is not. So words
-//! that `stem` joins stay joined, and a word without its accents has the same stem mostly, not always
-//! (`très` and `tres`).
+//! that `stem` joins stay joined, and a word without its accents has the same stem mostly, not
+//! always (`très` and `tres`).
 //!
 //! [`Synonyms`] come last: they read the word as the other parts fold it.
 //!
-//! O(bytes) of a word. A word of ASCII that needs no work is borrowed. Stemmers read words of at most
-//! [`MAX_STEMMED_BYTES`] only, because some of them take quadratic time.
+//! O(bytes) of a word. A word of ASCII that needs no work is borrowed. Stemmers read words of at
+//! most [`MAX_STEMMED_BYTES`] only, because some of them take quadratic time.
+//!
+//! # Languages
+//!
+//! Languages whose words can be stemmed: the algorithms of Snowball, as the crate `frostem` has
+//! them.
 
 mod accents;
-mod language;
 mod synonyms;
 
 use std::borrow::Cow;
@@ -35,15 +39,17 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use frostem::{Algorithm, Stemmer};
+
 use crate::error::{Error, Result};
 
-pub use language::Language;
 pub use synonyms::Synonyms;
 
 /// Length of the longest word that is stemmed, in bytes. A longer one counts as its own stem.
 pub const MAX_STEMMED_BYTES: usize = 256;
 
-/// Rule by which words count as equal: none, or one or more of `case`, `accents`, a stem and synonyms.
+/// Rule by which words count as equal: none, or one or more of `case`, `accents`, a stem and
+/// synonyms.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Fold {
     /// True if words are compared in lower case. Always true if there is a stem.
@@ -76,8 +82,8 @@ impl Fold {
         self.accents
     }
 
-    /// Returns the same fold without its stem and its synonyms. It folds the characters of a word one
-    /// by one, but for the final sigma and the underscores around a word.
+    /// Returns the same fold without its stem and its synonyms. It folds the characters of a word
+    /// one by one, but for the final sigma and the underscores around a word.
     pub const fn plain(&self) -> Self {
         Self { case: self.case, accents: self.accents, ..Self::NONE }
     }
@@ -92,8 +98,8 @@ impl Fold {
         }
     }
 
-    /// Returns true if each word of ASCII letters, digits and underscores that begins with a letter or digit
-    /// becomes a text that begins with it, in either case.
+    /// Returns true if each word of ASCII letters, digits and underscores that begins with a letter
+    /// or digit becomes a text that begins with it, in either case.
     pub(crate) fn keeps_first_byte(&self) -> bool {
         self.synonyms.is_none() && self.stem.is_none_or(Language::keeps_first_byte)
     }
@@ -144,8 +150,8 @@ impl Fold {
         if self.accents { then(text, accents::base) } else { text }
     }
 
-    /// Returns the folded form of one character of a word, without the stem: none for a mark that is
-    /// dropped. An underscore stays.
+    /// Returns the folded form of one character of a word, without the stem: none for a mark that
+    /// is dropped. An underscore stays.
     pub(crate) fn character(&self, character: char) -> String {
         let text = if self.accents {
             accents::base_letters(&character.to_string())
@@ -176,8 +182,8 @@ fn lower(text: &str) -> Cow<'_, str> {
 }
 
 impl fmt::Display for Fold {
-    /// Writes the parts in the order `case`, `accents`, `stem:LANGUAGE`, `synonyms:TABLE`, or `none`.
-    /// Beside a stem `case` is left out.
+    /// Writes the parts in the order `case`, `accents`, `stem:LANGUAGE`, `synonyms:TABLE`, or
+    /// `none`. Beside a stem `case` is left out.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let case = (self.case && self.stem.is_none()).then(|| "case".to_owned());
         let accents = self.accents.then(|| "accents".to_owned());
@@ -191,8 +197,8 @@ impl fmt::Display for Fold {
 impl FromStr for Fold {
     type Err = Error;
 
-    /// Parses `none`, or parts with commas between them, in any order and case. Synonyms are no part of
-    /// a text: [`with_synonyms`](Self::with_synonyms) adds them.
+    /// Parses `none`, or parts with commas between them, in any order and case. Synonyms are no
+    /// part of a text: [`with_synonyms`](Self::with_synonyms) adds them.
     fn from_str(text: &str) -> Result<Self> {
         if text.trim().eq_ignore_ascii_case("none") {
             return Ok(Self::NONE);
@@ -237,9 +243,72 @@ fn refused(got: &str, allowed: &str) -> Error {
     Error::InvalidArgument { name: "fold", got, allowed: allowed.to_owned() }
 }
 
+/// A language, or one of several algorithms for it, such as `porter` beside `english`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Language(Algorithm);
+
+impl Language {
+    /// Returns all languages, ordered by name.
+    pub fn all() -> impl Iterator<Item = Self> {
+        Algorithm::all().iter().copied().map(Self)
+    }
+
+    /// Returns the name, in lower case.
+    pub fn name(self) -> &'static str {
+        self.0.name()
+    }
+
+    /// Returns true if the stem of each word of ASCII letters, digits and underscores begins with
+    /// the first byte of the word, unless that is an underscore. Some algorithms take prefixes
+    /// away, or write letters in another way.
+    fn keeps_first_byte(self) -> bool {
+        !matches!(
+            self.name(),
+            "dutch"
+                | "esperanto"
+                | "indonesian"
+                | "irish"
+                | "lovins"
+                | "serbian"
+                | "sesotho"
+                | "turkish"
+        )
+    }
+
+    /// Returns the stem of `word`, which is in lower case, or `word` if nothing would be left of
+    /// it.
+    fn stem(self, word: &str) -> Cow<'_, str> {
+        match Stemmer::new(self.0).stem(word) {
+            stem if stem.is_empty() => Cow::Borrowed(word),
+            stem => stem,
+        }
+    }
+}
+
+impl fmt::Display for Language {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Language {
+    type Err = Error;
+
+    /// Takes a name, or an alias that Snowball has for it, such as `en`.
+    fn from_str(name: &str) -> Result<Self> {
+        Algorithm::from_name(name).map(Self).map_err(|_| {
+            let names: Vec<&str> = Self::all().map(Self::name).collect();
+            let allowed = format!("stem:LANGUAGE with one of {}", names.join(", "));
+            refused(&format!("stem:{name}"), &allowed)
+        })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use proptest::strategy::{Strategy, ValueTree};
+    use proptest::test_runner::TestRunner;
 
     use super::*;
 
@@ -344,8 +413,8 @@ mod tests {
         assert!(matches!(fold("accents").text("__Init__"), Cow::Borrowed("Init")));
     }
 
-    /// Every character is folded as each of its cases is, and a folded character stays as it is. Only
-    /// the two cases of the lunate sigma decompose to different sigmas.
+    /// Every character is folded as each of its cases is, and a folded character stays as it is.
+    /// Only the two cases of the lunate sigma decompose to different sigmas.
     #[test]
     fn characters_of_any_case_and_accent_meet() {
         let both = fold("case,accents");
@@ -418,6 +487,30 @@ mod tests {
                 Fold::with_stem(language).and(Fold::ACCENTS).text(&word);
                 Fold::with_stem(language).text(&word);
             }
+        }
+    }
+
+    /// Returns short words of letters, and longer ones of letters, digits, underscores and endings.
+    fn words() -> Vec<String> {
+        let endings = "ation|ing|ed|s|er|es|en|heit|ement|ir|din|mente|ovi|ine|unda";
+        let longer = format!("[a-z0-9][a-z0-9_]{{0,6}}({endings})?(s|e|a)?");
+        let mut runner = TestRunner::deterministic();
+        let mut words = Vec::new();
+        for (form, num_words) in [("[a-z0-9]{1,3}", 20_000), (longer.as_str(), 60_000)] {
+            let form = proptest::string::string_regex(form).unwrap();
+            words.extend((0..num_words).map(|_| form.new_tree(&mut runner).unwrap().current()));
+        }
+        words
+    }
+
+    #[test]
+    fn the_first_byte_stays_where_a_language_keeps_it() {
+        let words = words();
+        for language in Language::all() {
+            let lost = words
+                .iter()
+                .find(|word| language.stem(word).as_bytes().first() != word.as_bytes().first());
+            assert_eq!(lost.is_none(), language.keeps_first_byte(), "{language} {lost:?}");
         }
     }
 }

@@ -6,11 +6,11 @@
 //! hashes     02…  1c…  1c…  5f…  …          not stored: the hash of a probed word is computed again
 //! ```
 //!
-//! Most folds keep the first letter or digit of a word of ASCII letters, digits and underscores, so only
-//! words with that of the folded text, and words of other characters, are folded. The first question of a
-//! fold and a letter reads all words and folds these, because most statements ask once. The second one
-//! builds their order: O(V log V), and 4 bytes a word. Later ones take O(log V) folds. The last orders are
-//! kept, with at most [`MAX_FOLDS`] ids for each word.
+//! Most folds keep the first letter or digit of a word of ASCII letters, digits and underscores, so
+//! only words with that of the folded text, and words of other characters, are folded. The first
+//! question of a fold and a letter reads all words and folds these, because most statements ask
+//! once. The second one builds their order: O(V log V), and 4 bytes a word. Later ones take O(log
+//! V) folds. The last orders are kept, with at most [`MAX_FOLDS`] ids for each word.
 
 use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rayon::prelude::*;
 use rustc_hash::FxBuildHasher;
 
-use crate::text::fold::Fold;
+use super::fold::Fold;
 
 /// Number of folds whose orders a dictionary keeps, if they are of all words.
 const MAX_FOLDS: usize = 4;
@@ -27,8 +27,8 @@ const MAX_ORDERS: usize = 64;
 /// Minimum number of words of a parallel task.
 const TASK_WORDS: usize = 1 << 14;
 
-/// Orders of the words of one dictionary. The order of the last question is the last one. Clones share
-/// them.
+/// Orders of the words of one dictionary. The order of the last question is the last one. Clones
+/// share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct FoldedWords(Arc<Mutex<Vec<(Key, Order)>>>);
 
@@ -39,9 +39,9 @@ type Key = (Fold, Initial);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Initial {
     Any,
-    /// Words that begin with this letter in either case or with this digit, words that begin with neither,
-    /// and words that have other characters than ASCII letters, digits and underscores. 0 stands for the
-    /// last two alone.
+    /// Words that begin with this letter in either case or with this digit, words that begin with
+    /// neither, and words that have other characters than ASCII letters, digits and underscores. 0
+    /// stands for the last two alone.
     Byte(u8),
 }
 

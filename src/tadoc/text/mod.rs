@@ -24,21 +24,19 @@
 
 mod block;
 mod classes;
-mod cuts;
 mod dictionary;
 mod fold;
 mod folded_words;
 mod interner;
-mod repeats;
 mod segments;
-mod span;
 mod tokenizer;
 
 pub use block::{TokenizedBlock, tokenize_block};
-pub use cuts::{first_cut, last_cut};
 pub use dictionary::Dictionary;
 pub use fold::{Fold, Language, MAX_STEMMED_BYTES, Synonyms};
 pub(crate) use folded_words::is_folded_to;
-pub use span::MAX_TOKEN_BYTES;
+pub use segments::MAX_TOKEN_BYTES;
 pub(crate) use tokenizer::in_one_word;
-pub use tokenizer::{Token, TokenizerProfile, UNICODE_VERSION, for_each_token};
+pub use tokenizer::{
+    Token, TokenizerProfile, UNICODE_VERSION, first_cut, for_each_token, last_cut,
+};

@@ -11,20 +11,38 @@
 //! `String::from_utf8_lossy` replaces) and NUL belong to separators, so a word is always valid
 //! UTF-8. For `word` and `whitespace` a token is a maximal run of one class, found 64 bytes at a
 //! time ([`classes`](super::classes)). For `uax29` see [`segments`](super::segments). A run longer
-//! than [`MAX_TOKEN_BYTES`](super::MAX_TOKEN_BYTES) is cut into tokens of that length, and words at the last char boundary
-//! before it. So one base64 blob cannot spoil a dictionary.
+//! than [`MAX_TOKEN_BYTES`](super::MAX_TOKEN_BYTES) is cut into tokens of that length, and words at
+//! the last char boundary before it. So one base64 blob cannot spoil a dictionary.
 //!
 //! There are two views of the same tokens: [`for_each_token`] tiles the text, [`for_each_stored`]
 //! applies the spaceless model of the [parent module](super). Both need O(bytes) time and no
 //! allocation.
+//!
+//! # Cuts
+//!
+//! Search for places at which a text can be cut and tokenized separately, for any text around the
+//! visible part.
+//!
+//! ```text
+//! seen      …wer loss, 日|         the rest of the document may be anything, and may change
+//! cuts          | |  |           word, whitespace: where the class changes between two characters
+//!               |                uax29: letter or digit, then white space (or `\n`, then a letter)
+//! ```
+//!
+//! The visible part has a whole character on both sides of a cut. UTF-8 characters can be found
+//! from any byte, so these two characters are the same in any surroundings. The border between them
+//! is a token border: between runs of two classes, or by UAX #29, none of whose rules looks across
+//! such a place (WB3a, WB999). Unlike [`next_cut`] this search needs no
+//! bytes before the visible part. It takes the nearest place, so cuts are a few bytes apart in
+//! ordinary text.
 
 use std::fmt;
 use std::str::FromStr;
 
-use super::classes::{BLOCK_BYTES, ClassBits, Ink, PerlWord, WordClass};
-use super::segments::for_each_segment;
-use super::span::{Span, emit_run};
 use crate::error::{Error, Result};
+
+use super::classes::{BLOCK_BYTES, ClassBits, Ink, PerlWord, WordClass};
+use super::segments::{Span, emit_run, for_each_segment};
 
 /// Version of the Unicode tables of [`TokenizerProfile::Word`], which are those of regex-syntax.
 pub const UNICODE_VERSION: (u8, u8, u8) = (16, 0, 0);
@@ -110,7 +128,8 @@ impl FromStr for TokenizerProfile {
 /// A range of the text that is one word or one separator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token<'a> {
-    /// Bytes of the token, 1 to [`MAX_TOKEN_BYTES`](super::MAX_TOKEN_BYTES). A word is valid UTF-8 without NUL.
+    /// Bytes of the token, 1 to [`MAX_TOKEN_BYTES`](super::MAX_TOKEN_BYTES). A word is valid UTF-8
+    /// without NUL.
     pub bytes: &'a [u8],
     /// True for a word, false for a separator.
     pub is_word: bool,
@@ -263,6 +282,48 @@ impl<F: FnMut(Span)> Spaceless<'_, F> {
     fn is_blank(&self, span: Span) -> bool {
         &self.text[span.start..span.end] == b" "
     }
+}
+
+/// Returns the last cut inside `seen`.
+pub fn last_cut(profile: TokenizerProfile, seen: &[u8]) -> Option<usize> {
+    (1..seen.len()).rev().find(|&at| is_cut(profile, seen, at))
+}
+
+/// Returns the first cut inside `seen`.
+pub fn first_cut(profile: TokenizerProfile, seen: &[u8]) -> Option<usize> {
+    (1..seen.len()).find(|&at| is_cut(profile, seen, at))
+}
+
+fn is_cut(profile: TokenizerProfile, seen: &[u8], at: usize) -> bool {
+    // Continuation byte, so `at` lies inside a character. This is the usual case in scripts with
+    // multi-byte characters.
+    if seen[at] & 0xC0 == 0x80 {
+        return false;
+    }
+    let (Some(before), Some(behind)) = (last_char(&seen[..at]), first_char(&seen[at..])) else {
+        return false;
+    };
+    match profile {
+        TokenizerProfile::Word | TokenizerProfile::Whitespace => {
+            profile.ends_word(before) != profile.ends_word(behind)
+        }
+        TokenizerProfile::Uax29 => match (before, behind) {
+            (before, ' ' | '\t' | '\r' | '\n') => before.is_alphanumeric(),
+            ('\n', behind) => behind.is_alphanumeric(),
+            _ => false,
+        },
+    }
+}
+
+/// Returns the first character of `bytes`, or `None` if it is invalid UTF-8 or longer than `bytes`.
+fn first_char(bytes: &[u8]) -> Option<char> {
+    let len = match bytes.first()? {
+        0..0x80 => 1,
+        0..0xE0 => 2,
+        0..0xF0 => 3,
+        _ => 4,
+    };
+    std::str::from_utf8(bytes.get(..len)?).ok()?.chars().next()
 }
 
 #[cfg(test)]
@@ -525,5 +586,51 @@ pub(super) mod tests {
         assert_eq!(TokenizerProfile::default(), TokenizerProfile::Word);
         let fault = "words".parse::<TokenizerProfile>().unwrap_err();
         assert!(matches!(fault, Error::InvalidArgument { name: "tokenizer", .. }));
+    }
+
+    fn tokens(profile: TokenizerProfile, text: &[u8]) -> Vec<(Vec<u8>, bool)> {
+        let mut tokens = Vec::new();
+        for_each_token(profile, text, |token| tokens.push((token.bytes.to_vec(), token.is_word)));
+        tokens
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(3_000))]
+
+        #[test]
+        fn tokens_are_the_same_on_both_sides_in_any_surroundings(
+            before in odd_text(), seen in odd_text(), behind in odd_text(),
+            shown in any::<(prop::sample::Index, prop::sample::Index)>(),
+            profile in any_profile(),
+        ) {
+            let (start, end) = (shown.0.index(seen.len() + 1), shown.1.index(seen.len() + 1));
+            let seen = &seen[start.min(end)..start.max(end)];
+            let whole = [&before, seen, &behind].concat();
+            for cut in (1..seen.len()).filter(|&at| is_cut(profile, seen, at)) {
+                let (left, right) = whole.split_at(before.len() + cut);
+                let apart = [tokens(profile, left), tokens(profile, right)].concat();
+                prop_assert_eq!(tokens(profile, &whole), apart);
+            }
+        }
+    }
+
+    #[test]
+    fn cuts_are_where_the_header_draws_them() {
+        let seen = "wer loss, 日".as_bytes();
+        let cuts = |profile, seen| {
+            (1..usize::MAX)
+                .take(20)
+                .filter(move |&at| at < <[u8]>::len(seen) && is_cut(profile, seen, at))
+        };
+        assert!(cuts(TokenizerProfile::Word, seen).eq([3, 4, 8, 10]));
+        assert!(cuts(TokenizerProfile::Whitespace, seen).eq([3, 4, 9, 10]));
+        assert!(cuts(TokenizerProfile::Uax29, seen).eq([3]));
+        assert!(cuts(TokenizerProfile::Uax29, "日。\n本".as_bytes()).eq([7]));
+        assert_eq!(first_cut(TokenizerProfile::Word, seen), Some(3));
+        assert_eq!(last_cut(TokenizerProfile::Word, seen), Some(10));
+        // The last character is not completely visible.
+        assert_eq!(last_cut(TokenizerProfile::Word, &seen[..12]), Some(8));
+        assert_eq!(last_cut(TokenizerProfile::Word, b"abc"), None);
+        assert_eq!(first_cut(TokenizerProfile::Word, b""), None);
     }
 }

@@ -1,4 +1,5 @@
-//! Packed codec of the grammar section: static codes, decoded at a few nanoseconds for each element.
+//! Packed codec of the grammar section: static codes, decoded at a few nanoseconds for each
+//! element.
 //!
 //! ```text
 //! section   document lengths | rule lengths, last rule first | group of each id | elements
@@ -9,23 +10,37 @@
 //!               R7 = d R3         │ R7         was read last and is not taken yet
 //! ```
 //!
-//! All four parts are lists in prefix codes ([`prefix_code`](crate::format::entropy::prefix_code)). An id costs about log2 of its rank by
-//! number of uses, so the section has nearly the zero-order entropy of the elements. Groups are as
-//! large as their places, so no place is wasted. The group of each id is stored, because ids of words
-//! are sorted and those of rules go from parents to children.
+//! All four parts are lists in prefix codes ([`prefix_code`](crate::format::entropy::prefix_code)).
+//! An id costs about log2 of its rank by number of uses, so the section has nearly the zero-order
+//! entropy of the elements. Groups are as large as their places, so no place is wasted. The group
+//! of each id is stored, because ids of words are sorted and those of rules go from parents to
+//! children.
 //!
-//! Rules are numbered depth-first as in the other [codec](super::grammar): the rule that is completed
-//! last, the root, is rule 0. The rules that a rule uses first are therefore the ones that were read
-//! last, and their first uses need no id. A rule can use only rules that were read before, so no bytes
-//! describe a cycle or a rule without use.
+//! Rules are numbered depth-first as in the other [codec](super::grammar): the rule that is
+//! completed last, the root, is rule 0. The rules that a rule uses first are therefore the ones
+//! that were read last, and their first uses need no id. A rule can use only rules that were read
+//! before, so no bytes describe a cycle or a rule without use.
 //!
-//! Compared with the adaptive codec on four corpora of 6 to 14 MB (prose, revisions, Markdown, logs), the
-//! section is 1.08, 1.18, 1.29 and 1.71 times as large, and decoding takes a thirteenth of the time (samples
-//! of `perf record` over seven openings of each file). The gain of the other is that recently used elements are used
-//! again, which is largest in logs. `benches/peers/opening.py` measures whole files and statements.
+//! Compared with the adaptive codec on four corpora of 6 to 14 MB (prose, revisions, Markdown,
+//! logs), the section is 1.08, 1.18, 1.29 and 1.71 times as large, and decoding takes a thirteenth
+//! of the time (samples of `perf record` over seven openings of each file). The gain of the other
+//! is that recently used elements are used again, which is largest in logs.
+//! `benches/peers/opening.py` measures whole files and statements.
+//!
+//! # Grammar in place
+//!
+//! A grammar as it is stored, which can be searched before all of it is decoded.
+//!
+//! ```text
+//! layout    rules      elements of the documents
+//! fast      decoded    read as marks, one byte each, or decoded when all are asked for
+//! small     decoded    decoded
+//! ```
+//!
+//! Most elements are those of documents. A search only needs to know if an element can be a part of
+//! what it looks for, and reads them as marks in half of the time.
 
 use crate::error::{Error, Result};
-use crate::format::codecs::grammar::event_order::{Event, EventOrder};
 use crate::format::cursor::{Cursor, Origin};
 use crate::format::entropy::prefix_code::{
     Class, List, MAX_CLASSES, classes_by_len, decode_list, encode_list,
@@ -33,6 +48,8 @@ use crate::format::entropy::prefix_code::{
 use crate::format::layout::SegmentMeta;
 use crate::grammar::Grammar;
 use crate::ids::RuleId;
+
+use super::grammar::replay::{Event, EventOrder};
 
 /// Number of the codec in the footer.
 pub(in crate::format) const CODEC: u16 = 2;
@@ -103,8 +120,9 @@ pub(in crate::format) fn decode(
     if untaken.is_empty() { Ok(grammar) } else { Err(misfit(place)) }
 }
 
-/// A section of which the second half of the elements is decoded, or all of them if the first half has
-/// elements of rules. The first half is decoded when all elements are asked for, or their marks.
+/// A section of which the second half of the elements is decoded, or all of them if the first half
+/// has elements of rules. The first half is decoded when all elements are asked for, or their
+/// marks.
 #[derive(Debug)]
 pub(in crate::format) struct RulesFirst<'a> {
     place: Origin<'a>,
@@ -142,13 +160,14 @@ impl<'a> RulesFirst<'a> {
         Ok(Self { place, rules, stored, is_whole, untaken })
     }
 
-    /// Returns the rules. The root has only the elements of documents that are decoded, in one document.
+    /// Returns the rules. The root has only the elements of documents that are decoded, in one
+    /// document.
     pub fn rules(&self) -> &Grammar {
         &self.rules
     }
 
-    /// Returns the offsets of the documents in the root, and the marks of all its elements. `marks` has one
-    /// for each element, none of which is [`NO_MARK`].
+    /// Returns the offsets of the documents in the root, and the marks of all its elements. `marks`
+    /// has one for each element, none of which is [`NO_MARK`].
     ///
     /// # Errors
     /// Same as [`decode`].
@@ -226,7 +245,8 @@ impl<'a> Stored<'a> {
             return Err(misfit());
         }
         let classes = classes_of_elements(&widths);
-        // First uses are frequent and follow no pattern, so a branch for them costs more than all the rest.
+        // First uses are frequent and follow no pattern, so a branch for them costs more than all
+        // the rest.
         id_at.push(FIRST_USE);
         let elements = List::read(&mut cursor, &classes, meta.num_elements)?;
         cursor.finish()?;
@@ -293,8 +313,8 @@ fn classes_of_elements(widths: &[u8]) -> Vec<Class> {
     classes
 }
 
-/// Returns the log2 of the size of each group, and the ids group by group, ascending in each. Returns
-/// `None` if the groups have other sizes than an encoder gives them.
+/// Returns the log2 of the size of each group, and the ids group by group, ascending in each.
+/// Returns `None` if the groups have other sizes than an encoder gives them.
 fn ids_by_group(groups: &[u32]) -> Option<(Vec<u8>, Vec<u32>)> {
     let mut sizes = [0usize; MAX_CLASSES];
     groups.iter().for_each(|&group| sizes[group as usize % MAX_CLASSES] += 1);
@@ -320,8 +340,8 @@ fn ids_by_group(groups: &[u32]) -> Option<(Vec<u8>, Vec<u32>)> {
     Some((widths, ids))
 }
 
-/// Returns the offsets of the rules from the lengths of all but the root, last rule first, or `None` if
-/// a rule is empty or if there are more elements than `num_elements`.
+/// Returns the offsets of the rules from the lengths of all but the root, last rule first, or
+/// `None` if a rule is empty or if there are more elements than `num_elements`.
 fn rule_offsets(lens: &[u32], num_elements: u32) -> Option<Vec<u32>> {
     let mut offsets = vec![0; lens.len() + 2];
     let mut offset = num_elements;
@@ -371,8 +391,8 @@ impl Untaken {
         }
     }
 
-    /// Replaces each first use in `rule` by the rule on top, which it takes. First uses that find no rule
-    /// keep their number, which no valid grammar has.
+    /// Replaces each first use in `rule` by the rule on top, which it takes. First uses that find
+    /// no rule keep their number, which no valid grammar has.
     fn fill(&mut self, rule: &mut [u32]) {
         // First uses follow no pattern, so there is no branch for them.
         for element in rule.iter_mut().rev() {
@@ -439,12 +459,70 @@ impl RulesWritten {
     }
 }
 
+/// A grammar whose rules are decoded and valid.
+#[derive(Debug)]
+pub struct StoredGrammar<'a>(Parts<'a>);
+
+#[derive(Debug)]
+enum Parts<'a> {
+    Whole(Grammar),
+    RulesFirst(Box<RulesFirst<'a>>),
+}
+
+impl<'a> StoredGrammar<'a> {
+    /// Takes a valid grammar.
+    pub(crate) fn whole(grammar: Grammar) -> Self {
+        Self(Parts::Whole(grammar))
+    }
+
+    /// Takes a grammar whose [`rules`](Self::rules) are valid.
+    pub(in crate::format) fn rules_first(grammar: RulesFirst<'a>) -> Self {
+        Self(Parts::RulesFirst(Box::new(grammar)))
+    }
+
+    /// Returns the rules. The root may lack elements of documents.
+    pub(crate) fn rules(&self) -> &Grammar {
+        match &self.0 {
+            Parts::Whole(grammar) => grammar,
+            Parts::RulesFirst(grammar) => grammar.rules(),
+        }
+    }
+
+    /// Returns the offsets of the documents in the root, and the marks of all its elements. `marks`
+    /// has one below 255 for each element.
+    ///
+    /// # Errors
+    /// [`Error::Format`] if the elements of the documents do not fit the
+    /// rules.
+    pub(crate) fn root_marks(&self, marks: &[u8]) -> Result<(&[u32], Vec<u8>)> {
+        match &self.0 {
+            Parts::Whole(grammar) => {
+                let root = grammar.root().iter().map(|&element| marks[element as usize]);
+                Ok((&grammar.doc_offsets, root.collect()))
+            }
+            Parts::RulesFirst(grammar) => grammar.root_marks(marks),
+        }
+    }
+
+    /// Decodes what is left.
+    ///
+    /// # Errors
+    /// Same as [`root_marks`](Self::root_marks).
+    pub(in crate::format) fn complete(self) -> Result<Grammar> {
+        match self.0 {
+            Parts::Whole(grammar) => Ok(grammar),
+            Parts::RulesFirst(grammar) => grammar.complete(),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
-    use super::*;
     use crate::grammar::{RoundsOptions, build_rounds, expand_tokens};
+
+    use super::*;
 
     const PLACE: Origin<'_> = Origin { file: "a", section: "grammar", offset: 0 };
 

@@ -12,15 +12,16 @@
 //! segments of 6 million elements, 32 MB of third-level cache).
 //!
 //! The sweep also finds *steep* rules, of which walks take many steps and yield almost no text. An
-//! exact count of steps needs another number for each element. So the sweep tests a property that all
-//! grammars of builders have and that no steep rule has. The exact count is made only without it.
+//! exact count of steps needs another number for each element. So the sweep tests a property that
+//! all grammars of builders have and that no steep rule has. The exact count is made only without
+//! it.
 //!
-//! A rule is *thin* if one of its elements has bytes and the others are empty. Its thinness is 1, and
-//! 1 more than that of the one element if that is thin, too. The property: no thinness exceeds 2, and
-//! no rule has more than one empty element before, between and after those with bytes. Then a rule of
-//! b bytes has at most 17 b + 6 elements below it. (By induction: 17 b - 17 if it is not thin, since
-//! n > 1 elements with bytes have at most 6 steps each through thin rules, and 2 n + 1 elements are in
-//! the rule itself.)
+//! A rule is *thin* if one of its elements has bytes and the others are empty. Its thinness is 1,
+//! and 1 more than that of the one element if that is thin, too. The property: no thinness exceeds
+//! 2, and no rule has more than one empty element before, between and after those with bytes. Then
+//! a rule of b bytes has at most 17 b + 6 elements below it. (By induction: 17 b - 17 if it is not
+//! thin, since n > 1 elements with bytes have at most 6 steps each through thin rules, and 2 n + 1
+//! elements are in the rule itself.)
 
 use rustc_hash::FxHashMap;
 
@@ -127,12 +128,12 @@ struct RuleSums {
 
 impl Lens {
     /// Sums up the lengths of the rules of `grammar` from `terminal_len_bytes`, the length of each
-    /// terminal. Terminals below `num_words` are words. One backward sweep, children before parents,
-    /// with one load for each element.
+    /// terminal. Terminals below `num_words` are words. One backward sweep, children before
+    /// parents, with one load for each element.
     ///
     /// Returns also a steep rule, if there is one: a rule other than the root with more than
-    /// [`MAX_STEPS_PER_BYTE`] elements below it for each byte. It is given as the number of elements
-    /// and of bytes.
+    /// [`MAX_STEPS_PER_BYTE`] elements below it for each byte. It is given as the number of
+    /// elements and of bytes.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] if a rule other than the root expands to no bytes, or if an
@@ -160,8 +161,8 @@ impl Lens {
         Ok((lens, steep_rule))
     }
 
-    /// Sets the length of rule `rule_id`, whose elements have theirs. Returns true if the rule may be
-    /// steep.
+    /// Sets the length of rule `rule_id`, whose elements have theirs. Returns true if the rule may
+    /// be steep.
     fn add_rule(&mut self, grammar: &Grammar, rule_id: RuleId) -> Result<bool> {
         let rule = grammar.rule(rule_id);
         let mut sums = RuleSums::default();
@@ -293,8 +294,8 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::Index;
 
+    use super::super::tests::grammar_of;
     use super::*;
-    use crate::segment::dag::tests::grammar_of;
 
     /// Lengths of the terminals: two words, an empty separator, a long one.
     const TERMINALS: [u32; 4] = [1, 3, 0, u32::MAX];

@@ -16,36 +16,48 @@
 //! each rule are stored.
 //!
 //! [`Inverse`], [`PrefixSums`], [`EdgeWords`], [`TextRuns`], [`ElementTexts`] and [`DocWords`] are
-//! derived from it when they are needed. The segment keeps them ([`Segment`](crate::segment::Segment)), not the graph,
-//! which is immutable. Expansions are limited to 2^64 - 1 bytes and 2^62 - 1 words, and larger ones are
-//! refused at open.
+//! derived from it when they are needed. The segment keeps them
+//! ([`Segment`](crate::segment::Segment)), not the graph, which is immutable. Expansions are
+//! limited to 2^64 - 1 bytes and 2^62 - 1 words, and larger ones are refused at open.
+//!
+//! # Inverse
+//!
+//! Inverse grammar: the positions of every element on right-hand sides.
+//!
+//! ```text
+//! offsets      [0, 2, 2, 5 ...]              one for each element, plus the end
+//! occurrences  [(rule, position) ...]        position is an index into `symbols`
+//! ```
+//!
+//! It replaces `rule2location` of the TADOC papers (66 % of their index space). Every rule has at
+//! least two uses, so climbing from a word to the root visits 1.1 to 1.6 nodes for each occurrence.
+//! It is built by a counting sort in O(G) and needs 8 bytes for each element.
 
 mod doc_words;
-mod edge_words;
-mod element_texts;
 mod expansion;
-mod inverse;
 mod lens;
 mod prefix;
 mod root_hints;
 mod text_runs;
-mod threads;
-mod word_span;
 
-pub use doc_words::DocWords;
-pub use edge_words::EdgeWords;
-pub use element_texts::{ELEMENT_TEXT_SLACK, ElementTexts, Place};
-pub(crate) use expansion::{Expansion, MAX_WORDS, RuleTexts, num_words_at};
-pub use inverse::{Inverse, Occurrence};
-pub(crate) use lens::Len;
-pub use prefix::{Measure, PrefixSums};
-pub use text_runs::{Cursor, Next, TEXT_SLACK, TextRuns};
+use std::num::NonZero;
+use std::sync::{LazyLock, Mutex, PoisonError};
+use std::thread;
 
 use crate::error::{Error, Result};
 use crate::grammar::Grammar;
 use crate::ids::{DocId, RuleId};
-use crate::segment::dag::lens::Lens;
-use crate::segment::facts::DocumentLength;
+
+use super::facts::DocumentLength;
+
+use lens::Lens;
+
+pub use doc_words::{DocWords, EdgeWords};
+pub use expansion::{ELEMENT_TEXT_SLACK, ElementTexts, Place};
+pub(crate) use expansion::{Expansion, MAX_WORDS, RuleTexts, num_words_at};
+pub(crate) use lens::Len;
+pub use prefix::{Measure, PrefixSums};
+pub use text_runs::{Cursor, Next, TEXT_SLACK, TextRuns};
 
 /// A validated grammar with lengths and edge classes. It never changes.
 #[derive(Debug)]
@@ -74,8 +86,8 @@ impl Dag {
     }
 
     /// Variant of [`new`](Self::new) for valid grammars whose rules are all used. Returns also the
-    /// elements and the bytes of a steep rule, if there is one: walks of it take many steps and yield
-    /// almost no text.
+    /// elements and the bytes of a steep rule, if there is one: walks of it take many steps and
+    /// yield almost no text.
     pub(crate) fn from_valid(
         grammar: Grammar,
         num_words: u32,
@@ -147,7 +159,8 @@ impl Dag {
         offsets[doc.index()] as usize..offsets[doc.index() + 1] as usize
     }
 
-    /// Returns the length of document `doc`. It needs time proportional to its elements in the root.
+    /// Returns the length of document `doc`. It needs time proportional to its elements in the
+    /// root.
     pub fn doc_length(&self, doc: DocId) -> DocumentLength {
         let mut length = DocumentLength::default();
         let mut after_word = false;
@@ -167,9 +180,9 @@ impl Dag {
         self.lens.for_element(element)
     }
 
-    /// Returns the last position in `range` (one rule, or one document of the root) that starts at or
-    /// before byte `offset`, counted from the start of the range, and the start of this position. The
-    /// lengths before it are added up. [`PrefixSums::locate`] returns the same.
+    /// Returns the last position in `range` (one rule, or one document of the root) that starts at
+    /// or before byte `offset`, counted from the start of the range, and the start of this
+    /// position. The lengths before it are added up. [`PrefixSums::locate`] returns the same.
     pub(crate) fn locate_byte(&self, range: std::ops::Range<usize>, offset: u64) -> (usize, u64) {
         let mut found = (range.start, 0);
         let (mut end, mut before) = (0, Len::default());
@@ -238,6 +251,93 @@ fn check_every_rule_is_used(grammar: &Grammar) -> Result<()> {
             allowed: "rules that are used".into(),
         }),
     }
+}
+
+/// One occurrence of an element on a right-hand side.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Occurrence {
+    /// Rule that contains the element.
+    pub rule_id: RuleId,
+    /// Position in `symbols`.
+    pub position: u32,
+}
+
+/// Occurrences of each element, ascending by position.
+#[derive(Debug)]
+pub struct Inverse {
+    offsets: Vec<u32>,
+    occurrences: Vec<Occurrence>,
+}
+
+impl Inverse {
+    /// Sorts the positions of `grammar` by element, O(G).
+    pub fn new(grammar: &Grammar) -> Self {
+        let num_elements = grammar.num_terminals as usize + grammar.num_rules();
+        let mut offsets = vec![0u32; num_elements + 1];
+        for &element in &grammar.symbols {
+            offsets[element as usize + 1] += 1;
+        }
+        for i in 0..num_elements {
+            offsets[i + 1] += offsets[i];
+        }
+        let mut next = offsets.clone();
+        let mut occurrences = vec![Occurrence::default(); grammar.symbols.len()];
+        for rule_id in grammar.rule_ids() {
+            for position in grammar.rule_range(rule_id) {
+                let slot = &mut next[grammar.symbols[position] as usize];
+                let position = position as u32;
+                occurrences[*slot as usize] = Occurrence { rule_id, position };
+                *slot += 1;
+            }
+        }
+        Self { offsets, occurrences }
+    }
+
+    /// Returns the occurrences of `element` on right-hand sides, ascending by position.
+    #[inline]
+    pub fn for_element(&self, element: u32) -> &[Occurrence] {
+        let element = element as usize;
+        &self.occurrences[self.offsets[element] as usize..self.offsets[element + 1] as usize]
+    }
+
+    pub(in crate::segment) fn memory_bytes(&self) -> usize {
+        4 * self.offsets.len() + 8 * self.occurrences.len()
+    }
+}
+
+/// Cores of this process. Linux reads the files of the control group for each question, 20 µs.
+static NUM_CORES: LazyLock<usize> =
+    LazyLock::new(|| thread::available_parallelism().map_or(1, NonZero::get));
+
+/// Calls `work` with the number and the items of each chunk of `chunk_len` items. The last chunk
+/// may be shorter. Returns the results in order. It uses all cores, or fewer if threads cannot be
+/// created.
+fn map_chunks<T: Send, R: Send>(
+    items: &mut [T],
+    chunk_len: usize,
+    work: impl Fn(usize, &mut [T]) -> R + Sync,
+) -> Vec<R> {
+    let num_threads = items.len().div_ceil(chunk_len).min(*NUM_CORES);
+    let waiting = Mutex::new(items.chunks_mut(chunk_len).enumerate());
+    let done = Mutex::new(Vec::new());
+    let next = || waiting.lock().unwrap_or_else(PoisonError::into_inner).next();
+    let run = || {
+        while let Some((at, chunk)) = next() {
+            let result = work(at, chunk);
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((at, result));
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 1..num_threads {
+            if thread::Builder::new().spawn_scoped(scope, run).is_err() {
+                break;
+            }
+        }
+        run();
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_unstable_by_key(|&(at, _)| at);
+    done.into_iter().map(|(_, result)| result).collect()
 }
 
 #[cfg(test)]
@@ -358,5 +458,19 @@ mod tests {
         assert_eq!(dag.grammar().weights(), [1]);
         assert_eq!(PrefixSums::new(&dag).between(&dag, Measure::Bytes, 0..0), 0);
         assert_eq!(dag.grammar().num_docs(), 0);
+    }
+
+    #[test]
+    fn chunks_are_worked_on_once_and_answer_in_order() {
+        for (len, chunk_len) in [(0, 3), (1, 3), (3, 3), (1000, 7), (1000, 5000)] {
+            let mut items: Vec<usize> = (0..len).collect();
+            let sums = map_chunks(&mut items, chunk_len, |at, chunk| {
+                chunk.iter_mut().for_each(|item| *item += 1);
+                (at, chunk.iter().sum::<usize>())
+            });
+            assert!(items.iter().copied().eq(1..=len));
+            assert!(sums.iter().map(|sum| sum.0).eq(0..len.div_ceil(chunk_len)));
+            assert_eq!(sums.iter().map(|sum| sum.1).sum::<usize>(), len * (len + 1) / 2);
+        }
     }
 }

@@ -20,11 +20,12 @@
 use std::ops::Range;
 
 use crate::grammar::Grammar;
-use crate::ids::DocId;
-use crate::segment::dag::lens::Len;
-use crate::segment::dag::root_hints::RootHints;
-use crate::segment::dag::threads::map_chunks;
-use crate::segment::{Dag, DocumentLength};
+use crate::ids::{DocId, WordId};
+use crate::segment::DocumentLength;
+
+use super::lens::Len;
+use super::root_hints::RootHints;
+use super::{Dag, map_chunks};
 
 /// Number of positions in a block. With 16 bytes of sums and 4 bytes for each position it fills a
 /// cache line.
@@ -323,8 +324,8 @@ fn fill(dag: &Dag, first: usize, blocks: &mut [Block], blanks: &mut [u64]) -> [u
     sums
 }
 
-/// Sets the bit of each rule and each document that starts in `bits`, a bitmap from position `first`
-/// on.
+/// Sets the bit of each rule and each document that starts in `bits`, a bitmap from position
+/// `first` on.
 fn mark_starts(grammar: &Grammar, first: usize, bits: &mut [u64]) {
     let end = first + 64 * bits.len();
     for offsets in [&grammar.rule_offsets, &grammar.doc_offsets] {
@@ -429,15 +430,50 @@ fn doc_hints(dag: &Dag) -> Vec<DocId> {
     hints
 }
 
+/// A word of a right-hand side: its id and its range in the expansion of the rule or document.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct WordSpan {
+    pub word: WordId,
+    pub byte_offset: u64,
+    pub byte_len: u64,
+}
+
+impl PrefixSums {
+    /// Returns the word with index `word_idx` among the words of `range` (one rule, or one document
+    /// of the root), which must have that many words. O(depth * log rule length).
+    pub(crate) fn word_span(
+        &self,
+        dag: &Dag,
+        mut range: Range<usize>,
+        mut word_idx: u64,
+    ) -> WordSpan {
+        let mut byte_offset = 0;
+        loop {
+            let (position, before) = self.locate(dag, Measure::Words, range.clone(), word_idx);
+            word_idx -= before;
+            byte_offset += self.between(dag, Measure::Bytes, range.start..position);
+            let element = dag.grammar().symbols[position];
+            match dag.rule_of(element) {
+                Some(rule_id) => range = dag.rule_range(rule_id),
+                None => {
+                    let (word, byte_len) = (element.into(), dag.len_bytes(element));
+                    return WordSpan { word, byte_offset, byte_len };
+                }
+            }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
     use rayon::prelude::*;
 
-    use super::*;
-    use crate::segment::dag::tests::{dag_of, expanded};
     use crate::segment::{Paths, Segment};
     use crate::text::Dictionary;
+
+    use super::super::tests::{dag_of, expanded};
+    use super::*;
 
     /// Creates a graph with long expansions (packed starts that do not fit), short ones, and
     /// several documents.

@@ -114,9 +114,9 @@ pub enum Next<'a> {
 }
 
 impl TextRuns {
-    /// Builds the runs of `dag`, whose prefix sums are `sums`. The tokens lie at `offsets` of `arena`
-    /// by id. Returns `None` if the runs would be much larger than the grammar, or if an expansion
-    /// has 4 GiB.
+    /// Builds the runs of `dag`, whose prefix sums are `sums`. The tokens lie at `offsets` of
+    /// `arena` by id. Returns `None` if the runs would be much larger than the grammar, or if an
+    /// expansion has 4 GiB.
     pub(in crate::segment) fn new(
         dag: &Dag,
         sums: &PrefixSums,
@@ -550,8 +550,8 @@ impl<'a> Builder<'a> {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::tests::{dag_of, expanded};
     use super::*;
-    use crate::segment::dag::tests::{dag_of, expanded};
 
     fn made(dag: &Dag, arena: &[u8], offsets: &[u32]) -> Option<TextRuns> {
         TextRuns::new(dag, &PrefixSums::new(dag), arena, offsets)

@@ -7,14 +7,14 @@
 //! automobile   Auto
 //! ```
 //!
-//! Words and meanings are folded first, by the other parts of the fold, so that a row serves all words
-//! that they join. A meaning that has a meaning itself is followed. In a circle all words count as
-//! the least of them. O(rows log rows) to build, O(log rows) a word.
+//! Words and meanings are folded first, by the other parts of the fold, so that a row serves all
+//! words that they join. A meaning that has a meaning itself is followed. In a circle all words
+//! count as the least of them. O(rows log rows) to build, O(log rows) a word.
 
 use std::collections::{BTreeMap, btree_map};
 
+use super::Fold;
 use crate::error::{Error, Result};
-use crate::text::fold::Fold;
 
 /// Words and their meanings, both folded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -24,12 +24,12 @@ pub struct Synonyms {
 }
 
 impl Synonyms {
-    /// Builds the synonyms of rows of a word and its meaning, as `fold` folds them. The `name` is for
-    /// messages and plans.
+    /// Builds the synonyms of rows of a word and its meaning, as `fold` folds them. The `name` is
+    /// for messages and plans.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] if a word or a meaning is empty or more than one word, or if a word
-    /// has two meanings.
+    /// [`Error::InvalidArgument`] if a word or a meaning is empty or more than one word, or if a
+    /// word has two meanings.
     ///
     /// ```
     /// use tadoc::text::{Fold, Synonyms};
@@ -65,8 +65,8 @@ impl Synonyms {
         &self.name
     }
 
-    /// Returns the words that have a meaning, and their meanings, both folded. [`new`](Self::new) makes
-    /// the same synonyms of them again.
+    /// Returns the words that have a meaning, and their meanings, both folded. [`new`](Self::new)
+    /// makes the same synonyms of them again.
     pub fn rows(&self) -> impl Iterator<Item = (&str, &str)> {
         self.meanings.iter().map(|(word, meaning)| (&**word, &**meaning))
     }

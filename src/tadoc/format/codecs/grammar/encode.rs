@@ -13,8 +13,8 @@
 //! Experiments without effect: prefetching the data of 64 events, and storing the symbol of an
 //! element's next use.
 
-use crate::format::codecs::grammar::event_order::{Event, EventOrder};
-use crate::format::codecs::grammar::use_order::{ElementState, UseOrder};
+use crate::format::codecs::grammar::recency::{ElementState, UseOrder};
+use crate::format::codecs::grammar::replay::{Event, EventOrder};
 use crate::format::codecs::grammar::{
     BATCH_LEN, Context, DOC_END, HAS_NUMBER, LANES, Models, NEW_RULE, NUM_SYMBOLS, PREDICTED,
     SEPARATORS, UNSEEN_SEPARATOR, UNSEEN_WORD, WORDS, begins_with_separator, ends_with_separator,
@@ -96,7 +96,8 @@ struct Describer<'a> {
     indices: BitEncoder,
     /// Element that last followed two after each element.
     followers: Vec<u32>,
-    /// Last element and the one before it, or the two places behind all ids at the begin of a document.
+    /// Last element and the one before it, or the two places behind all ids at the begin of a
+    /// document.
     before: usize,
     before_last: usize,
     ends_with_separator: bool,

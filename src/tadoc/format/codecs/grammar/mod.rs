@@ -31,13 +31,11 @@
 //! event. The greatest gain is that recently used elements are used again, see
 //! [`Recency`](recency::Recency). All steps take O(events).
 //!
-//! No distribution depends on an element. So symbols and numbers are decoded without the elements, in
-//! four lanes ([`batches`]), and the elements are found afterwards ([`replay`]), by another thread if
-//! there is one. The codec before ([`sequential`]) has the kind of one event and the trust in the
-//! prediction instead. There, each symbol waits for an
-//! element from memory. Decoding the same grammar of 6 million elements took 54 ns an element there, and
-//! takes 35 here with one thread and 21 with two (both codecs in turn, 25 November 2026, two idle cores;
-//! that driver compares two builds and is not kept). `benches/grammar_sections.rs` measures this codec.
+//! No distribution depends on an element. So symbols and numbers are decoded without the elements,
+//! in four lanes ([`batches`]), and the elements are found afterwards ([`replay`]), by another
+//! thread if there is one. The codec before ([`decode::decode_sequential`]) has the kind of one
+//! event and the trust in the prediction instead. There, each symbol waits for an element from
+//! memory. `benches/grammar_sections.rs` measures this codec.
 //!
 //! Measured on the seven corpora of 4 to 15 MB (sum of the sections; size of zstd -3 --long: 13.8
 //! MB), each step including all steps above it:
@@ -50,30 +48,27 @@
 //! | class, then distance of last use (recency) | 7,630,000 |
 //! | … with exact distances near the end | 7,488,000 |
 //! | … rules by last token too, coarser classes | 7,484,000 |
-//! | … and prediction, with trust in it ([`sequential`]) | 7,438,000 |
+//! | … and prediction, with trust in it (the codec before) | 7,438,000 |
 //! | kinds of two events instead of trust, one predicted element (this) | 7,448,000 |
 //!
-//! Sizes of sections against the codec before: 0.993 to 1.005 on the seven corpora, 1.003 on 250 MB of
-//! sources, 0.995 on 112 MB of logs.
+//! Sizes of sections against the codec before: 0.993 to 1.005 on the seven corpora, 1.003 on 250 MB
+//! of sources, 0.995 on 112 MB of logs.
 //!
-//! Rejected experiments: predictions as a stream of their own, decoded in the replay and with trust (-0.3 to
-//! +1.2 %: symbols then do not know where a prediction stands), outcomes of the last predictions in the
-//! context (logs -1 %, others +0.1 %), kinds of three events (+0.1 to +2 %), classes that depend on the whole previous symbol (dilution: +1 %),
-//! distances that depend on the previous distance or kind (+1 to 2 %), unseen words as differences
-//! to the last one (+8 % of their share; logs -7 %), end marks instead of lengths, prediction from
-//! the previous element as well (-0.4 % on small documents, a second table), prediction from both
-//! (worse than from one), octaves instead of half octaves of distance (+0.2 %), two learning rates
-//! mixed (±0), frequencies recomputed every 64 symbols instead of moving (+0.4 %, logs +2.5 %).
+//! Rejected experiments: predictions as a stream of their own, decoded in the replay and with trust
+//! (-0.3 to +1.2 %: symbols then do not know where a prediction stands), outcomes of the last
+//! predictions in the context (logs -1 %, others +0.1 %), kinds of three events (+0.1 to +2 %),
+//! classes that depend on the whole previous symbol (dilution: +1 %), distances that depend on the
+//! previous distance or kind (+1 to 2 %), unseen words as differences to the last one (+8 % of
+//! their share; logs -7 %), end marks instead of lengths, prediction from the previous element as
+//! well (-0.4 % on small documents, a second table), prediction from both (worse than from one),
+//! octaves instead of half octaves of distance (+0.2 %), two learning rates mixed (±0), frequencies
+//! recomputed every 64 symbols instead of moving (+0.4 %, logs +2.5 %).
 
 mod batches;
-mod decode;
+pub(in crate::format) mod decode;
 mod encode;
-pub(super) mod event_order;
-mod prediction;
 mod recency;
-mod replay;
-pub(in crate::format) mod sequential;
-mod use_order;
+pub(super) mod replay;
 
 pub(in crate::format) use decode::decode;
 pub(in crate::format) use encode::encode;
@@ -135,8 +130,8 @@ fn ends_with_separator(list: usize) -> bool {
     list % 2 == SEPARATORS
 }
 
-/// Number of events in a batch but the last. It bounds the memory of both sides and the events that a
-/// byte can stand for.
+/// Number of events in a batch but the last. It bounds the memory of both sides and the events that
+/// a byte can stand for.
 const BATCH_LEN: usize = 1 << 15;
 /// Number of lanes of a batch that is not short.
 const LANES: usize = 4;
@@ -153,8 +148,8 @@ fn num_lanes(len: usize) -> usize {
     if len < MIN_LEN_OF_LANES { 1 } else { LANES }
 }
 
-/// Returns how many of `num` magnitudes of a batch of `len` events are in lanes, in turn. The rest is in
-/// the first.
+/// Returns how many of `num` magnitudes of a batch of `len` events are in lanes, in turn. The rest
+/// is in the first.
 fn num_in_lanes(num: usize, len: usize) -> usize {
     if len < MIN_LEN_OF_LANES { 0 } else { num / LANES * LANES }
 }
@@ -224,8 +219,8 @@ fn number_model(symbol: u8) -> usize {
     NUM_KINDS * 16 + usize::from(symbol) % NUM_SYMBOLS
 }
 
-/// Refuses a grammar without a root, and more elements or documents than `bytes` can stand for, at most
-/// `max_per_byte` each.
+/// Refuses a grammar without a root, and more elements or documents than `bytes` can stand for, at
+/// most `max_per_byte` each.
 fn check_counts(
     place: Origin<'_>,
     bytes: &[u8],

@@ -32,6 +32,7 @@ const CRATES: &[(&str, &[&str])] = &[
 const IMPORTS: &[(&str, &[&str])] = &[
     ("error", &[]),
     ("ids", &[]),
+    ("containment", &["error"]),
     ("interrupt", &["error"]),
     ("text", &["error", "ids"]),
     ("grammar", &["error", "ids"]),

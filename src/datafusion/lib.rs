@@ -31,7 +31,7 @@
 //!
 //! | module | contents |
 //! | --- | --- |
-//! | `errors` | conversion of the core's errors, masking of secrets, containment of panics |
+//! | `errors` | conversion of the core's errors, masking of secrets |
 //! | [`throughput`] | the model of how fast text arrives, and rates of machines |
 //! | `options` | the settings under `SET tadoc.` |
 //! | [`safety`] | safe mode: the one door to storage, and the statements that are allowed |

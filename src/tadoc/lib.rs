@@ -128,6 +128,7 @@
 pub mod accelerator;
 pub mod analytics;
 pub mod build;
+pub mod containment;
 pub mod edits;
 pub mod error;
 pub mod format;

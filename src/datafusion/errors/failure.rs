@@ -9,7 +9,7 @@ use std::pin::pin;
 
 use datafusion::error::{DataFusionError, Result};
 
-use super::containment::contain_panics;
+use tadoc::containment::contain_panics;
 use tadoc::error::Error;
 
 /// Wraps `error` in the DataFusion variant with the same meaning. A wrapped DataFusion error is

@@ -1,14 +1,13 @@
-//! Errors: conversion from the core to DataFusion, masking of secrets, containment of panics.
+//! Errors: conversion from the core to DataFusion, masking of secrets.
 
 mod closest;
-mod containment;
 mod failure;
 mod secrets;
 mod shown;
 
 pub(crate) use closest::{closest, did_you_mean, files_beside};
-pub use containment::{contain_panics, quiet_readers};
 pub use failure::contain_panics_of;
 pub(crate) use failure::{core_error, datafusion_error, from_gsst, gsst_error, task_error};
 pub use secrets::{Secrets, mask_secrets};
 pub(crate) use shown::shown;
+pub use tadoc::containment::{contain_panics, quiet_readers};

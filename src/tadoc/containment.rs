@@ -12,7 +12,7 @@ use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tadoc::error::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Crates whose panics are caused by their input bytes, as they appear in source paths. `bytes` is
 /// included because it slices at offsets that come from the file.
@@ -31,7 +31,7 @@ static ALL_THREADS: AtomicBool = AtomicBool::new(false);
 /// Returns the result of `work`, or an error about `what` if it panics.
 ///
 /// ```
-/// use datafusion_tadoc::contain_panics;
+/// use tadoc::containment::contain_panics;
 ///
 /// assert_eq!(contain_panics("x.parquet", || 7)?, 7);
 /// # Ok::<(), tadoc::Error>(())

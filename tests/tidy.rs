@@ -23,7 +23,8 @@ const CRATES: &[(&str, &[&str])] = &[
     ("tadoc-cuda", &["tadoc", "gsst"]),
     ("testkit", &["tadoc", "gsst", "tadoc-store", "tadoc-cuda"]),
     ("datafusion-tadoc", &["tadoc", "gsst", "tadoc-store", "tadoc-cuda"]),
-    ("tadoc-cli", &["tadoc", "tadoc-store", "tadoc-cuda", "datafusion-tadoc"]),
+    ("tadoc-documents", &["tadoc", "gsst"]),
+    ("tadoc-cli", &["tadoc", "tadoc-store", "tadoc-cuda", "datafusion-tadoc", "tadoc-documents"]),
     ("datafusion-tadoc-python", &["gsst", "tadoc-cuda", "datafusion-tadoc", "tadoc-cli"]),
     ("datafusion-tadoc-ballista", &["datafusion-tadoc"]),
 ];
@@ -57,6 +58,7 @@ const ENGINES: &[(&str, &[&str])] = &[
     ("gsst", &["arrow", "parquet"]),
     ("tadoc-store", &["object_store", "futures"]),
     ("tadoc-cuda", &["arrow", "cudarc"]),
+    ("tadoc-documents", &["arrow", "parquet"]),
 ];
 
 /// Crates of engines and devices.

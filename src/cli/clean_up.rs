@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use tadoc_documents::display::{bytes, parse_age, plural};
 use tadoc_store::CleanUp;
 
-use crate::display::{bytes, parse_age, plural};
 use crate::failure::Outcome;
 use crate::living::Living;
 use crate::output::say;

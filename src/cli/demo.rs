@@ -11,12 +11,13 @@ use std::{env, fs};
 
 use clap::Args;
 use tadoc::build::IngestOptions;
+use tadoc_documents::display;
+use tadoc_documents::{ArchiveOptions, Documents, ReadOptions};
+use tadoc_documents::{Input, Source};
 
-use crate::display;
-use crate::documents::{ArchiveOptions, Documents, ReadOptions};
 use crate::failure::{Failure, Outcome};
 use crate::ingest::Job;
-use crate::inputs::{self, Input, Source, Wanted};
+use crate::inputs::{self, Wanted};
 use crate::machine::Machine;
 use crate::output::{Output, say, write_file};
 use crate::runtime::runtime;

@@ -13,11 +13,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use tadoc::build::IngestOptions;
 use tadoc::edits::{Edit, EditBatch, EditMode, LivingCorpus};
+use tadoc_documents::Documents;
+use tadoc_documents::display::{plain, plural};
 use tadoc_store::{Change, CommitKind, RECOMPRESS_RATIO, Version};
 
 use self::flags::Flags;
-use crate::display::{plain, plural};
-use crate::documents::Documents;
 use crate::failure::{Failure, Outcome};
 use crate::living::{Living, parse_share};
 use crate::output::say;

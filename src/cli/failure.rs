@@ -15,8 +15,8 @@ use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion_tadoc::safety::Refused;
 use datafusion_tadoc::{Secrets, way_out};
-
-use crate::display;
+use tadoc_documents::failure::chain;
+use tadoc_documents::{self as documents, FailureKind, display};
 
 /// Exit status of a command that failed.
 const FAILED: u8 = 1;
@@ -153,6 +153,15 @@ impl From<DataFusionError> for Failure {
     }
 }
 
+impl From<documents::Failure> for Failure {
+    fn from(failure: documents::Failure) -> Self {
+        match failure.kind() {
+            FailureKind::Options => Self::usage(failure.to_string()),
+            _ => Self::new(failure.to_string()),
+        }
+    }
+}
+
 impl From<ArrowError> for Failure {
     fn from(error: ArrowError) -> Self {
         Self::from_cause(&error)
@@ -224,20 +233,6 @@ fn cause_of_query(error: &DataFusionError) -> String {
             text.to_owned()
         }
     }
-}
-
-/// Formats an error and its causes. A cause that an outer text repeats is left out.
-fn chain(error: &(dyn StdError + 'static)) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let inner = error.to_string();
-        if !text.contains(&inner) {
-            text = format!("{text}: {inner}");
-        }
-        cause = error.source();
-    }
-    text
 }
 
 /// Joins a text into one line without control characters, which may come from file names. The middle of

@@ -4,9 +4,9 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
+use tadoc_documents::display::{grouped, time};
 use tadoc_store::Version;
 
-use crate::display::{grouped, time};
 use crate::failure::Outcome;
 use crate::info::json_string;
 use crate::living::Living;

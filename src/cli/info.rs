@@ -10,8 +10,8 @@ use clap::Args;
 use datafusion_tadoc::mask_secrets;
 use tadoc::format::{FileFooter, SectionMeta, SegmentLayout, SegmentMeta};
 use tadoc::grammar::Effort;
+use tadoc_documents::display::{bytes, grouped, percent, plain};
 
-use crate::display::{bytes, grouped, percent, plain};
 use crate::failure::Outcome;
 use crate::living::Living;
 use crate::resolver::{BlockingResolver, Corpora, CorpusFile};

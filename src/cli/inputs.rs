@@ -1,4 +1,4 @@
-//! The files to read: turns paths, folders, globs, URLs and `-` into a list of [`Input`]s.
+//! Turns paths, folders, globs, URLs and `-` into a list of [`Input`]s.
 //!
 //! A folder is read recursively, ordered by name. Hidden entries, symbolic links, pipes and devices
 //! inside it are skipped. On demand, links are followed unless they lead back to a folder on the
@@ -13,85 +13,21 @@ use std::collections::HashSet;
 use std::fs::{self, File, Metadata};
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::Arc;
 
-use bytes::Bytes;
 use tadoc::format::path_text;
+use tadoc_documents::pattern::{self, Folders, Pattern};
+use tadoc_documents::{Input, Source, display};
 
 use self::repeated::{files, keep_once};
-use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::location::{local_path, url_of};
-use crate::pattern::{self, Folders, Pattern};
-use crate::resolver::{BlockingResolver, StoredFile};
+use crate::resolver::BlockingResolver;
 
 /// Path of documents of standard input.
 pub const STDIN_PATH: &str = "stdin";
 /// Most links that a note names.
 const MAX_NAMED: usize = 5;
-
-/// Source of the bytes of an [`Input`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
-    /// A file or a named pipe.
-    File(PathBuf),
-    /// A file in a store.
-    Stored(Box<StoredFile>),
-    /// Standard input.
-    Stdin,
-    /// Bytes in memory. Messages call them by the path of their documents.
-    Text {
-        /// The bytes.
-        bytes: Bytes,
-        /// Number of lines before them, if they are a part of a file.
-        lines_before: u64,
-    },
-    /// A member of an archive, with its name for messages. Only its reader can open it.
-    Member(String),
-}
-
-/// One file to read.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Input {
-    /// Source of the bytes.
-    pub source: Source,
-    /// Path of the documents in the input: its name as text, see [`path_text`].
-    pub path: String,
-    /// Text in front of the paths of members, if the input is an archive. It is empty for an archive
-    /// that is named alone, as for a folder.
-    pub members: String,
-    /// Size on disk in bytes, or 0 if unknown.
-    pub len_bytes: u64,
-    /// Time of the last change, if an archive around the input states it.
-    pub changed: Option<SystemTime>,
-}
-
-impl Input {
-    /// Creates the input `path`. Members have its path in front.
-    pub fn new(source: Source, path: String, len_bytes: u64) -> Self {
-        let members = format!("{path}/");
-        Self { source, path, members, len_bytes, changed: None }
-    }
-
-    /// Returns the name of the input for messages.
-    pub fn shown(&self) -> String {
-        match &self.source {
-            Source::File(path) => display::path(path),
-            Source::Stored(stored) => display::plain(stored.file.name()).into_owned(),
-            Source::Stdin => "standard input".to_owned(),
-            Source::Text { .. } => display::plain(&self.path).into_owned(),
-            Source::Member(shown) => shown.clone(),
-        }
-    }
-
-    /// Returns the number of lines before the input, if it is a part of a file.
-    pub fn lines_before(&self) -> usize {
-        match self.source {
-            Source::Text { lines_before, .. } => usize::try_from(lines_before).unwrap_or_default(),
-            _ => 0,
-        }
-    }
-}
 
 /// The conditions on files of folders.
 #[derive(Debug, Default)]
@@ -264,11 +200,6 @@ fn add_argument(
     }
 }
 
-/// Returns the time `seconds` after 1970, or none for 0, which stands for no time.
-pub fn since_1970(seconds: u64) -> Option<SystemTime> {
-    UNIX_EPOCH.checked_add(Duration::from_secs(seconds)).filter(|_| seconds > 0)
-}
-
 /// Returns `argument` itself as an input.
 fn named_input(
     argument: &Path,
@@ -397,7 +328,7 @@ fn add_url(url: &Path, several: bool, filter: &Filter, inputs: &mut Vec<Input>) 
         };
         let len_bytes = stored.file.len_bytes();
         let is_alone = !several && path == url.to_string_lossy();
-        let mut input = Input::new(Source::Stored(Box::new(stored)), path, len_bytes);
+        let mut input = Input::new(Source::Stored(Arc::new(stored)), path, len_bytes);
         if is_alone {
             input.members.clear();
         }

@@ -36,8 +36,6 @@ mod chains;
 mod clean_up;
 mod columns;
 mod demo;
-mod display;
-mod documents;
 mod edit;
 mod failure;
 mod grep;
@@ -55,7 +53,6 @@ mod machine;
 mod optimize;
 mod origins;
 mod output;
-mod pattern;
 mod plot;
 mod progress;
 mod resolver;
@@ -79,12 +76,12 @@ use std::{env, io, thread};
 use clap::Args;
 use clap::{Parser, Subcommand};
 
-pub use crate::display::parse_size;
 pub use crate::failure::{Failure, Outcome, remember_secrets};
 pub use crate::runtime::runtime;
 pub use crate::sql::{
     BoundedTable, MaxWidth, Parameters, Rows, Session, Statements, is_shown_whole,
 };
+pub use tadoc_documents::display::parse_size;
 
 /// SQL on compressed text.
 ///

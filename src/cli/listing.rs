@@ -13,10 +13,10 @@ use tadoc::edits::LivingCorpus;
 use tadoc::format::{OpenLimits, SegmentMeta, read_document_facts, read_segment};
 use tadoc::ids::DocId;
 use tadoc::segment::{DocumentFacts, SegmentFacts};
+use tadoc_documents::pattern::{Pattern, is_glob};
 
 use crate::failure::{Failure, Outcome};
 use crate::living::Living;
-use crate::pattern::{Pattern, is_glob};
 use crate::resolver::{BlockingResolver, Corpora, CorpusFile, StoredFile};
 
 /// A document.

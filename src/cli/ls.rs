@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
+use tadoc_documents::display::plain;
 
-use crate::display::plain;
 use crate::failure::Outcome;
 use crate::listing::{Globs, Listing};
 use crate::resolver::BlockingResolver;

@@ -17,11 +17,11 @@ use tadoc::format::{
 };
 use tadoc::grammar::Effort;
 use tadoc::read::{DocumentDecoder, document_len_bytes, extract};
+use tadoc_documents::display::{bytes, parse_age, parse_size, percent, plural};
 use tadoc_store::{CleanUp, OptimizeOptions, OptimizePlan, Part, PartRun, Version};
 
 use crate::chains::for_each_chain;
 use crate::clean_up::told;
-use crate::display::{bytes, parse_age, parse_size, percent, plural};
 use crate::failure::{Failure, Outcome};
 use crate::living::Living;
 use crate::output::{Output, say};

@@ -15,10 +15,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use tadoc_documents::{Documents, Input};
 use tadoc_store::{Bookmark, Version};
-
-use crate::documents::Documents;
-use crate::inputs::Input;
 
 /// Name of the bookmark that has the rules. No name of a file has a zero byte.
 const SOURCE: &str = "\0origins";
@@ -164,7 +162,7 @@ impl KnownOrigins {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::inputs::Source;
+    use tadoc_documents::Source;
 
     fn inputs(all: &[(&str, &str)]) -> (Vec<Input>, Vec<String>) {
         let input = |path: &str| Input::new(Source::Stdin, path.to_owned(), 0);

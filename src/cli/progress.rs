@@ -43,7 +43,7 @@ impl Progress {
             // Building a block may take seconds; the clock continues meanwhile.
             self.bar.enable_steady_tick(Duration::from_millis(200));
         }
-        self.bar.set_message(crate::display::plural(num_docs, "document"));
+        self.bar.set_message(tadoc_documents::display::plural(num_docs, "document"));
     }
 
     /// Removes the bar from the screen.

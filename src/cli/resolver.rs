@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use bytes::Bytes;
 use datafusion::error::Result;
@@ -15,6 +15,7 @@ use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 use tadoc::Corpus;
 use tadoc::format::{FileFooter, OpenLimits};
+use tadoc_documents as documents;
 use tadoc_store::{LivingStore, Part, StoreOptions};
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
@@ -110,7 +111,7 @@ impl BlockingResolver {
     }
 }
 
-/// A file on a disk or in a store. Two files with the same name are equal.
+/// A file on a disk or in a store.
 #[derive(Debug, Clone)]
 pub struct StoredFile {
     /// The library's handle of the file.
@@ -130,34 +131,33 @@ impl StoredFile {
     }
 }
 
-impl StoredFile {
-    /// Requests the file and returns a reader of all its bytes. The first `ahead_bytes` come while nobody
-    /// waits for them. `answered` gets the time up to the answer of the store.
-    pub fn reader(
+impl documents::StoredFile for StoredFile {
+    fn name(&self) -> &str {
+        self.file.name()
+    }
+
+    fn modified(&self) -> SystemTime {
+        self.file.modified()
+    }
+
+    fn reader(
         &self,
         ahead_bytes: u64,
-        answered: impl FnOnce(Duration) + Send + 'static,
-    ) -> StoredBytes {
+        answered: Box<dyn FnOnce(Duration) + Send>,
+    ) -> Box<dyn documents::StoredBytes> {
         let runtime = Arc::clone(&self.resolver.runtime);
         let request = Some(runtime.spawn(start(self.file.clone(), ahead_bytes, answered)));
-        StoredBytes { runtime, request, stream: stream::empty().boxed(), chunk: Bytes::new() }
+        let stream = stream::empty().boxed();
+        Box::new(StoredBytes { runtime, request, stream, chunk: Bytes::new() })
     }
 }
-
-impl PartialEq for StoredFile {
-    fn eq(&self, other: &Self) -> bool {
-        self.file.name() == other.file.name()
-    }
-}
-
-impl Eq for StoredFile {}
 
 /// Requests the bytes of `file`, reads the first `ahead_bytes` of them, up to the end of the chunk behind
 /// them, and returns a stream of all.
 async fn start(
     file: FileAt,
     ahead_bytes: u64,
-    answered: impl FnOnce(Duration),
+    answered: Box<dyn FnOnce(Duration) + Send>,
 ) -> Result<BoxStream<'static, Result<Bytes>>> {
     let asked = Instant::now();
     let mut rest = file.stream().await?;
@@ -173,7 +173,7 @@ async fn start(
 }
 
 /// A reader over the bytes of a file that was requested.
-pub struct StoredBytes {
+struct StoredBytes {
     runtime: Arc<Runtime>,
     /// The request, until its stream is taken.
     request: Option<JoinHandle<Result<BoxStream<'static, Result<Bytes>>>>>,
@@ -182,16 +182,17 @@ pub struct StoredBytes {
 }
 
 impl StoredBytes {
-    /// Returns true if reading does not wait for the request.
-    pub fn has_answer(&self) -> bool {
-        self.request.as_ref().is_none_or(JoinHandle::is_finished)
-    }
-
     fn next_chunk(&mut self) -> io::Result<Option<Bytes>> {
         if let Some(request) = self.request.take() {
             self.stream = self.runtime.block_on(request)?.map_err(io::Error::other)?;
         }
         self.runtime.block_on(self.stream.try_next()).map_err(io::Error::other)
+    }
+}
+
+impl documents::StoredBytes for StoredBytes {
+    fn has_answer(&self) -> bool {
+        self.request.as_ref().is_none_or(JoinHandle::is_finished)
     }
 }
 

@@ -31,10 +31,10 @@ use rayon::prelude::*;
 use tadoc::Corpus;
 use tadoc::format::path_bytes;
 use tadoc::read::{DocumentDecoder, document_len_bytes, extract};
+use tadoc_documents::display::{bytes, plain, plural, rate, seconds};
 
 use self::running::Running;
 use crate::chains::for_each_chain;
-use crate::display::{bytes, plain, plural, rate, seconds};
 use crate::failure::{Failure, Outcome};
 use crate::interrupt;
 use crate::listing::{Globs, Listing};

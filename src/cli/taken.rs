@@ -17,12 +17,12 @@ use std::path::Path;
 
 use rayon::prelude::*;
 use tadoc::edits::Edit;
+use tadoc_documents::display::{grouped, plain, plural};
+use tadoc_documents::{Documents, Input, Source};
 use tadoc_store::{Part, Version, VersionEdits};
 
-use crate::display::{grouped, plain, plural};
-use crate::documents::Documents;
 use crate::failure::{Failure, Outcome};
-use crate::inputs::{Input, Source, path_of};
+use crate::inputs::path_of;
 use crate::listing::facts_of;
 use crate::living::Living;
 use crate::origins::{KnownOrigins, Origins};

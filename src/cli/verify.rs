@@ -13,9 +13,9 @@ use clap::Args;
 use datafusion_tadoc::mask_secrets;
 use tadoc::Error;
 use tadoc::format::{OpenLimits, SectionMeta, check_header, read_columns, verify_segment};
+use tadoc_documents::display::{bytes, grouped, plain, plural};
 use tadoc_store::{Part, Version};
 
-use crate::display::{bytes, grouped, plain, plural};
 use crate::failure::{Failure, Outcome};
 use crate::living::Living;
 use crate::resolver::{BlockingResolver, Corpora, CorpusFile, StoredFile};

@@ -18,8 +18,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tadoc::query::{GrepLine, LinePattern};
-
-use crate::display::plain;
+use tadoc_documents::display::plain;
 
 /// Form of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

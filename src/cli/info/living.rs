@@ -4,10 +4,10 @@ use std::io::{self, Write};
 
 use tadoc::format::FileFooter;
 use tadoc::grammar::Effort;
+use tadoc_documents::display::{bytes, plural, time};
 use tadoc_store::{OptimizeOptions, Part, Version};
 
 use super::{Arguments, Fact, json_string, layout_of, lines_of, members_of, one_or_mixed};
-use crate::display::{bytes, plural, time};
 use crate::failure::Outcome;
 use crate::living::Living;
 

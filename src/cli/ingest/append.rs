@@ -5,12 +5,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tadoc::Error;
+use tadoc_documents::Input;
 use tadoc_store::{Bookmark, Change, CommitKind, PartWriter, Version, WrittenPart};
 
 use super::job::{Done, Job};
 use super::shapes::Shapes;
 use crate::failure::{Failure, Outcome};
-use crate::inputs::{Found, Input};
+use crate::inputs::Found;
 use crate::interrupt;
 use crate::living::Living;
 use crate::origins::{KnownOrigins, Origins};

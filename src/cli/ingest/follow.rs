@@ -32,6 +32,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use clap::Args;
 use memchr::memchr_iter;
+use tadoc_documents::Documents;
+use tadoc_documents::display;
+use tadoc_documents::{Input, Source};
 use tadoc_store::{Bookmark, Change, CommitKind, Version};
 
 use self::growing::GrowingFile;
@@ -41,13 +44,12 @@ use self::waiting::{Limits, Waiting};
 use super::append::{Appending, Moved, add};
 use super::job::Job;
 use super::shapes::Shapes;
-use crate::documents::Documents;
 use crate::failure::{Failure, Outcome};
-use crate::inputs::{Input, STDIN_PATH, Source, path_of};
+use crate::inputs::{STDIN_PATH, path_of};
+use crate::interrupt;
 use crate::living::Living;
 use crate::output::note;
 use crate::taken::TakenPaths;
-use crate::{display, interrupt};
 
 /// Time between two looks at a file that does not grow.
 const LOOK: Duration = Duration::from_millis(100);

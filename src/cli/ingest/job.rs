@@ -15,17 +15,19 @@ use std::time::{Duration, Instant};
 
 use datafusion::arrow::datatypes::SchemaRef;
 use tadoc::build::{CorpusBuilder, IngestOptions, IngestReport};
+use tadoc_documents::{
+    self as documents, ArchiveOptions, Batch, Counts, Division, Input, Read, ReadOptions, Sink,
+    display,
+};
 
-use crate::columns::StoredColumns;
-use crate::documents::{self, ArchiveOptions, Batch, Counts, Division, ReadOptions, Sink};
+use crate::columns::{Columns, StoredColumns};
 use crate::failure::{Failure, Outcome};
-use crate::inputs::Input;
+use crate::interrupt;
 use crate::machine::Machine;
 use crate::output::{Output, note};
 use crate::progress::Progress;
 use crate::runtime::STACK_BYTES;
 use crate::taken::TakenPaths;
-use crate::{display, interrupt};
 
 /// Maximum number of batches that wait between reader and builder.
 const WAITING_BATCHES: usize = 4;
@@ -80,16 +82,21 @@ impl Job {
         let archives = self.archives.clone();
         // If the builder fails, the reader is not joined, as it may wait for input that never
         // comes.
-        let reading =
-            move || documents::read(&inputs, &division, read, &archives, &mut Sender(sender));
+        let reading = move || -> Outcome<(Read, Option<StoredColumns>)> {
+            let mut columns = Columns::for_documents(&division.documents);
+            let sink = &mut Sender(sender);
+            let read = documents::read(&inputs, &division, read, &archives, &mut columns, sink)?;
+            Ok((read, columns.into_parquet()?))
+        };
         // Values of documents may be deep.
         let reader = thread::Builder::new().stack_size(STACK_BYTES).spawn(reading);
         let reader = reader.map_err(|error| Failure::with_cause("starting a thread", &error))?;
         let at_output = |failure: Failure| failure.within(name);
         let built = self.build(builder, receiver, progress).map_err(at_output)?;
-        let read = reader.join().map_err(|_| Failure::new("the reader thread broke down"))??;
-        for fault in &read.faults {
-            note(format!("warning: {fault}"));
+        let (read, columns) =
+            reader.join().map_err(|_| Failure::new("the reader thread broke down"))??;
+        for fault in read.faults {
+            note(format!("warning: {}", Failure::new(fault).into_text()));
         }
         if built.num_docs == 0 && !self.allow_empty {
             return Err(Failure::new(
@@ -100,8 +107,7 @@ impl Job {
             self.notes.iter().map(|note| format!("note: {note}")).collect();
         notes.extend(read.warnings.iter().map(|warning| format!("warning: {warning}")));
         notes.extend(read.notes.iter().map(|note| format!("note: {note}")));
-        let (parquet, schema) = read
-            .columns
+        let (parquet, schema) = columns
             .map(|StoredColumns { parquet, schema, notes: of_columns }| {
                 notes.extend(of_columns.iter().map(|note| format!("note: {note}")));
                 (parquet, schema)
@@ -164,8 +170,9 @@ struct Built<W: Write> {
 struct Sender(SyncSender<Batch>);
 
 impl Sink for Sender {
-    fn take(&mut self, batch: Batch) -> Outcome {
-        self.0.send(batch).map_err(|_| Failure::new("the builder has stopped"))
+    fn take(&mut self, batch: Batch) -> documents::Outcome {
+        let sent = self.0.send(batch);
+        sent.map_err(|_| documents::Failure::new("the builder has stopped"))
     }
 }
 

@@ -8,10 +8,10 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{Found, Input, Source, text_of};
-use crate::display;
+use tadoc_documents::{Input, Source, display, pattern};
+
+use super::{Found, text_of};
 use crate::failure::{Failure, Outcome};
-use crate::pattern;
 
 /// Returns the real paths or URLs of `inputs`, empty for pipes. `ends` has the number of inputs behind each of
 /// `arguments`.
@@ -94,7 +94,7 @@ impl Folder {
             (Source::File(path), None) if path.is_file() => {
                 fs::canonicalize(path).unwrap_or_else(|_| path.clone())
             }
-            (Source::Stored(stored), _) => return stored.file.name().to_owned(),
+            (Source::Stored(stored), _) => return stored.name().to_owned(),
             (Source::File(_) | Source::Stdin | Source::Text { .. } | Source::Member(_), _) => {
                 return String::new();
             }

@@ -15,10 +15,10 @@ use datafusion::arrow::array::{AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use futures::StreamExt;
+use tadoc_documents::display;
 
 use super::chart::{MAX_LABEL_CHARS, cut};
 use super::drawing::{Axis, Page, Strips};
-use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::sql::Session;
 

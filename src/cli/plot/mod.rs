@@ -23,12 +23,13 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::compute::concat_batches;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
+use tadoc_documents::display;
 
 use crate::failure::{Failure, Outcome};
+use crate::interrupt;
 use crate::output::{check_file, write_file};
 use crate::runtime::runtime;
 use crate::sql::Session;
-use crate::{display, interrupt};
 
 /// Maximum number of rows. More do not fit into a picture.
 const MAX_ROWS: usize = 100_000;

@@ -38,6 +38,7 @@ use clap::Args;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tadoc_documents::display;
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
@@ -52,11 +53,11 @@ use self::flight::Flight;
 pub use self::metrics::Metrics;
 use self::statements::{Limits, MAX_STATEMENT_BYTES, Statements};
 use crate::failure::{Failure, Outcome};
+use crate::interrupt;
 use crate::location::text_of;
 use crate::output::note;
 use crate::runtime::runtime_of;
 use crate::sql::{Session, sandbox_over};
-use crate::{display, interrupt};
 
 /// Path of the requests of Flight.
 const FLIGHT: &str = "/arrow.flight.protocol.FlightService/{method}";

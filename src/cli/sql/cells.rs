@@ -22,9 +22,8 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use tadoc_documents::display;
 use unicode_width::UnicodeWidthStr;
-
-use crate::display;
 
 /// Number of characters of a cell unless the user says another.
 const DEFAULT_WIDTH: usize = 120;

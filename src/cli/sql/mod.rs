@@ -28,11 +28,12 @@ use datafusion::logical_expr::ExplainFormat;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_tadoc::safety::Sandbox;
 use datafusion_tadoc::{DeviceSession, charge_calls, with_stores};
+use tadoc_documents::display;
 
 use crate::failure::{Failure, Outcome};
 use crate::output::note;
 use crate::runtime::runtime;
-use crate::{display, interrupt, leave};
+use crate::{interrupt, leave};
 
 pub use self::cells::{BoundedTable, MaxWidth};
 pub use self::parameters::Parameters;

@@ -29,10 +29,11 @@ use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
+use tadoc_documents::display;
 
 use super::cells::{BoundedTable, MaxWidth};
 use super::format::{Format, MaxRows, PrintOptions};
-use crate::{display, failure};
+use crate::failure;
 
 /// Numbers of rows: those of the result, and those written.
 pub struct Printed {

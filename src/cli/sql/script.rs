@@ -19,11 +19,11 @@ use datafusion_tadoc::{
     Stop, TadocOptions, asking, check_statement_depth, contain_panics_of, cooperative,
     enough_memory, fold_little, notices, stoppable,
 };
+use tadoc_documents::display;
 
 use super::cells::MaxWidth;
 use super::resident::Statement as LimitedStatement;
 use super::{Session, print};
-use crate::display;
 use crate::failure::{self, Failure, Outcome};
 use crate::output::note;
 

@@ -36,11 +36,12 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
+use tadoc_documents::display;
+
 use super::Step;
 use super::known::Known;
 use super::place::{FileId, FilePlace, Mark, Place, checksum};
 use super::rotated::{self, Listed};
-use crate::display;
 use crate::failure::{Failure, Outcome};
 
 /// Time without new bytes after which a file that was renamed has ended.

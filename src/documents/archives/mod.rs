@@ -1,0 +1,402 @@
+//! Members of archives as inputs of their own: tar and zip, and what is a zip file by another name
+//! (jar, whl, epub, docx).
+//!
+//! ```text
+//! input ─▶ decompressed ─┬─ no archive ─▶ reader of the format
+//!                        └─ archive ─▶ member ─▶ (the same again, --max-depth)
+//! ```
+//!
+//! An archive is treated as a folder: hidden members and links are left out and counted,
+//! and `--glob` chooses members. A tar archive is streamed, to the end of the stream around it, where its
+//! checksum stands. A zip file has its list of members at the
+//! end, so one that is no file on a disk is first copied to a temporary file. A program that unpacks itself is a
+//! zip file behind a program. With `--keep-going`, one
+//! without a list, as it was cut, is streamed. All decoders of an input share one budget ([`Budget`]),
+//! so archives in archives expand no further than one file may.
+
+mod tar_headers;
+mod tar_sparse;
+mod zip_list;
+#[cfg(feature = "office")]
+mod zip_members;
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fs::File;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::time::SystemTime;
+
+use tadoc::build::MAX_PATH_BYTES;
+use tadoc::format::path_text;
+
+use self::tar_headers::{BoundedHeaders, is_tar};
+use self::tar_sparse::SparseMember;
+use crate::faults::{Faults, RAW};
+use crate::open::{Budget, Opened, limited, open_member};
+
+use crate::display;
+use crate::failure::{Failure, Outcome};
+use crate::inputs::{Input, Source, since_1970};
+use crate::pattern::Pattern;
+
+/// Options for archives.
+#[derive(Debug, Clone)]
+pub struct ArchiveOptions {
+    /// If false, archives are stored as they are.
+    pub is_opened: bool,
+    /// Globs of which a member must match at least one. Without globs, all members are taken.
+    pub globs: Vec<Pattern>,
+    /// Greatest number of archives that lie in each other.
+    pub max_depth: u32,
+    /// Greatest number of members of an input.
+    pub max_members: u64,
+}
+
+impl ArchiveOptions {
+    /// Default of [`max_depth`](Self::max_depth).
+    pub const MAX_DEPTH: u32 = 4;
+    /// Default of [`max_members`](Self::max_members).
+    pub const MAX_MEMBERS: u64 = 10_000_000;
+}
+
+impl Default for ArchiveOptions {
+    fn default() -> Self {
+        let (max_depth, max_members) = (Self::MAX_DEPTH, Self::MAX_MEMBERS);
+        Self { is_opened: true, globs: Vec::new(), max_depth, max_members }
+    }
+}
+
+/// A reader of one file, which gets its first bytes, too.
+pub type Visit<'v> = dyn FnMut(Opened<'_>, &Input, &[u8]) -> Outcome + 'v;
+
+/// Opener of archives.
+pub struct Archives<'a> {
+    options: &'a ArchiveOptions,
+    /// Number of links and special files that were left out.
+    num_skipped: u64,
+    /// Number of hidden members that were left out.
+    num_hidden: u64,
+    /// Number of members of zip files that were left out because a later one has their name.
+    num_replaced: u64,
+    /// Number of members of tar archives that have the name of an earlier one.
+    num_repeated: u64,
+    hasher: RandomState,
+}
+
+/// Characters of a name that is too long that are shown.
+const MAX_SHOWN_CHARS: usize = 60;
+/// Type of the member that is the label of a GNU tar archive (`tar -V`).
+const VOLUME_LABEL: u8 = b'V';
+
+#[derive(Clone, Copy)]
+enum Kind {
+    Tar,
+    Zip,
+}
+
+impl Kind {
+    fn from_head(head: &[u8]) -> Option<Self> {
+        match () {
+            () if is_tar(head) => Some(Self::Tar),
+            () if zip_list::is_zip(head) => Some(Self::Zip),
+            () => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Tar => "tar archive",
+            Self::Zip => "zip file",
+        }
+    }
+}
+
+impl<'a> Archives<'a> {
+    pub fn new(options: &'a ArchiveOptions) -> Self {
+        Self {
+            options,
+            num_skipped: 0,
+            num_hidden: 0,
+            num_replaced: 0,
+            num_repeated: 0,
+            hasher: RandomState::new(),
+        }
+    }
+
+    /// Returns a warning for each kind of members that were left out.
+    pub fn warnings(&self) -> impl Iterator<Item = String> {
+        let counts = [
+            (self.num_skipped, "link or special file", "of archives left out"),
+            (self.num_hidden, "hidden member", "of archives left out"),
+            (self.num_replaced, "member", "of zip files left out: a later one has the same name"),
+            (
+                self.num_repeated,
+                "member",
+                "of tar archives with the name of an earlier one (tar -r): each is stored, and restore joins them",
+            ),
+        ];
+        let counts = counts.into_iter().filter(|(count, ..)| *count > 0);
+        counts.map(|(count, noun, end)| format!("{} {end}", display::plural(count, noun)))
+    }
+
+    /// Calls `visit` with `opened`, or with each member if it is an archive.
+    ///
+    /// # Errors
+    /// The archive is damaged or encrypted, it exceeds a limit, and the errors of `visit`.
+    pub fn visit(&mut self, opened: Opened<'_>, input: &Input, visit: &mut Visit<'_>) -> Outcome {
+        self.visit_below(opened, input, 0, visit)
+    }
+
+    fn visit_below(
+        &mut self,
+        mut opened: Opened<'_>,
+        input: &Input,
+        depth: u32,
+        visit: &mut Visit<'_>,
+    ) -> Outcome {
+        let head = opened.head().map_err(|error| opened.failed(input, &error))?;
+        if head.is_empty() && opened.budget.faults.is_latest(input) {
+            return Ok(());
+        }
+        if !self.options.is_opened {
+            return visit(opened, input, &head);
+        }
+        let mut kind = Kind::from_head(&head);
+        let is_behind = kind.is_none()
+            && zip_list::may_be_behind(&mut opened, input, &head)
+                .map_err(|error| opened.failed(input, &error))?;
+        if is_behind {
+            let mut file = seekable(&mut opened, input)?;
+            let failed = |error| damaged(&opened.budget.faults, input, Kind::Zip, &error);
+            kind = zip_list::is_behind(&mut file).map_err(failed)?.then_some(Kind::Zip);
+            // A copy was made of the bytes, which are read.
+            if opened.reader.fill_buf().is_ok_and(<[u8]>::is_empty) {
+                opened.reader = Box::new(BufReader::new(file));
+            }
+        }
+        let Some(kind) = kind else { return visit(opened, input, &head) };
+        if depth == self.options.max_depth {
+            return Err(Failure::new(format!(
+                "{}: archives lie more than {depth} deep in each other; where that is right, pass a larger \
+                 --max-depth, or {RAW}",
+                input.shown()
+            )));
+        }
+        match kind {
+            Kind::Tar => self.tar(opened, input, depth, visit),
+            Kind::Zip => self.zip(opened, input, depth, visit),
+        }
+    }
+
+    fn tar(
+        &mut self,
+        opened: Opened<'_>,
+        input: &Input,
+        depth: u32,
+        visit: &mut Visit<'_>,
+    ) -> Outcome {
+        let (budget, codec) = (opened.budget.clone(), opened.codec);
+        let failed = |error: io::Error| {
+            if Budget::is_exceeded(&error) {
+                budget.failed(codec, input, &error)
+            } else {
+                damaged(&budget.faults, input, Kind::Tar, &error)
+            }
+        };
+        let mut archive = tar::Archive::new(Ending {
+            inner: BoundedHeaders::new(opened.reader),
+            has_ended: false,
+        });
+        // Hashes of the names so far.
+        let mut names = HashSet::new();
+        for entry in archive.entries().map_err(failed)? {
+            let mut entry = entry.map_err(failed)?;
+            let entry_type = entry.header().entry_type();
+            if entry_type.is_dir()
+                || entry_type.is_pax_global_extensions()
+                || entry_type.as_byte() == VOLUME_LABEL
+            {
+                continue;
+            }
+            if !(entry_type.is_file() || entry_type.is_contiguous() || entry_type.is_gnu_sparse()) {
+                self.num_skipped += 1;
+                continue;
+            }
+            let data_bytes = entry.size();
+            let sparse = match entry.pax_extensions().map_err(failed)? {
+                Some(extensions) => SparseMember::from_pax(extensions).map_err(failed)?,
+                None => None,
+            };
+            let stated = sparse.as_ref().and_then(|sparse| sparse.name.as_deref());
+            let name = stated.map_or_else(|| entry.path_bytes(), Cow::Borrowed);
+            // Unix V7 has no type of folders.
+            if name.ends_with(b"/") {
+                continue;
+            }
+            let name = path_text(&name).into_owned();
+            let len_bytes = sparse.as_ref().map_or(data_bytes, |sparse| sparse.len_bytes);
+            let changed = entry.header().mtime().ok().and_then(since_1970);
+            if let Some(member) = self.member(input, &name, len_bytes, changed, &budget)? {
+                let is_new = names.insert(self.hasher.hash_one(&member.path));
+                self.num_repeated += u64::from(!is_new);
+                let packed_bytes = if entry_type.is_gnu_sparse() {
+                    entry.header().entry_size().map_err(failed)?
+                } else {
+                    data_bytes
+                };
+                let bytes: io::Result<Box<dyn Read>> = match sparse {
+                    Some(sparse) => {
+                        sparse.open(entry, data_bytes).map(|bytes| Box::new(bytes) as _)
+                    }
+                    None => Ok(Box::new(entry)),
+                };
+                // Holes take no bytes in the archive.
+                let bytes = if len_bytes == packed_bytes {
+                    bytes
+                } else {
+                    bytes.map(|bytes| limited(bytes, &budget.counters(packed_bytes), &budget))
+                };
+                let outcome = bytes
+                    .map_err(failed)
+                    .and_then(|bytes| open_member(&member, bytes, true, &budget))
+                    .and_then(|opened| self.visit_below(opened, &member, depth + 1, visit));
+                budget.faults.pass(&member, outcome)?;
+            }
+        }
+        let rest = archive.into_inner();
+        let shown = input.shown();
+        if rest.has_ended {
+            budget.faults.note(
+                input,
+                Failure::new(format!(
+                    "{shown}: the tar archive has no mark at its end; if it is cut there, members are missing"
+                )),
+            );
+        }
+        // The checksum of the stream stands behind the archive.
+        let failed = |error: io::Error| match codec {
+            Some(_) => budget.failed(codec, input, &error),
+            None => failed(error),
+        };
+        if rest.inner.finish().map_err(failed)? {
+            budget.faults.note(
+                input,
+                Failure::new(format!(
+                    "{shown}: bytes behind the end of the tar archive are left out; if they are wanted, split the \
+                     file there, or pass {RAW}"
+                )),
+            );
+        }
+        Ok(())
+    }
+
+    /// Refuses a zip file, because this build has no reader of them.
+    #[cfg(not(feature = "office"))]
+    fn zip(
+        &mut self,
+        _opened: Opened<'_>,
+        input: &Input,
+        _depth: u32,
+        _visit: &mut Visit<'_>,
+    ) -> Outcome {
+        Err(Failure::left_out("zip files", "office").within(input.shown()))
+    }
+
+    /// Returns the member `name` of `archive` as an input, unless it is not wanted.
+    fn member(
+        &mut self,
+        archive: &Input,
+        name: &str,
+        len_bytes: u64,
+        changed: Option<SystemTime>,
+        budget: &Budget,
+    ) -> Outcome<Option<Input>> {
+        let name = name.trim_start_matches("./");
+        let globs = &self.options.globs;
+        let is_hidden = |part: &str| part.starts_with('.') && part != "..";
+        if !(globs.is_empty() || globs.iter().any(|g| g.matches(name))) {
+            return Ok(None);
+        }
+        if name.split('/').any(is_hidden) {
+            self.num_hidden += 1;
+            return Ok(None);
+        }
+        let num_members = budget.num_members.get() + 1;
+        budget.num_members.set(num_members);
+        if num_members > self.options.max_members {
+            return Err(Failure::new(format!(
+                "{}: archives have more than {}; where that is right, pass a larger --max-members, or {RAW}",
+                archive.shown(),
+                display::plural(self.options.max_members, "member")
+            )));
+        }
+        let shown = format!("{}/{}", archive.shown(), display::plain(name));
+        let path = format!("{}{name}", archive.members);
+        let member = Input::new(Source::Member(shown), path, len_bytes);
+        if member.path.len() > MAX_PATH_BYTES {
+            let start: String = name.chars().take(MAX_SHOWN_CHARS).collect();
+            let failure = Failure::new(format!(
+                "{}: the path of the member {}… has {} bytes, and documents have paths of {MAX_PATH_BYTES} at \
+                 most; shorten it, or pass {}",
+                archive.shown(),
+                display::plain(&start),
+                member.path.len(),
+                budget.faults.ways_out()
+            ));
+            return budget.faults.pass(&member, Err(failure)).map(|()| None);
+        }
+        Ok(Some(Input { changed: changed.or(archive.changed), ..member }))
+    }
+}
+
+/// A reader that notes if its end was read.
+struct Ending<R> {
+    inner: R,
+    has_ended: bool,
+}
+
+impl<R: Read> Read for Ending<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        let len = self.inner.read(bytes)?;
+        self.has_ended |= len == 0 && !bytes.is_empty();
+        Ok(len)
+    }
+}
+
+/// Returns the bytes of `opened` as a file that can be read at any place.
+///
+/// # Errors
+/// They cannot be read, or copied to a temporary file.
+pub fn seekable(opened: &mut Opened<'_>, input: &Input) -> Outcome<File> {
+    if let (Source::File(path), None) = (&input.source, opened.codec)
+        && let Ok(file) = File::open(path)
+        && file.metadata().is_ok_and(|metadata| metadata.is_file())
+    {
+        return Ok(file);
+    }
+    let copy = |opened: &mut Opened<'_>| {
+        let mut file = tempfile::tempfile()?;
+        io::copy(&mut opened.reader, &mut file)?;
+        file.rewind()?;
+        Ok(file)
+    };
+    copy(opened).map_err(|error: io::Error| opened.failed(input, &error))
+}
+
+fn damaged(
+    faults: &Faults,
+    input: &Input,
+    kind: Kind,
+    error: &(dyn std::error::Error + 'static),
+) -> Failure {
+    Failure::with_cause(
+        format!(
+            "{}: the {} is cut or damaged; repair it, or pass {}",
+            input.shown(),
+            kind.name(),
+            faults.ways_out()
+        ),
+        error,
+    )
+}

@@ -1,0 +1,314 @@
+//! The headers of tar archives: how an archive is told, a limit, and archives behind each other.
+//!
+//! ```text
+//! ┌ header, 512 bytes ┬ content, padded to 512 ┬ header ┬ …
+//! │ size at 124       │ type at 156: L, K, x or g: a name or attributes, held in memory as a whole
+//! ```
+//!
+//! GNU's long names (`L`, `K`) and the attributes of pax (`x`, `g`) are members of their own before the member that
+//! they are about. The crate `tar` reads them into memory whatever they state as their size. This reader stands
+//! before it and refuses large ones. It also takes out the mark between archives that were put behind each other,
+//! as `tar -i` does, and corrects the checksums of old programs. Source: POSIX.1-2017, pax, "ustar Interchange
+//! Format"; GNU tar manual, "Basic Tar Format". Time is linear in the number of headers.
+
+use std::io::{self, Read};
+use std::ops::Range;
+
+use crate::decoders::read_up_to;
+
+/// Bytes of a block, which headers have and contents are padded to.
+pub const BLOCK_BYTES: usize = 512;
+
+/// Greatest number of bytes of a name or of the attributes of a member.
+pub const MAX_HEADER_BYTES: u64 = 1 << 20;
+
+/// Place and bytes by which a tar archive is known.
+const TAR_MAGIC: (usize, &[u8]) = (257, b"ustar");
+/// Fields of numbers in a header: mode, user, group, size and time. They are octal.
+const NUMBERS: [Range<usize>; 5] = [100..108, 108..116, 116..124, 124..136, 136..148];
+/// Field of the checksum.
+const CHECKSUM: Range<usize> = 148..156;
+/// Bytes that are zeros in a header of Unix V7.
+const V7_PADDING: Range<usize> = 257..BLOCK_BYTES;
+
+/// Returns true if `head` begins a tar archive. One of Unix V7 has no magic, and is known by its checksum.
+pub fn is_tar(head: &[u8]) -> bool {
+    let (at, magic) = TAR_MAGIC;
+    head.get(at..).is_some_and(|bytes| bytes.starts_with(magic)) || is_v7_header(head)
+}
+
+fn is_v7_header(head: &[u8]) -> bool {
+    let Some(header) = head.first_chunk::<BLOCK_BYTES>() else { return false };
+    let has_name = header[0] != 0;
+    let is_padded = header[V7_PADDING].iter().all(|&byte| byte == 0);
+    let has_numbers = NUMBERS.into_iter().all(|field| octal(&header[field]).is_some());
+    has_name && is_padded && has_numbers && checksum(header).is_some()
+}
+
+/// Returns the checksum of a header with the right one: the sum of its bytes, which some old programs took for
+/// numbers with a sign.
+fn checksum(header: &[u8; BLOCK_BYTES]) -> Option<Checksum> {
+    let stated = octal(&header[CHECKSUM])?;
+    let bytes_but_sum = || header[..CHECKSUM.start].iter().chain(&header[CHECKSUM.end..]);
+    let blanks = 8 * i64::from(b' ');
+    let unsigned = bytes_but_sum().map(|&byte| i64::from(byte)).sum::<i64>() + blanks;
+    let signed = bytes_but_sum().map(|&byte| i64::from(byte.cast_signed())).sum::<i64>() + blanks;
+    match i64::try_from(stated).ok()? {
+        sum if sum == unsigned => Some(Checksum::Unsigned),
+        sum if sum == signed => Some(Checksum::Signed),
+        _ => None,
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Checksum {
+    Unsigned,
+    Signed,
+}
+
+/// Returns the number of an octal field: digits with blanks before them, and blanks and zeros behind them.
+fn octal(field: &[u8]) -> Option<u64> {
+    let text = str::from_utf8(field).ok()?;
+    let digits = text.trim_start_matches(' ').trim_end_matches([' ', '\0']);
+    u64::from_str_radix(digits, 8).ok()
+}
+
+/// A reader of an archive that fails at a header that is too large, and goes on behind the mark at the end of an
+/// archive if another archive was put there.
+pub struct BoundedHeaders<R> {
+    inner: R,
+    header: [u8; BLOCK_BYTES],
+    /// Bytes of the header that were read, and those of them that were taken.
+    num_read: usize,
+    num_taken: usize,
+    /// Bytes up to the next header.
+    content_bytes: u64,
+    /// True if the next block continues the map of a sparse file.
+    is_map: bool,
+    /// True if other bytes than another archive stand behind the mark at the end.
+    has_rest: bool,
+    /// Error behind the mark at the end.
+    error: Option<io::Error>,
+}
+
+impl<R: Read> BoundedHeaders<R> {
+    /// Reads from `inner`, which is at a header.
+    pub fn new(inner: R) -> Self {
+        Self {
+            inner,
+            header: [0; BLOCK_BYTES],
+            num_read: 0,
+            num_taken: 0,
+            content_bytes: 0,
+            is_map: false,
+            has_rest: false,
+            error: None,
+        }
+    }
+
+    /// Reads what is behind the archives. Returns true if bytes were left out there.
+    ///
+    /// # Errors
+    /// The errors of the inner reader.
+    pub fn finish(mut self) -> io::Result<bool> {
+        match self.error.take() {
+            Some(error) => Err(error),
+            None => io::copy(&mut self.inner, &mut io::sink()).map(|_| self.has_rest),
+        }
+    }
+
+    /// Reads the next header, or the next block of a map.
+    fn next_header(&mut self) -> io::Result<()> {
+        self.num_taken = 0;
+        self.num_read = read_up_to(&mut self.inner, &mut self.header)?;
+        if self.num_read < BLOCK_BYTES {
+            return Ok(());
+        }
+        if !self.is_map && is_zero(&self.header) {
+            self.skip_end_mark();
+        }
+        // The crate knows one kind of checksum.
+        if !self.is_map && checksum(&self.header) == Some(Checksum::Signed) {
+            let mut header = tar::Header::from_byte_slice(&self.header).clone();
+            header.set_cksum();
+            self.header = *header.as_bytes();
+        }
+        self.end_header()
+    }
+
+    /// Skips zeros up to the header of another archive. The header is the mark again if there is none.
+    fn skip_end_mark(&mut self) {
+        let mut block = [0; BLOCK_BYTES];
+        loop {
+            match read_up_to(&mut self.inner, &mut block) {
+                Ok(BLOCK_BYTES) if is_zero(&block) => continue,
+                Ok(BLOCK_BYTES) if checksum(&block).is_some() => self.header = block,
+                Ok(len) => self.has_rest = !is_zero(&block[..len]),
+                Err(error) => self.error = Some(error),
+            }
+            return;
+        }
+    }
+
+    fn end_header(&mut self) -> io::Result<()> {
+        if self.is_map {
+            self.is_map = self.header[504] == 1;
+            return Ok(());
+        }
+        let header = tar::Header::from_byte_slice(&self.header);
+        let size = header.entry_size().unwrap_or(0);
+        let kind = header.entry_type();
+        let is_about_member = kind.is_gnu_longname()
+            || kind.is_gnu_longlink()
+            || kind.is_pax_local_extensions()
+            || kind.is_pax_global_extensions();
+        if is_about_member && size > MAX_HEADER_BYTES {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!(
+                    "a name or attributes of {size} bytes; {MAX_HEADER_BYTES} at most are read"
+                ),
+            ));
+        }
+        self.is_map = kind.is_gnu_sparse() && self.header[482] == 1;
+        self.content_bytes = size.checked_next_multiple_of(BLOCK_BYTES as u64).unwrap_or(u64::MAX);
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for BoundedHeaders<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if self.num_taken == self.num_read {
+            // The map of a sparse file stands before its content.
+            if self.content_bytes > 0 && !self.is_map {
+                let room = usize::try_from(self.content_bytes).unwrap_or(usize::MAX);
+                let room = room.min(bytes.len());
+                let len = self.inner.read(&mut bytes[..room])?;
+                self.content_bytes -= len as u64;
+                return Ok(len);
+            }
+            self.next_header()?;
+        }
+        let len = (&self.header[self.num_taken..self.num_read]).read(bytes)?;
+        self.num_taken += len;
+        Ok(len)
+    }
+}
+
+fn is_zero(block: &[u8]) -> bool {
+    block.iter().all(|&byte| byte == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An archive with a member, a long name of `len` bytes, and the member that has it.
+    fn archive(len: usize) -> Vec<u8> {
+        let mut builder = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_size(600);
+        builder.append_data(&mut header, "first.txt", &[b'a'; 600][..]).unwrap();
+        let mut name = tar::Header::new_gnu();
+        name.set_entry_type(tar::EntryType::GNULongName);
+        name.set_size(len as u64);
+        name.set_cksum();
+        builder.append(&name, &vec![b'n'; len][..]).unwrap();
+        header.set_size(3);
+        builder.append_data(&mut header, "second.txt", &b"end"[..]).unwrap();
+        builder.into_inner().unwrap()
+    }
+
+    /// Returns the number of bytes read in pieces of `piece` bytes, or the error.
+    fn read(bytes: &[u8], piece: usize) -> Result<usize, String> {
+        let mut reader = BoundedHeaders::new(bytes);
+        let mut buffer = vec![0; piece];
+        let mut num_read = 0;
+        loop {
+            match reader.read(&mut buffer).map_err(|error| error.to_string())? {
+                0 => return Ok(num_read),
+                len => num_read += len,
+            }
+        }
+    }
+
+    #[test]
+    fn archives_of_v7_are_told_by_their_checksum() {
+        let mut header = tar::Header::new_old();
+        header.set_path("old.txt").unwrap();
+        header.set_mode(0o644);
+        header.set_uid(0);
+        header.set_gid(0);
+        header.set_mtime(1_700_000_000);
+        header.set_size(3);
+        header.set_cksum();
+        let block = header.as_bytes();
+        assert!(is_tar(block) && !is_tar(&block[..511]));
+        for at in [0, 3, 101, 130, 150, 156, 300] {
+            let mut flipped = *block;
+            flipped[at] ^= 1;
+            assert!(!is_tar(&flipped), "{at}");
+        }
+        for text in [[b'0'; 512], [b' '; 512], [b'\n'; 512], [0; 512]] {
+            assert!(!is_tar(&text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn checksums_may_have_a_sign() {
+        let mut header = tar::Header::new_gnu();
+        header.set_path("caf\u{e9}.txt").unwrap();
+        header.set_size(0);
+        header.set_cksum();
+        assert_eq!(checksum(header.as_bytes()), Some(Checksum::Unsigned));
+        let sum = octal(&header.as_bytes()[CHECKSUM]).unwrap();
+        let signed = format!("{:06o}\0 ", sum - 2 * 256);
+        let mut old = *header.as_bytes();
+        old[CHECKSUM].copy_from_slice(signed.as_bytes());
+        assert_eq!(checksum(&old), Some(Checksum::Signed));
+        let mut read = Vec::new();
+        BoundedHeaders::new(old.as_slice()).read_to_end(&mut read).unwrap();
+        assert_eq!(read, header.as_bytes());
+        old[0] ^= 1;
+        assert_eq!(checksum(&old), None);
+    }
+
+    #[test]
+    fn archives_behind_each_other_are_one() {
+        let one = archive(10);
+        let members = &one[..one.len() - 2 * BLOCK_BYTES];
+        let mark = [0; BLOCK_BYTES];
+        for piece in [1, 7, 512, 8192] {
+            for num_marks in [1, 2, 30] {
+                let marks = mark.repeat(num_marks);
+                let joined = [members, &marks, &one, &marks].concat();
+                // The mark at the end is one block.
+                let expected = 2 * members.len() + BLOCK_BYTES;
+                let (mut reader, mut read) = (BoundedHeaders::new(joined.as_slice()), 0);
+                let mut buffer = vec![0; piece];
+                while read < expected {
+                    read += reader.read(&mut buffer).unwrap();
+                }
+                assert!(read == expected && !reader.finish().unwrap());
+                for rest in [&b"text"[..], &[7; 2000]] {
+                    let joined = [members, &marks, rest].concat();
+                    let mut reader = BoundedHeaders::new(joined.as_slice());
+                    let mut read = vec![0; members.len() + BLOCK_BYTES];
+                    reader.read_exact(&mut read).unwrap();
+                    assert!(reader.finish().unwrap(), "{num_marks}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn large_names_are_refused_in_pieces_of_any_size() {
+        for piece in [1, 7, 512, 8192] {
+            let small = archive(1000);
+            // The second block of the mark at the end is looked at only.
+            assert_eq!(read(&small, piece), Ok(small.len() - BLOCK_BYTES));
+            let error = read(&archive(MAX_HEADER_BYTES as usize + 1), piece).unwrap_err();
+            assert!(error.contains("a name or attributes of 1048577 bytes"), "{error}");
+        }
+    }
+}

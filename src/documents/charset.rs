@@ -1,0 +1,386 @@
+//! Pages and texts of any character set as UTF-8.
+//!
+//! ```text
+//! page    byte order mark ─▶ Content-Type ─▶ <?xml encoding="…"?> ─▶ <meta charset=…>: the first one
+//! text    --charset auto: byte order mark      --charset NAME: that one
+//! ```
+//!
+//! Sources: the WHATWG standards of HTML (which bytes say what) and of encodings (names and tables, by the
+//! crate encoding_rs). A declaration stands in the first [`HEAD_BYTES`] bytes. A page that says nothing, or
+//! that it is in UTF-8, keeps its bytes, also those that are not UTF-8. In other pages U+FFFD stands for
+//! bytes that mean nothing, which the user is told. Time is linear in the bytes, and memory is constant.
+
+use std::cell::Cell;
+use std::io::{self, BufRead, Read};
+use std::rc::Rc;
+use std::str::FromStr;
+
+use encoding_rs::{CoderResult, Decoder, Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
+#[cfg(feature = "html")]
+use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
+#[cfg(feature = "html")]
+use html5gum::{IoReader, Span, Tokenizer};
+
+/// Bytes of a page that may have a declaration.
+const HEAD_BYTES: usize = 1024;
+/// Bytes that are decoded at once. An encoding needs room for a few characters.
+const PART_BYTES: usize = 16 << 10;
+/// Byte order mark of UTF-8.
+pub const MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// Facts about the character set of a page that are known from elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Given<'a> {
+    /// The page is in UTF-8 already, whatever it says.
+    Utf8,
+    /// The page was sent with this type, if any.
+    ContentType(Option<&'a str>),
+    /// A text of this character set.
+    Charset(Charset),
+}
+
+/// Character set of texts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Charset {
+    /// Any: the bytes stay.
+    Keep,
+    /// UTF-16 or UTF-8 by the byte order mark, which is left out, and UTF-8 without one.
+    Mark,
+    /// This one.
+    Named(&'static Encoding),
+}
+
+impl Charset {
+    /// Returns true if the byte `\n` is a line end, and nothing else is, in texts of this character set.
+    pub fn has_plain_lines(self) -> bool {
+        match self {
+            Self::Keep => true,
+            Self::Mark => false,
+            Self::Named(encoding) => encoding.is_ascii_compatible(),
+        }
+    }
+}
+
+impl FromStr for Charset {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let encoding = match text {
+            "keep" => return Ok(Self::Keep),
+            "auto" => return Ok(Self::Mark),
+            name => Encoding::for_label_no_replacement(name.as_bytes()),
+        };
+        encoding.map(Self::Named).ok_or_else(|| {
+            "expected keep, auto, or a name of the WHATWG's standard of encodings, such as windows-1252, \
+             shift_jis or utf-16le"
+                .to_owned()
+        })
+    }
+}
+
+/// A reader of a page or text as UTF-8.
+pub struct Utf8Page<R> {
+    inner: R,
+    /// Bytes that were read to find a declaration, and the number of those that were taken.
+    head: Vec<u8>,
+    head_taken: usize,
+    /// Decoder of a page in another character set.
+    decoder: Option<Decoder>,
+    text: Vec<u8>,
+    text_taken: usize,
+    is_at_end: bool,
+    damage: Damage,
+}
+
+/// Name of a character set, once a text has bytes that mean nothing in it.
+pub type Damage = Rc<Cell<Option<&'static str>>>;
+
+impl<R: BufRead> Utf8Page<R> {
+    /// Reads the beginning of the page.
+    ///
+    /// # Errors
+    /// The errors of `inner`.
+    pub fn new(mut inner: R, given: Given<'_>) -> io::Result<Self> {
+        let mut head = Vec::new();
+        if given != Given::Utf8 {
+            (&mut inner).take(HEAD_BYTES as u64).read_to_end(&mut head)?;
+        }
+        let encoding = encoding_of(&head, given);
+        // A text that is said to be in UTF-8 is checked.
+        let is_decoded = encoding != UTF_8 || matches!(given, Given::Charset(Charset::Named(_)));
+        let head_taken = if !is_decoded && head.starts_with(MARK) { MARK.len() } else { 0 };
+        let decoder = is_decoded.then(|| encoding.new_decoder_with_bom_removal());
+        let (text, text_taken) = (Vec::new(), 0);
+        let (is_at_end, damage) = (false, Damage::default());
+        Ok(Self { inner, head, head_taken, decoder, text, text_taken, is_at_end, damage })
+    }
+
+    /// Returns the place of the name of the character set, which is set once U+FFFD stands in the text.
+    pub fn damage(&self) -> Damage {
+        Rc::clone(&self.damage)
+    }
+
+    fn decode(&mut self) -> io::Result<()> {
+        let Some(decoder) = &mut self.decoder else { return Ok(()) };
+        self.text.resize(PART_BYTES, 0);
+        let mut len = 0;
+        while !self.is_at_end {
+            let is_head = self.head_taken < self.head.len();
+            let bytes =
+                if is_head { &self.head[self.head_taken..] } else { self.inner.fill_buf()? };
+            let is_last = bytes.is_empty();
+            let (result, taken, written, is_damaged) =
+                decoder.decode_to_utf8(bytes, &mut self.text[len..], is_last);
+            if is_head {
+                self.head_taken += taken
+            } else {
+                self.inner.consume(taken)
+            }
+            len += written;
+            if is_damaged {
+                self.damage.set(Some(decoder.encoding().name()));
+            }
+            self.is_at_end = is_last && result == CoderResult::InputEmpty;
+            if result == CoderResult::OutputFull {
+                break;
+            }
+        }
+        self.text.truncate(len);
+        self.text_taken = 0;
+        Ok(())
+    }
+}
+
+impl<R: BufRead> Read for Utf8Page<R> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        if self.decoder.is_none() {
+            let mut head = self.head.get(self.head_taken..).unwrap_or_default();
+            if head.is_empty() {
+                return self.inner.read(bytes);
+            }
+            let len = head.read(bytes)?;
+            self.head_taken += len;
+            return Ok(len);
+        }
+        if self.text_taken == self.text.len() {
+            self.decode()?;
+        }
+        let len = self.text.get(self.text_taken..).unwrap_or_default().read(bytes)?;
+        self.text_taken += len;
+        Ok(len)
+    }
+}
+
+/// Returns the encoding of a page that begins with `head`.
+fn encoding_of(head: &[u8], given: Given<'_>) -> &'static Encoding {
+    let content_type = match given {
+        Given::Utf8 | Given::Charset(Charset::Keep) => return UTF_8,
+        Given::Charset(Charset::Named(encoding)) => return encoding,
+        Given::Charset(Charset::Mark) => return from_mark(head).unwrap_or(UTF_8),
+        Given::ContentType(content_type) => content_type,
+    };
+    if let Some(encoding) = from_mark(head) {
+        return encoding;
+    }
+    let of_type = content_type.and_then(|kind| charset_in(kind.as_bytes()));
+    of_type.or_else(|| from_xml(head)).or_else(|| from_meta(head)).unwrap_or(UTF_8)
+}
+
+/// Returns the encoding that the byte order mark in front of a text tells. The bytes of UTF-32 stay.
+fn from_mark(head: &[u8]) -> Option<&'static Encoding> {
+    match head {
+        [0xff, 0xfe, 0, 0, ..] => Some(UTF_8),
+        _ => Encoding::for_bom(head).map(|(encoding, _)| encoding),
+    }
+}
+
+/// Returns the encoding with a name that was found in a page, whose bytes are ASCII there: it is not UTF-16.
+fn named(name: &[u8]) -> Option<&'static Encoding> {
+    let encoding = Encoding::for_label(name)?;
+    Some(match encoding.name() {
+        _ if encoding == UTF_16LE || encoding == UTF_16BE => UTF_8,
+        "x-user-defined" => WINDOWS_1252,
+        _ => encoding,
+    })
+}
+
+/// Returns the encoding behind `charset=` in a value such as `text/html; charset="utf-8"`.
+fn charset_in(value: &[u8]) -> Option<&'static Encoding> {
+    const NAME: &[u8] = b"charset";
+    let at = value.windows(NAME.len()).position(|part| part.eq_ignore_ascii_case(NAME))?;
+    named(value_behind(&value[at + NAME.len()..])?)
+}
+
+/// Returns the encoding that the declaration of XML in front of a page names.
+fn from_xml(head: &[u8]) -> Option<&'static Encoding> {
+    const NAME: &[u8] = b"encoding";
+    let declaration = head.strip_prefix(b"<?xml")?;
+    let end = declaration.iter().position(|&byte| byte == b'>')?;
+    let declaration = &declaration[..end];
+    let at = declaration.windows(NAME.len()).position(|part| part == NAME)?;
+    named(value_behind(&declaration[at + NAME.len()..])?)
+}
+
+/// Returns the value behind `=`, without quotes.
+fn value_behind(text: &[u8]) -> Option<&[u8]> {
+    let value = text.trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
+    let quote = value.first().copied().filter(|byte| matches!(byte, b'"' | b'\''));
+    let value = value.get(usize::from(quote.is_some())..)?;
+    let is_end = |byte: &u8| match quote {
+        Some(quote) => *byte == quote,
+        None => byte.is_ascii_whitespace() || matches!(byte, b';' | b'?' | b'"'),
+    };
+    let end = value.iter().position(is_end).unwrap_or(value.len());
+    value.get(..end).filter(|value| !value.is_empty())
+}
+
+/// Returns none: without the feature `html` no page becomes text.
+#[cfg(not(feature = "html"))]
+fn from_meta(_head: &[u8]) -> Option<&'static Encoding> {
+    None
+}
+
+/// Returns the encoding that a `meta` in the beginning of a page names.
+#[cfg(feature = "html")]
+fn from_meta(head: &[u8]) -> Option<&'static Encoding> {
+    let mut meta = Meta::default();
+    let mut emitter =
+        CallbackEmitter::new(|event: CallbackEvent<'_>, _: Span<()>| meta.take(event));
+    emitter.naively_switch_states(true);
+    let mut found = Tokenizer::new_with_emitter(IoReader::new(head), emitter);
+    found.next()?.ok()
+}
+
+/// The `meta` that is being read.
+#[cfg(feature = "html")]
+#[derive(Default)]
+struct Meta {
+    is_meta: bool,
+    attribute: Vec<u8>,
+    is_content_type: bool,
+    charset: Option<&'static Encoding>,
+    content: Option<&'static Encoding>,
+}
+
+#[cfg(feature = "html")]
+impl Meta {
+    /// Takes a part of the page. Returns the encoding at the end of a `meta` that names one.
+    fn take(&mut self, event: CallbackEvent<'_>) -> Option<&'static Encoding> {
+        match event {
+            CallbackEvent::OpenStartTag { name } => {
+                *self = Self { is_meta: name == b"meta", ..Self::default() };
+            }
+            CallbackEvent::AttributeName { name } => self.attribute = name.to_vec(),
+            CallbackEvent::AttributeValue { value } if self.is_meta => match &self.attribute[..] {
+                b"charset" => self.charset = named(value),
+                b"content" => self.content = charset_in(value),
+                b"http-equiv" => {
+                    self.is_content_type = value.eq_ignore_ascii_case(b"content-type");
+                }
+                _ => {}
+            },
+            CallbackEvent::CloseStartTag { .. } if self.is_meta => {
+                let content = self.content.filter(|_| self.is_content_type);
+                return self.charset.or(content);
+            }
+            _ => {}
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::BufReader;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Reads `page` through buffers of `len` bytes.
+    fn read(page: &[u8], given: Given<'_>, len: usize) -> Vec<u8> {
+        let mut inner = BufReader::with_capacity(len, page);
+        let mut text = Vec::new();
+        Utf8Page::new(&mut inner, given).unwrap().read_to_end(&mut text).unwrap();
+        text
+    }
+
+    #[test]
+    fn declarations_count_in_their_order() {
+        let utf16 = |text: &str, mark: [u8; 2], of: fn(u16) -> [u8; 2]| -> Vec<u8> {
+            mark.into_iter().chain(text.encode_utf16().flat_map(of)).collect()
+        };
+        let sent = Given::ContentType(Some("text/html; charset=ISO-8859-2"));
+        let silent = Given::ContentType(None);
+        let cases: Vec<(Vec<u8>, Given<'_>, &str)> = vec![
+            (utf16("<p>é日", [0xff, 0xfe], u16::to_le_bytes), sent, "<p>é日"),
+            (utf16("<p>é日", [0xfe, 0xff], u16::to_be_bytes), silent, "<p>é日"),
+            ([MARK, "é".as_bytes()].concat(), sent, "é"),
+            (b"<meta charset=latin1>\xb1".to_vec(), sent, "<meta charset=latin1>ą"),
+            (b"<meta charset=latin1>\xb1".to_vec(), silent, "<meta charset=latin1>±"),
+            (b"<meta charset=latin1>\xc3\xa9".to_vec(), Given::Utf8, "<meta charset=latin1>é"),
+            (
+                b"<?xml version='1.0' encoding='windows-1251'?>\xe9".to_vec(),
+                silent,
+                "<?xml version='1.0' encoding='windows-1251'?>й",
+            ),
+            (
+                b"<META content='text/html; Charset = \"Shift_JIS\"' http-equiv=Content-Type>\x93\xfa".to_vec(),
+                silent,
+                "<META content='text/html; Charset = \"Shift_JIS\"' http-equiv=Content-Type>日",
+            ),
+            (
+                b"<!-- <meta charset=latin1> --><script>'<meta charset=latin1>'</script>\xc3\xa9".to_vec(),
+                silent,
+                "<!-- <meta charset=latin1> --><script>'<meta charset=latin1>'</script>é",
+            ),
+            (b"<meta charset=utf-16>\xc3\xa9".to_vec(), silent, "<meta charset=utf-16>é"),
+            (b"<meta name=charset content=latin1>\xc3\xa9".to_vec(), silent, "<meta name=charset content=latin1>é"),
+            (b"<meta charset=klingon>\xc3\xa9".to_vec(), silent, "<meta charset=klingon>é"),
+        ];
+        for (page, given, expected) in cases {
+            for len in [1, 7, 4096] {
+                let text = read(&page, given, len);
+                assert_eq!(String::from_utf8_lossy(&text), expected, "{page:?} {len}");
+            }
+        }
+        for (label, text, expected) in [
+            ("auto", utf16("a日", [0xff, 0xfe], u16::to_le_bytes), "a日"),
+            ("auto", [MARK, "é".as_bytes()].concat(), "é"),
+            ("auto", b"<meta charset=latin1>".to_vec(), "<meta charset=latin1>"),
+            ("utf-16be", utf16("a日", [0xfe, 0xff], u16::to_be_bytes), "a日"),
+            ("cp1252", b"caf\xe9 \x80".to_vec(), "café €"),
+            ("Shift_JIS", b"\x93\xfa".to_vec(), "日"),
+            ("utf-8", b"\xef\xbb\xbfK\xf6ln".to_vec(), "K\u{fffd}ln"),
+        ] {
+            let text = read(&text, Given::Charset(label.parse().unwrap()), 7);
+            assert_eq!(String::from_utf8_lossy(&text), expected, "{label}");
+        }
+        assert!("klingon".parse::<Charset>().is_err() && "iso-2022-kr".parse::<Charset>().is_err());
+        // Bytes of pages that say nothing stay.
+        assert_eq!(read(b"caf\xe9", silent, 4096), b"caf\xe9");
+    }
+
+    proptest! {
+           #[test]
+           fn decoding_in_parts_is_decoding_at_once(
+               label in prop::sample::select(vec!["latin1", "shift_jis", "gb18030", "iso-2022-jp", "utf-8", "koi8-r"]),
+               bytes in prop::collection::vec(any::<u8>(), 0..3000),
+               len in 1usize..300,
+           ) {
+               let page = [format!("<meta charset={label}>").as_bytes(), &bytes].concat();
+               let encoding = Encoding::for_label(label.as_bytes()).unwrap();
+               let expected = if encoding == UTF_8 { page.clone()
+    } else { encoding.decode_without_bom_handling(&page).0.into_owned().into_bytes()
+    };
+               prop_assert_eq!(read(&page, Given::ContentType(None), len), expected);
+           }
+
+           #[test]
+           fn any_head_is_read(page in prop::collection::vec(
+               prop_oneof![prop::sample::select(b"<meta charset=?xml\"';>".to_vec()), any::<u8>()], 0..300,
+           )) {
+               read(&page, Given::ContentType(Some("text/html;charset=")), 4096);
+           }
+       }
+}

@@ -1,0 +1,342 @@
+//! The texts of header lines of mail: encoded words, and bytes that are not UTF-8.
+//!
+//! ```text
+//! Subject: =?UTF-8?Q?pasi=C5=BEad=C4?=      a word that ends inside a character:
+//!  =?UTF-8?Q?=97jim=C5=B3?=                 bytes of neighbours are joined first  ─▶ pasižadėjimų
+//! ```
+//!
+//! Sources: RFC 2047 and 2231 for words, with what mailers write in spite of them: words of any length, words
+//! beside each other or inside quotes, blanks in a word, base64 that is not filled up as it should. Words are
+//! decoded here, as the crate mail-parser decodes each alone, from [`mail_charsets`]. U+FFFD stands for bytes
+//! that mean nothing, which the user is told. Time is linear in the bytes.
+
+use base64::Engine;
+use base64::alphabet::STANDARD as ALPHABET;
+use base64::engine::DecodePaddingMode;
+use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
+use mail_parser::{HeaderName, MessageParser, MimeHeaders};
+
+use super::charsets::{self, Decoded};
+use crate::inputs::Input;
+use crate::undecoded::Undecoded;
+
+/// Base64 with or without the signs that fill it up.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &ALPHABET,
+    GeneralPurposeConfig::new()
+        .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+        .with_decode_allow_trailing_bits(true),
+);
+/// Longest name of a character set, with a language.
+const MAX_CHARSET_BYTES: usize = 64;
+
+/// Returns header lines in UTF-8. Bytes that are not UTF-8 are read in the character set of the message.
+pub fn in_utf8(head: Vec<u8>, witness: &mut Witness<'_>) -> Vec<u8> {
+    if std::str::from_utf8(&head).is_ok() {
+        return head;
+    }
+    let charset = charset_of(&head).unwrap_or_else(|| "utf-8".to_owned());
+    let lines = head.split_inclusive(|&byte| byte == b'\n');
+    let in_utf8 = lines.map(|line| match std::str::from_utf8(line) {
+        Ok(line) => line.to_owned(),
+        Err(_) => match witness.decode(&charset, line) {
+            Some(line) => line,
+            None => String::from_utf8_lossy(line).into_owned(),
+        },
+    });
+    in_utf8.collect::<String>().into_bytes()
+}
+
+/// Decodes texts of one input, and counts it if a character set is not known or does not fit.
+pub struct Witness<'a> {
+    /// The input.
+    pub input: &'a Input,
+    /// Receiver of the count.
+    pub undecoded: &'a mut Undecoded,
+}
+
+impl Witness<'_> {
+    /// Decodes `bytes` from `charset`. Returns none if nobody knows it.
+    pub fn decode(&mut self, charset: &str, bytes: &[u8]) -> Option<String> {
+        let Some(Decoded { text, is_damaged }) = charsets::decode(charset, bytes) else {
+            self.undecoded.add_unknown(charset, self.input);
+            return None;
+        };
+        if is_damaged {
+            self.undecoded.add_damaged(charset, self.input);
+        }
+        Some(text)
+    }
+}
+
+/// Returns the character set of the message with these header lines.
+fn charset_of(head: &[u8]) -> Option<String> {
+    let parser = MessageParser::new().header_content_type(HeaderName::ContentType);
+    let head = [head, b"\n"].concat();
+    let parsed = parser.default_header_ignore().parse_headers(&head)?;
+    parsed.content_type()?.attribute("charset").map(str::to_owned)
+}
+
+/// Decodes the encoded words of a header.
+pub fn decoded(value: &str, witness: &mut Witness<'_>) -> String {
+    let mut text = String::new();
+    let mut run = Run::default();
+    let mut rest = value;
+    while let Some((before, word, after)) = next_word(rest) {
+        // Blanks between two encoded words are left out.
+        if !(run.is_open() && before.trim().is_empty()) {
+            run.end(&mut text, witness);
+            text.push_str(before);
+        }
+        run.push(word, &mut text, witness);
+        rest = after;
+    }
+    run.end(&mut text, witness);
+    text + rest
+}
+
+/// An encoded word.
+struct Word<'a> {
+    charset: &'a str,
+    bytes: Vec<u8>,
+    /// The word as it is written.
+    written: &'a str,
+}
+
+/// Neighbouring words of one character set.
+#[derive(Default)]
+struct Run<'a> {
+    charset: Option<&'a str>,
+    bytes: Vec<u8>,
+    written: String,
+    /// True if other words stand directly before.
+    follows: bool,
+    /// True if the words before stayed as they are written.
+    is_behind_written: bool,
+}
+
+impl<'a> Run<'a> {
+    fn is_open(&self) -> bool {
+        self.charset.is_some()
+    }
+
+    fn push(&mut self, word: Word<'a>, text: &mut String, witness: &mut Witness<'_>) {
+        let is_other =
+            self.charset.is_some_and(|charset| !charset.eq_ignore_ascii_case(word.charset));
+        if is_other || self.is_shifted_back() {
+            self.end(text, witness);
+            self.follows = true;
+        }
+        if self.is_open() {
+            self.written.push(' ');
+        }
+        self.charset = Some(word.charset);
+        self.bytes.extend_from_slice(&word.bytes);
+        self.written.push_str(word.written);
+    }
+
+    /// Returns true if the words shift to another alphabet and back to ASCII, as RFC 2047 wants it of each word.
+    /// Decoders take a shift that follows another one directly for damage.
+    fn is_shifted_back(&self) -> bool {
+        match self.bytes.iter().rposition(|&byte| byte == 0x1b) {
+            Some(escape) => matches!(self.bytes.get(escape + 1..escape + 3), Some(b"(B" | b"(J")),
+            None => false,
+        }
+    }
+
+    /// Appends the words to `text`, as they are written if nobody knows their character set.
+    fn end(&mut self, text: &mut String, witness: &mut Witness<'_>) {
+        let Self { charset, bytes, written, follows, is_behind_written } = std::mem::take(self);
+        let Some(charset) = charset else { return };
+        let decoded = witness.decode(charset, &bytes);
+        self.is_behind_written = decoded.is_none();
+        if follows && (is_behind_written || decoded.is_none()) {
+            text.push(' ');
+        }
+        text.push_str(decoded.as_ref().unwrap_or(&written));
+    }
+}
+
+/// Returns the text before the first encoded word, the word, and the text behind it.
+fn next_word(text: &str) -> Option<(&str, Word<'_>, &str)> {
+    let mut from = 0;
+    while let Some(start) = text[from..].find("=?").map(|idx| from + idx) {
+        match word_at(&text[start..]) {
+            Some((word, len)) => return Some((&text[..start], word, &text[start + len..])),
+            None => from = start + 1,
+        }
+    }
+    None
+}
+
+/// Returns the encoded word at the start of `text`, and its length.
+fn word_at(text: &str) -> Option<(Word<'_>, usize)> {
+    let inner = text.get(2..)?;
+    let charset_end = inner.bytes().take(MAX_CHARSET_BYTES + 1).position(|byte| byte == b'?')?;
+    let charset = &inner[..charset_end];
+    let is_name = |byte: u8| byte.is_ascii_graphic() && byte != b'=';
+    if charset.is_empty() || !charset.bytes().all(is_name) {
+        return None;
+    }
+    let (encoding, coded) = inner.get(charset_end + 1..)?.split_once('?')?;
+    let coded_start = text.len() - coded.len();
+    let end = end_of_word(coded.as_bytes())?;
+    let bytes = match encoding {
+        "B" | "b" => base64(&coded[..end])?,
+        "Q" | "q" => quoted_printable(&coded.as_bytes()[..end]),
+        _ => return None,
+    };
+    let len = coded_start + end + 2;
+    // A language may stand behind the character set.
+    let charset = charset.split('*').next().unwrap_or(charset);
+    Some((Word { charset, bytes, written: &text[..len] }, len))
+}
+
+/// Returns the place of the `?=` that ends a word. The start of another word comes before it in no word, so no
+/// byte is looked at for two of them.
+fn end_of_word(coded: &[u8]) -> Option<usize> {
+    let marks = memchr::memchr_iter(b'?', coded);
+    for idx in marks {
+        if coded.get(idx + 1) == Some(&b'=') {
+            return Some(idx);
+        }
+        if idx > 0 && coded[idx - 1] == b'=' {
+            return None;
+        }
+    }
+    None
+}
+
+/// Decodes base64, also of words that were put behind each other, and with too many signs that fill it up.
+fn base64(coded: &str) -> Option<Vec<u8>> {
+    let coded = coded.replace([' ', '\t'], "");
+    let mut bytes = Vec::with_capacity(coded.len());
+    for part in coded.split('=') {
+        BASE64.decode_vec(part, &mut bytes).ok()?;
+    }
+    Some(bytes)
+}
+
+/// Decodes `=C3`, and `_` as a blank. Other signs stay.
+fn quoted_printable(coded: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(coded.len());
+    let mut rest = coded;
+    while let Some((&first, behind)) = rest.split_first() {
+        let digits = behind.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        let is_hex = |digits: &&str| digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let coded_byte =
+            digits.filter(is_hex).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match (first, coded_byte) {
+            (b'=', Some(byte)) => {
+                bytes.push(byte);
+                rest = &behind[2..];
+            }
+            (b'_', _) => {
+                bytes.push(b' ');
+                rest = behind;
+            }
+            (byte, _) => {
+                bytes.push(byte);
+                rest = behind;
+            }
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::inputs::Source;
+
+    /// Returns what `decode` gives, and the number of notes.
+    fn witnessed<T>(decode: impl FnOnce(&mut Witness<'_>) -> T) -> (T, usize) {
+        let input = Input::new(Source::Stdin, "a.mbox".to_owned(), 0);
+        let mut undecoded = Undecoded::default();
+        let decoded = decode(&mut Witness { input: &input, undecoded: &mut undecoded });
+        (decoded, undecoded.notes().count())
+    }
+
+    fn decoded(value: &str) -> String {
+        witnessed(|witness| super::decoded(value, witness)).0
+    }
+
+    fn in_utf8(head: Vec<u8>) -> Vec<u8> {
+        witnessed(|witness| super::in_utf8(head, witness)).0
+    }
+
+    #[test]
+    fn encoded_words_are_decoded() {
+        for (value, expected) in [
+            ("plain", "plain"),
+            ("=?UTF-8?Q?Gr=C3=BC=C3=9Fe?= an =?utf-8?b?QW5u?=", "Grüße an Ann"),
+            ("=?UTF-8?B?QW4=?=  =?UTF-8?B?bmE=?= x", "Anna x"),
+            ("=?UTF-8?Q?pasi=C5=BEad=C4?= =?utf-8?Q?=97jim?=", "pasižadėjim"),
+            ("=?utf-8?B?0JTQ?= =?utf-8?B?uw==?=", "Дл"),
+            ("=?utf-8?B?0JTQ?= =?utf-8?Q?=BB!?=", "Дл!"),
+            ("=?iso-8859-1?q?caf=E9_au?=", "café au"),
+            ("=?koi8-r?B?8NLJ18XU?= =?UTF-8?B?QW4=?=", "ПриветAn"),
+            ("=?ISO-2022-JP?B?GyRCRnxLXBsoQg==?=", "日本"),
+            ("=?iso-2022-jp?b?GyRCRnwbKEI=?= =?iso-2022-jp?b?GyRCS1wbKEI=?=", "日本"),
+            ("=?iso-2022-jp?b?GyRCRnw=?= =?iso-2022-jp?b?S1wbKEI=?=", "日本"),
+            ("=?iso-2022-kr?B?GyQpQw5HUTE5Dw==?= x", "=?iso-2022-kr?B?GyQpQw5HUTE5Dw==?= x"),
+            (
+                "=?iso-2022-kr?B?GyQpQw5HUTE5Dw==?= =?x-no?Q?a?= =?utf-8?Q?b?= =?utf-8?Q?c?=",
+                "=?iso-2022-kr?B?GyQpQw5HUTE5Dw==?= =?x-no?Q?a?= bc",
+            ),
+            ("=?gb2312?B?1tC5+g==?=", "中国"),
+            ("=?utf-8*en?Q?a_b?=", "a b"),
+            ("=?x-nobody?Q?a=20b?= =?x-nobody?Q?c?=", "=?x-nobody?Q?a=20b?= =?x-nobody?Q?c?="),
+            ("\"=?UTF-8?Q?J=C3=B6rg=2C_x?=\" <j@x.org>", "\"Jörg, x\" <j@x.org>"),
+            ("=?utf-8?Q?a?==?utf-8?Q?b?=", "ab"),
+            ("=?utf-8?Q?How are you??=", "How are you?"),
+            ("=?UTF-8?B?QW5u?", "=?UTF-8?B?QW5u?"),
+            ("=?UTF-8?B?QQ?= =?UTF-8?B??=", "A"),
+            ("=?UTF-8?Q?=C3?=", "\u{fffd}"),
+            ("=?UTF-8?Q?=ZZ?= =?", "=ZZ =?"),
+            ("=?UTF-8?B?!?= x", "=?UTF-8?B?!?= x"),
+            ("=?UTF-8?B?YWJj=?= x", "abc x"),
+            ("=?UTF-8?B?YWI==?= =?UTF-8?B?YQ==Yg==?=", "abab"),
+            ("=?\"utf-8\"?Q?=C3=A9?= =?'UTF-8'?B?YQ?=", "éa"),
+            ("=?eucgb2312_cn?B?1tC5+g?= =?big5_tw?Q?=A4=A4?=", "中国中"),
+            ("=?cp437?Q?caf=82?=", "café"),
+            ("=?a =?utf-8?q?b?=", "=?a b"),
+            ("=?utf-8?q?a =?utf-8?q?b?=", "=?utf-8?q?a b"),
+            ("a =? b ?= c", "a =? b ?= c"),
+        ] {
+            assert_eq!(decoded(value), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn character_sets_that_do_not_fit_are_told() {
+        for (value, num_notes) in [
+            ("=?utf-8?Q?=C3=A9?= =?iso-8859-1?Q?=E9?=", 0),
+            ("=?utf-8?Q?=E9?=", 1),
+            ("=?gb2312?B?/w==?= =?hz-gb-2312?Q?~{VP~}?= =?x-no?Q?a?=", 3),
+        ] {
+            let (text, told) = witnessed(|witness| super::decoded(value, witness));
+            assert_eq!(told, num_notes, "{value}: {text}");
+        }
+    }
+
+    #[test]
+    fn words_without_an_end_take_linear_time() {
+        for word in ["=?", "=?utf-8?q?", "=?utf-8?q?x=", "=?utf-8?b?=", "=?a?b?x?"] {
+            let value = word.repeat(1 << 18);
+            assert!(decoded(&value).len() <= value.len(), "{word}");
+        }
+    }
+
+    #[test]
+    fn other_bytes_are_in_the_character_set_of_the_message() {
+        let head =
+            b"Subject: caf\xe9\nFrom: J\xc3\xb6rg\nContent-Type: text/plain; charset=iso-8859-1\n";
+        let expected = "Subject: café\nFrom: Jörg\nContent-Type: text/plain; charset=iso-8859-1\n";
+        assert_eq!(in_utf8(head.to_vec()), expected.as_bytes());
+        assert_eq!(in_utf8(b"Subject: caf\xe9\n".to_vec()), "Subject: caf\u{fffd}\n".as_bytes());
+        let (_, told) =
+            witnessed(|witness| super::in_utf8(b"Subject: caf\xe9\n".to_vec(), witness));
+        assert_eq!(told, 1);
+    }
+}

@@ -1,0 +1,483 @@
+//! mbox: one document for each message of a mailbox, or for a file with one message (`.eml`).
+//!
+//! ```text
+//! From ann@example.com Mon May  6 07:08:09 2024     left out: it begins a message
+//! From: Ann <ann@example.com>                       ─▶ columns from, to, subject, date
+//! Subject: =?UTF-8?Q?Gr=C3=BC=C3=9Fe?=                 (decoded)
+//!
+//! Hello,                                            ─▶ text: header lines and body
+//! >From now on                                         `>From `, `>>From ` lose one `>`
+//!                                                   the blank line at the end is left out
+//! From bob@example.com …
+//! ```
+//!
+//! Sources: RFC 4155 and the forms mboxo, mboxrd and mboxcl for mailboxes, RFC 5322 for messages. A message begins
+//! at a line `From ` at the start of the file or behind a blank line, because some mailers quote no such line in
+//! bodies. If the line has a date, a header line or a blank one follows; without a date, a header line of a usual
+//! name. Other lines of that kind are text, so each line is in a document or begins one. `Content-Length` is not
+//! looked at. A file whose name ends with `.eml` is one message, with every byte of it but the byte order mark of
+//! UTF-8 in front, which is left out of mailboxes, too. Attachments stay encoded.
+//! With `--html text` a message is its text instead ([`text`]), and is in memory as a whole. Otherwise
+//! lines and messages have any length, and the header lines of one message are in memory.
+
+mod charsets;
+mod date;
+mod headers;
+mod multiparts;
+mod text;
+
+use std::io::{self, BufRead, Read};
+use std::sync::Arc;
+
+use self::headers::{Witness, decoded, in_utf8};
+use crate::charset::MARK;
+use crate::failure::{Failure, Outcome};
+use crate::headers::{Headers, MAX_HEADER_BYTES};
+use crate::open::Opened;
+use crate::record_columns::RecordColumns;
+use crate::rows::Rows;
+
+/// First bytes of the line in front of a message.
+const START: &[u8] = b"From ";
+/// Names of header lines that messages begin with, beside those that begin with `X-` and `Content-`.
+const USUAL_NAMES: [&str; 28] = [
+    "arc-seal",
+    "authentication-results",
+    "bcc",
+    "cc",
+    "comments",
+    "date",
+    "delivered-to",
+    "dkim-signature",
+    "envelope-to",
+    "errors-to",
+    "from",
+    "in-reply-to",
+    "lines",
+    "list-id",
+    "message-id",
+    "mime-version",
+    "newsgroups",
+    "organization",
+    "path",
+    "received",
+    "references",
+    "reply-to",
+    "return-path",
+    "sender",
+    "status",
+    "subject",
+    "to",
+    "user-agent",
+];
+/// Number of bytes of a line that are held at once.
+const PART_BYTES: u64 = 64 << 10;
+
+/// Reads the messages of one input.
+pub fn read(mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {
+    let mut messages = Messages::new(rows);
+    let mut is_first = true;
+    loop {
+        let part = read_part(&mut *opened.reader);
+        let mut part = part.map_err(|error| opened.failed(messages.rows.input, &error))?;
+        if std::mem::take(&mut is_first) && part.starts_with(MARK) {
+            part.drain(..MARK.len());
+            if part.is_empty() {
+                continue;
+            }
+        }
+        if part.is_empty() {
+            break;
+        }
+        messages.take(part)?;
+        messages.rows.sink.count_read(opened.take_counts());
+    }
+    messages.end_input()?;
+    let Messages { mut columns, rows, .. } = messages;
+    columns.store(rows)
+}
+
+/// Reads a line, or the next part of one.
+fn read_part(reader: &mut dyn BufRead) -> io::Result<Vec<u8>> {
+    let mut part = Vec::new();
+    reader.take(PART_BYTES).read_until(b'\n', &mut part)?;
+    Ok(part)
+}
+
+/// The messages of one input, line by line.
+struct Messages<'a, 'r, 's> {
+    rows: &'a mut Rows<'r, 's>,
+    path: Arc<str>,
+    columns: RecordColumns<3>,
+    /// Header lines of the message.
+    head: Vec<u8>,
+    /// The message so far, if its text is wanted.
+    message: Option<Vec<u8>>,
+    /// Number of messages before this one.
+    num_ended: u64,
+    state: State,
+    /// True if the file is one message, without a line in front.
+    is_alone: bool,
+    /// True at the start of a line.
+    is_line_start: bool,
+    /// A blank line that belongs to the message unless the next line begins another one.
+    blank: Vec<u8>,
+    /// A line `From ` that begins a message if a header line is next.
+    start: Option<Vec<u8>>,
+}
+
+/// Place in a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// Before the first message.
+    Before,
+    Head,
+    Body,
+}
+
+impl<'a, 'r, 's> Messages<'a, 'r, 's> {
+    fn new(rows: &'a mut Rows<'r, 's>) -> Self {
+        let path = rows.input.path.as_str();
+        let is_alone =
+            path.rsplit_once('.').is_some_and(|(_, end)| end.eq_ignore_ascii_case("eml"));
+        Self {
+            path: Arc::from(path),
+            message: rows.options.html_to_text.then(Vec::new),
+            num_ended: 0,
+            rows,
+            columns: RecordColumns::new(["from", "to", "subject"]),
+            head: Vec::new(),
+            state: if is_alone { State::Head } else { State::Before },
+            is_alone,
+            is_line_start: true,
+            blank: Vec::new(),
+            start: None,
+        }
+    }
+
+    /// Takes a line, or a part of one.
+    fn take(&mut self, part: Vec<u8>) -> Outcome {
+        let is_start = std::mem::replace(&mut self.is_line_start, part.ends_with(b"\n"));
+        if let Some(line) = self.start.take() {
+            if begins_message(&line, &part) {
+                self.begin_message()?;
+            } else {
+                self.take_text(&line, true)?;
+            }
+        }
+        let may_begin = self.state == State::Before || !self.blank.is_empty();
+        let is_whole = part.ends_with(b"\n") || (part.len() as u64) < PART_BYTES;
+        if is_start && is_whole && may_begin && part.starts_with(START) && !self.is_alone {
+            self.start = Some(part);
+            return Ok(());
+        }
+        self.take_text(&part, is_start)
+    }
+
+    fn begin_message(&mut self) -> Outcome {
+        self.end_message()?;
+        self.state = State::Head;
+        Ok(())
+    }
+
+    /// Takes bytes of a message. `is_start` is true at the start of a line.
+    fn take_text(&mut self, part: &[u8], is_start: bool) -> Outcome {
+        let is_blank = is_start && part.trim_ascii().is_empty() && part.ends_with(b"\n");
+        match self.state {
+            State::Before if is_blank => return Ok(()),
+            State::Before => {
+                let expected = if part.contains(&b'\r') && !part.ends_with(b"\r\n") {
+                    "lines that end with LF, not with CR alone (tr '\\r' '\\n' converts them)"
+                } else if part.starts_with(START) {
+                    "a header line behind the first line"
+                } else {
+                    "a first line that begins with `From `"
+                };
+                let shown = self.rows.input.shown();
+                return Err(Failure::new(format!("{shown}: no mbox: expected {expected}")));
+            }
+            State::Head if is_blank => self.state = State::Body,
+            State::Head => {
+                let room = MAX_HEADER_BYTES.saturating_sub(self.head.len() as u64) as usize;
+                self.head.extend_from_slice(&part[..room.min(part.len())]);
+            }
+            State::Body => {}
+        }
+        let blank = std::mem::take(&mut self.blank);
+        self.append(&blank)?;
+        if is_blank && !self.is_alone {
+            self.blank = part.to_vec();
+            return Ok(());
+        }
+        let is_quoted = is_start && self.state == State::Body && !self.is_alone;
+        self.append(if is_quoted { unquoted(part) } else { part })
+    }
+
+    /// Appends bytes of the message.
+    fn append(&mut self, bytes: &[u8]) -> Outcome {
+        let Some(message) = &mut self.message else {
+            return self.rows.sink.append(&self.path, bytes);
+        };
+        message.extend_from_slice(bytes);
+        if message.len() as u64 <= self.rows.options.max_row_bytes {
+            Ok(())
+        } else {
+            Err(self.rows.too_large(&format!("message {}", self.num_ended + 1)))
+        }
+    }
+
+    /// Ends the input, and the message in it.
+    fn end_input(&mut self) -> Outcome {
+        if let Some(line) = self.start.take() {
+            if has_date(&line) {
+                self.begin_message()?;
+            } else {
+                self.take_text(&line, true)?;
+            }
+        }
+        self.end_message()
+    }
+
+    /// Ends the message, if there is one. The blank line at its end is left out, unless it is the one
+    /// behind the header lines.
+    fn end_message(&mut self) -> Outcome {
+        self.blank.clear();
+        if self.state == State::Before {
+            return Ok(());
+        }
+        let head = std::mem::take(&mut self.head);
+        if let Some(message) = &mut self.message {
+            let message = std::mem::take(message);
+            text::append_text(&self.path, &message, head.len(), self.rows)?;
+        }
+        self.num_ended += 1;
+        self.rows.sink.end_document(&self.path)?;
+        let Rows { input, sink, .. } = &mut *self.rows;
+        let mut witness = Witness { input, undecoded: &mut sink.undecoded };
+        let headers = Headers::parse(&in_utf8(head, &mut witness));
+        let mut text =
+            |name: &str| headers.get(name).map(|value| decoded(value.trim_start(), &mut witness));
+        let texts = ["from", "to", "subject"].map(&mut text);
+        let date = headers.get("date").and_then(date::micros);
+        self.columns.push(texts, date, self.rows)
+    }
+}
+
+/// Returns the line without one `>` if it is `>From ` behind any number of `>`.
+fn unquoted(line: &[u8]) -> &[u8] {
+    let quotes = line.iter().take_while(|&&byte| byte == b'>').count();
+    match line.get(quotes..) {
+        Some(rest) if quotes > 0 && rest.starts_with(START) => line.get(1..).unwrap_or(line),
+        _ => line,
+    }
+}
+
+/// Returns true if `line`, which begins with `From `, begins a message before the line `next`.
+fn begins_message(line: &[u8], next: &[u8]) -> bool {
+    let Some(name) = name_of_header(next) else {
+        let may_follow = next.trim_ascii().is_empty() || next.starts_with(b">From ");
+        return has_date(line) && may_follow;
+    };
+    let name = name.to_ascii_lowercase();
+    let is_usual = name.starts_with(b"x-")
+        || name.starts_with(b"content-")
+        || USUAL_NAMES.iter().any(|usual| usual.as_bytes() == name);
+    has_date(line) || is_usual
+}
+
+/// Returns the name of a header line: printable ASCII before a colon, perhaps with blanks before the colon.
+fn name_of_header(line: &[u8]) -> Option<&[u8]> {
+    let colon = line.iter().position(|&byte| byte == b':')?;
+    let name = line.get(..colon)?.trim_ascii_end();
+    (!name.is_empty() && name.iter().all(u8::is_ascii_graphic)).then_some(name)
+}
+
+/// Returns true if a line has a date as `asctime` writes it: `Mon May  6 07:08`. Lines that end with CR alone are
+/// one line, which has none.
+fn has_date(line: &[u8]) -> bool {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|w| !w.is_empty()).collect();
+    let is_number =
+        |word: &[u8]| matches!(word.len(), 1..=2) && word.iter().all(u8::is_ascii_digit);
+    let is_date = |words: &[&[u8]]| {
+        let [weekday, month, day, time] = words else { return false };
+        let is_time = time.split(|&byte| byte == b':').take(2).all(is_number);
+        let has_name = |names: &str, word: &[u8]| {
+            word.len() == 3
+                && names.as_bytes().chunks(3).any(|name| name.eq_ignore_ascii_case(word))
+        };
+        has_name("MonTueWedThuFriSatSun", weekday)
+            && has_name("JanFebMarAprMayJunJulAugSepOctNovDec", month)
+            && is_number(day)
+            && is_time
+            && time.contains(&b':')
+    };
+    !line.contains(&b'\r') && words.windows(4).any(is_date)
+}
+
+#[cfg(test)]
+mod tests {
+    use testkit::random::Random;
+
+    use super::*;
+    use crate::columns::NoColumns;
+    use crate::inputs::{Input, Source};
+    use crate::{
+        ArchiveOptions, Batch, Division, Documents, ReadOptions, Sink, read as read_inputs,
+    };
+
+    #[test]
+    fn quoted_lines_lose_one_mark() {
+        assert_eq!(unquoted(b">From x\n"), b"From x\n");
+        assert_eq!(unquoted(b">>From x\n"), b">From x\n");
+        for line in [b"From x\n".as_slice(), b"> From x\n", b">Fromage\n", b""] {
+            assert_eq!(unquoted(line), line);
+        }
+    }
+
+    #[test]
+    fn messages_begin_where_a_date_or_a_usual_header_says_so() {
+        let dated = "From ann Mon May  6 07:08:09 2024\n";
+        for (line, next) in [
+            (dated, "From: Ann\n"),
+            (dated, "X-A:b"),
+            (dated, "Subject : x\r\n"),
+            (dated, "Anything: x\n"),
+            (dated, "\n"),
+            (dated, ">From bob Mon May  6 07:08:09 2024\n"),
+            ("From - mon may 06 7:08\r\n", "\r\n"),
+            ("From ann\n", "Subject:\r\n"),
+            ("From ann\n", "x-mailer: y\n"),
+        ] {
+            assert!(begins_message(line.as_bytes(), next.as_bytes()), "{line}{next}");
+        }
+        for (line, next) in [
+            (dated, "From a: b\n"),
+            (dated, " a: b"),
+            (dated, "no colon\n"),
+            (dated, "é: b"),
+            (dated, ":\n"),
+            ("From the link:\n", "https://x.org/p says so\n"),
+            ("From our side:\n", "Budget: 100\n"),
+            ("From ann\n", "\n"),
+            ("From Mon May 6 :\n", "\n"),
+            ("From a Mon May  6 07:08:09 2024\rSubject: 1\r\rbody\r", "Subject: x\n"),
+        ] {
+            let is_usual = next.starts_with("Subject");
+            assert_eq!(begins_message(line.as_bytes(), next.as_bytes()), is_usual, "{line}{next}");
+        }
+        for text in ["From here on", "From a@b Mon May  6 07:08:09 2024\rSubject: 1\r\rbody\r"] {
+            assert_eq!(documents_in(text), None, "{text}");
+        }
+        assert_eq!(documents_in(dated), Some(vec![Vec::new()]));
+    }
+
+    #[derive(Default)]
+    struct Texts(Vec<Vec<u8>>);
+
+    impl Sink for Texts {
+        fn take(&mut self, batch: Batch) -> Outcome {
+            self.0.extend(batch.iter().map(|part| part.text.to_vec()));
+            Ok(())
+        }
+    }
+
+    fn documents_in(mailbox: &str) -> Option<Vec<Vec<u8>>> {
+        let bytes = mailbox.as_bytes().to_vec().into();
+        let source = Source::Text { bytes, lines_before: 0 };
+        let inputs = [Input::new(source, "a.mbox".to_owned(), 0)];
+        let division = Division::from(Documents::Mbox);
+        let mut texts = Texts::default();
+        let archives = ArchiveOptions::default();
+        read_inputs(
+            &inputs,
+            &division,
+            ReadOptions::default(),
+            &archives,
+            &mut NoColumns,
+            &mut texts,
+        )
+        .ok()?;
+        Some(texts.0)
+    }
+
+    /// Divides the lines of a mailbox slowly, with all of them in view.
+    fn expected(mailbox: &str) -> Vec<String> {
+        let lines: Vec<&str> = mailbox.split_inclusive('\n').collect();
+        let is_blank = |line: &str| line.trim().is_empty();
+        let begins = |idx: usize| {
+            let is_dated = lines[idx].contains("Mon May  6 07:08:09 2024");
+            let follows = match lines.get(idx + 1) {
+                Some(line) if line.starts_with("From: ") || line.starts_with("Subject: ") => true,
+                Some(line) => is_dated && (is_blank(line) || line.starts_with(">From ")),
+                None => is_dated,
+            };
+            lines[idx].starts_with("From ") && follows && (idx == 0 || is_blank(lines[idx - 1]))
+        };
+        let starts: Vec<usize> = (0..lines.len()).filter(|&idx| begins(idx)).collect();
+        let ends = starts.iter().skip(1).copied().chain([lines.len()]);
+        let message = |(start, end): (&usize, usize)| {
+            let lines = &lines[start + 1..end];
+            let head_lines = lines.iter().position(|line| is_blank(line)).unwrap_or(lines.len());
+            let mut text = String::new();
+            for (idx, line) in lines.iter().enumerate() {
+                let is_last_blank =
+                    idx + 1 == lines.len() && is_blank(line) && line.ends_with('\n');
+                let is_quoted =
+                    idx > head_lines && line.trim_start_matches('>').starts_with("From ");
+                if !is_last_blank {
+                    text += if is_quoted { line.strip_prefix('>').unwrap_or(line) } else { line };
+                }
+            }
+            text
+        };
+        starts.iter().zip(ends).map(message).collect()
+    }
+
+    #[test]
+    fn every_line_is_in_a_document_or_begins_one() {
+        let lines = [
+            "From ann Mon May  6 07:08:09 2024",
+            "From my side",
+            "From: Ann",
+            "Subject: x",
+            "",
+            "",
+            ">From here",
+            ">>From there",
+            "text",
+            "a b: c",
+        ];
+        for case in 0..5000 {
+            let random = &mut Random(case);
+            let end = if case % 3 == 0 { "\r\n" } else { "\n" };
+            let mut mailbox = format!("From x{end}Subject: first{end}");
+            for _ in 0..random.below(12) {
+                mailbox += *random.pick(&lines);
+                mailbox += end;
+            }
+            if random.one_in(3) {
+                mailbox += "no line end";
+            }
+            let found = documents_in(&mailbox).unwrap();
+            let found: Vec<String> =
+                found.into_iter().map(|text| String::from_utf8(text).unwrap()).collect();
+            assert_eq!(found, expected(&mailbox), "{mailbox}");
+        }
+    }
+
+    #[test]
+    fn a_mailbox_begins_with_a_message() {
+        let x = "From x Mon May  6 07:08:09 2024\n";
+        assert_eq!(documents_in(x).unwrap(), [b""]);
+        assert_eq!(documents_in(&format!("{x}\nbody\n")).unwrap(), [b"\nbody\n"]);
+        let quoted = format!("{x}>From y\nA: b\n");
+        assert_eq!(documents_in(&quoted).unwrap(), [b">From y\nA: b\n"]);
+        for text in
+            ["From x\n", "From x\n\nbody\n", "From my side\nwe meet\n", "Subject: x\n", "text"]
+        {
+            assert!(documents_in(text).is_none(), "{text}");
+        }
+    }
+}

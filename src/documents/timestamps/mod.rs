@@ -1,0 +1,636 @@
+//! Timestamps of documents: the user column `ts`.
+//!
+//! ```text
+//! line ─▶ forms, or a form of strftime ─▶ Moment ─┐
+//!                                                 ├─▶ Clock ─▶ ts: microseconds, UTC
+//! field of a row ─▶ text, number, date or time ───┘
+//! ```
+//!
+//! A time is read whole or not at all. One without a zone is one of the clocks in `--timezone`. Of a time that
+//! occurs twice there, when clocks are set back, the first is meant. A time that does not occur counts by the
+//! clocks of the day before. A time without a year lies in `--year`, or at most a day after the input was last
+//! changed: a member of an archive has its own time of that, and so has a stream of gzip.
+
+mod behind;
+mod format;
+mod forms;
+#[cfg(test)]
+mod oracle;
+mod scan;
+mod zones;
+
+use std::cell::Cell;
+use std::fs;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use arrow::array::timezone::Tz;
+use arrow::array::{Array, ArrayRef, AsArray, TimestampMicrosecondArray};
+use arrow::compute::cast;
+use arrow::datatypes::{
+    DataType, Field, Float64Type, Int64Type, TimeUnit, TimestampMicrosecondType,
+};
+use arrow::error::ArrowError;
+use chrono::{
+    DateTime, Datelike, FixedOffset, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone, Utc,
+};
+
+use self::format::Format;
+use self::forms::{Moment, Shown};
+use self::zones::Zone;
+pub use self::zones::named_minutes as zone_minutes;
+use crate::Documents;
+use crate::failure::{Failure, Outcome};
+use crate::inputs::{Input, Source};
+
+/// Name of the column with the timestamps.
+pub const COLUMN: &str = "ts";
+
+/// Number of years before the last one in which a 29 February is looked for.
+const LEAP_YEARS: i32 = 8;
+/// Years of numbers whose digits are those of a date.
+const WRITTEN_YEARS: std::ops::Range<i64> = 1970..2200;
+
+/// Place and meaning of the timestamps of documents.
+#[derive(Debug, Clone)]
+pub struct Timestamps {
+    place: Place,
+    zone: Tz,
+    year: Option<i32>,
+}
+
+/// Place of a timestamp.
+#[derive(Debug, Clone, PartialEq)]
+enum Place {
+    /// The start of a line, in one of many forms.
+    Line,
+    /// The start of a line of the kernel.
+    Kernel,
+    /// The start of a line, in a form of strftime.
+    Format(Format),
+    /// A field of the JSON object that is the line.
+    LineField(String),
+    /// A column of the rows.
+    Column(String),
+}
+
+impl Timestamps {
+    /// Reads `place`, the argument of `--timestamp`, for inputs that become `documents`.
+    ///
+    /// # Errors
+    /// `place` does not fit `documents`, or there is no such zone. The text names the option.
+    pub fn new(place: &str, documents: &Documents, zone: &str, year: Option<i32>) -> Outcome<Self> {
+        let of_zone = |error: ArrowError| {
+            Failure::usage(format!(
+                "--timezone {zone}: expected an offset such as +02:00, or a name such as Europe/Berlin \
+                 ({error})"
+            ))
+        };
+        let zone = zone.parse().map_err(of_zone)?;
+        Ok(Self { place: Place::new(place, documents)?, zone, year })
+    }
+
+    /// Returns the column of the rows that has the timestamps, if they are in rows.
+    pub fn column(&self) -> Option<&str> {
+        match &self.place {
+            Place::Column(name) => Some(name),
+            _ => None,
+        }
+    }
+
+    /// Returns true if the whole line is needed to find its timestamp.
+    pub fn needs_whole_lines(&self) -> bool {
+        matches!(self.place, Place::LineField(_))
+    }
+}
+
+impl Place {
+    fn new(place: &str, documents: &Documents) -> Outcome<Self> {
+        let json_field = place.strip_prefix("jsonl:").filter(|field| !field.is_empty());
+        let refused = |expected: &str| {
+            Failure::usage(format!("--timestamp {place} with --documents {documents}: {expected}"))
+        };
+        match (documents, json_field) {
+            (Documents::Files, _) => Err(refused("files have no timestamps; lines and rows do")),
+            (Documents::Lines, Some(field)) => Ok(Self::LineField(field.to_owned())),
+            (Documents::Lines, None) => match place {
+                "auto" => Ok(Self::Line),
+                "dmesg" => Ok(Self::Kernel),
+                _ if place.contains('%') => Format::new(place).map(Self::Format).ok_or_else(|| {
+                    refused("expected specifiers of strftime, such as '%d.%m.%Y %H:%M:%S'")
+                }),
+                _ => Err(refused(
+                    "expected auto, dmesg, jsonl:FIELD, or a format such as '%d.%m.%Y %H:%M:%S'",
+                )),
+            },
+            (Documents::Jsonl(_), Some(field)) => Ok(Self::Column(field.to_owned())),
+            _ => Ok(Self::Column(place.to_owned())),
+        }
+    }
+}
+
+/// Turns the timestamps of one input after the other into times.
+#[derive(Debug)]
+pub struct Clock {
+    how: Timestamps,
+    /// Last time that texts without a year can mean, by the clocks of the zone.
+    latest: NaiveDateTime,
+    /// Seconds since 1970 of the last change, as the stream of gzip that is read states it; 0 if it does not.
+    packed: Rc<Cell<u32>>,
+    /// True if text stands behind a stamp of the input.
+    has_texts: bool,
+    num_docs: u64,
+    num_missing: u64,
+}
+
+impl Clock {
+    /// Creates a clock for timestamps at the places of `how`.
+    pub fn new(how: &Timestamps) -> Self {
+        let packed = Rc::default();
+        let latest = NaiveDateTime::MAX;
+        let (has_texts, num_docs, num_missing) = (false, 0, 0);
+        Self { how: how.clone(), latest, packed, has_texts, num_docs, num_missing }
+    }
+
+    /// Prepares for the timestamps of an input that was last changed at `changed`, or when `packed` states it.
+    pub fn enter(&mut self, changed: SystemTime, packed: &Rc<Cell<u32>>) {
+        self.latest = self.day_after(changed);
+        self.packed = Rc::clone(packed);
+        self.has_texts = false;
+    }
+
+    /// Returns the time a day after `changed`, by the clocks of the zone.
+    fn day_after(&self, changed: SystemTime) -> NaiveDateTime {
+        let local = DateTime::<Utc>::from(changed).with_timezone(&self.how.zone).naive_local();
+        local.checked_add_signed(TimeDelta::days(1)).unwrap_or(local)
+    }
+
+    /// Returns the places of timestamps.
+    pub fn how(&self) -> &Timestamps {
+        &self.how
+    }
+
+    /// Returns the time of a line in microseconds since 1970, if it has one.
+    pub fn for_line(&mut self, line: &[u8]) -> Option<i64> {
+        let micros = match &self.how.place {
+            Place::Line => {
+                let moment = forms::find_among(line, &mut self.has_texts);
+                moment.and_then(|moment| self.micros(moment))
+            }
+            Place::Kernel => forms::dmesg(line).and_then(|moment| self.micros(moment)),
+            Place::Format(format) => {
+                let moment = format.find_among(line, &mut self.has_texts);
+                moment.and_then(|moment| self.micros(moment))
+            }
+            Place::LineField(field) => self.for_json(line, field),
+            Place::Column(_) => None,
+        };
+        self.count(1, u64::from(micros.is_none()));
+        micros
+    }
+
+    /// Returns the times of a column of rows. A row whose value is none has a null.
+    ///
+    /// # Errors
+    /// The column has a type that cannot hold times.
+    pub fn for_column(&mut self, column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+        let times = self.times(column)?;
+        self.count(times.len() as u64, times.null_count() as u64);
+        Ok(times)
+    }
+
+    /// Returns a message about documents without a timestamp, if there are any.
+    pub fn warning(&self) -> Option<String> {
+        let (num_missing, num_docs) = (self.num_missing, self.num_docs);
+        (num_missing > 0).then(|| {
+            format!(
+                "{num_missing} of {num_docs} documents have no timestamp; their {COLUMN} is NULL"
+            )
+        })
+    }
+
+    fn count(&mut self, num_docs: u64, num_missing: u64) {
+        self.num_docs += num_docs;
+        self.num_missing += num_missing;
+    }
+
+    fn times(&self, column: &ArrayRef) -> Result<ArrayRef, ArrowError> {
+        use DataType::{Date32, Date64, Float16, Float32, Float64, Null, Timestamp};
+        match column.data_type() {
+            Timestamp(_, Some(_)) | Null => cast(column, &data_type()),
+            Timestamp(_, None) => {
+                let locals = cast(column, &Timestamp(TimeUnit::Microsecond, None))?;
+                let locals = locals.as_primitive::<TimestampMicrosecondType>();
+                let time = |micros| DateTime::from_timestamp_micros(micros);
+                Ok(array(locals.iter().map(|micros| self.for_local(time(micros?)?.naive_utc()))))
+            }
+            Date32 | Date64 => {
+                let midnights = cast(column, &Timestamp(TimeUnit::Microsecond, None))?;
+                self.times(&midnights)
+            }
+            Float16 | Float32 | Float64 => {
+                let numbers = cast(column, &Float64)?;
+                let numbers = numbers.as_primitive::<Float64Type>();
+                Ok(array(numbers.iter().map(|number| from_seconds(number?))))
+            }
+            integer if integer.is_integer() => {
+                let numbers = cast(column, &DataType::Int64)?;
+                let numbers = numbers.as_primitive::<Int64Type>();
+                Ok(array(numbers.iter().map(|number| self.for_number(number?))))
+            }
+            _ => {
+                let texts = cast(column, &DataType::LargeUtf8)?;
+                let texts = texts.as_string::<i64>();
+                Ok(array(texts.iter().map(|text| self.for_text(text?))))
+            }
+        }
+    }
+
+    fn for_json(&self, line: &[u8], field: &str) -> Option<i64> {
+        let object: serde_json::Value = serde_json::from_slice(line).ok()?;
+        match object.get(field)? {
+            serde_json::Value::String(text) => self.for_text(text),
+            serde_json::Value::Number(number) => match number.as_i64() {
+                Some(integer) => self.for_number(integer),
+                None => from_seconds(number.as_f64()?),
+            },
+            _ => None,
+        }
+    }
+
+    /// Returns the time of a value that is a number or a timestamp.
+    fn for_text(&self, text: &str) -> Option<i64> {
+        let text = text.trim();
+        match (text.parse(), text.parse()) {
+            (Ok(integer), _) => self.for_number(integer),
+            (_, Ok(float)) => from_seconds(float),
+            _ => self.micros(forms::find_whole(text.as_bytes())?),
+        }
+    }
+
+    /// Returns the time of a number. Its digits are a date, such as 20240506, or count from 1970.
+    fn for_number(&self, number: i64) -> Option<i64> {
+        let written = match number {
+            10_000_000..100_000_000 => written_day(number).map(|day| day.and_time(NaiveTime::MIN)),
+            _ => written_time(number),
+        };
+        match written {
+            Some(local) => self.for_local(local),
+            None => from_integer(number),
+        }
+    }
+
+    fn micros(&self, moment: Moment) -> Option<i64> {
+        let shown = match moment {
+            Moment::Instant(micros) => return Some(micros),
+            Moment::Shown(shown) => shown,
+        };
+        match shown.year {
+            Some(year) => self.in_zone(local(&shown, year)?, shown.zone),
+            None => self.in_zone(self.with_year(&shown)?, shown.zone),
+        }
+    }
+
+    /// Returns the time in `--year`, or in the last year in which it can be.
+    fn with_year(&self, shown: &Shown) -> Option<NaiveDateTime> {
+        if let Some(year) = self.how.year {
+            return local(shown, year);
+        }
+        let latest = match self.packed.get() {
+            0 => self.latest,
+            seconds => {
+                let packed = UNIX_EPOCH + Duration::from_secs(seconds.into());
+                self.day_after(packed).min(self.latest)
+            }
+        };
+        let years = (latest.year() - LEAP_YEARS..=latest.year()).rev();
+        years.filter_map(|year| local(shown, year)).find(|time| *time <= latest)
+    }
+
+    fn in_zone(&self, local: NaiveDateTime, zone: Option<Zone>) -> Option<i64> {
+        match zone {
+            Some(zone) => instant_in(zone, local),
+            None => self.for_local(local),
+        }
+    }
+
+    fn for_local(&self, time: NaiveDateTime) -> Option<i64> {
+        first_instant(&self.how.zone, time)
+    }
+}
+
+/// Returns the time that is shown, in `year`.
+fn local(shown: &Shown, year: i32) -> Option<NaiveDateTime> {
+    let date = NaiveDate::from_ymd_opt(year, shown.month, shown.day)?;
+    Some(date.and_time(shown.time.unwrap_or(NaiveTime::MIN)))
+}
+
+fn instant_in(zone: Zone, local: NaiveDateTime) -> Option<i64> {
+    match zone {
+        Zone::Offset(seconds) => first_instant(&FixedOffset::east_opt(seconds)?, local),
+        Zone::Place(place) => first_instant(&place, local),
+    }
+}
+
+/// Returns the first instant at which clocks of `zone` show `time`. A time that they leave out, as they are
+/// put forward, counts by the clocks of the day before.
+fn first_instant(zone: &impl TimeZone, time: NaiveDateTime) -> Option<i64> {
+    let day = TimeDelta::days(1);
+    let shown = |time: NaiveDateTime| zone.from_local_datetime(&time).earliest();
+    let instant =
+        shown(time).or_else(|| shown(time.checked_sub_signed(day)?)?.checked_add_signed(day))?;
+    Some(instant.timestamp_micros())
+}
+
+/// Returns the microseconds since 1970 of a text that states its zone.
+pub fn instant(text: &str) -> Option<i64> {
+    match forms::find_whole(text.as_bytes())? {
+        Moment::Instant(micros) => Some(micros),
+        Moment::Shown(shown) => instant_in(shown.zone?, local(&shown, shown.year?)?),
+    }
+}
+
+/// Returns the type of the column with the timestamps.
+pub fn data_type() -> DataType {
+    DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
+}
+
+/// Returns the column with the timestamps.
+pub fn field() -> Field {
+    Field::new(COLUMN, data_type(), true)
+}
+
+/// Returns microseconds since 1970 as a column.
+pub fn array(times: impl Iterator<Item = Option<i64>>) -> ArrayRef {
+    let times: TimestampMicrosecondArray = times.collect();
+    Arc::new(times.with_timezone("UTC"))
+}
+
+/// Returns the time at which `input` was last changed, or the present if that is unknown.
+pub fn changed(input: &Input) -> SystemTime {
+    let changed = match &input.source {
+        _ if input.changed.is_some() => input.changed,
+        Source::File(path) => fs::metadata(path).and_then(|metadata| metadata.modified()).ok(),
+        Source::Stored(stored) => Some(stored.modified()),
+        Source::Stdin | Source::Text { .. } | Source::Member(_) => None,
+    };
+    changed.unwrap_or_else(SystemTime::now)
+}
+
+/// Returns the day whose year, month and day are the digits of `number`, if there is one.
+fn written_day(number: i64) -> Option<NaiveDate> {
+    let part = |number: i64| u32::try_from(number % 100).ok();
+    let year = number / 10_000;
+    let is_year = WRITTEN_YEARS.contains(&year);
+    let year = i32::try_from(year).ok().filter(|_| is_year)?;
+    NaiveDate::from_ymd_opt(year, part(number / 100)?, part(number)?)
+}
+
+/// Returns the time whose digits `number` has, as in 20240506070809, also
+/// with milliseconds behind them or without seconds.
+fn written_time(number: i64) -> Option<NaiveDateTime> {
+    let part = |number: i64| u32::try_from(number % 100).ok();
+    let (seconds, millis) = match number {
+        100_000_000_000..1_000_000_000_000 => (number.checked_mul(100)?, 0),
+        10_000_000_000_000..100_000_000_000_000 => (number, 0),
+        10_000_000_000_000_000..100_000_000_000_000_000 => (number / 1000, number % 1000),
+        _ => return None,
+    };
+    let day = written_day(seconds / 1_000_000)?;
+    let (hour, minute) = (part(seconds / 10_000)?, part(seconds / 100)?);
+    day.and_hms_milli_opt(hour, minute, part(seconds)?, u32::try_from(millis).ok()?)
+}
+
+/// Returns the microseconds of a number of seconds, milliseconds, microseconds or nanoseconds since
+/// 1970. The size of the number tells the unit: seconds up to the year 5138, and so on.
+fn from_integer(number: i64) -> Option<i64> {
+    match number.unsigned_abs() {
+        0..100_000_000_000 => number.checked_mul(1_000_000),
+        100_000_000_000..100_000_000_000_000 => number.checked_mul(1000),
+        100_000_000_000_000..100_000_000_000_000_000 => Some(number),
+        _ => Some(number.div_euclid(1000)),
+    }
+}
+
+/// Returns the microseconds of a number of seconds with a fraction, or of a larger number in a smaller
+/// unit.
+pub fn from_seconds(number: f64) -> Option<i64> {
+    let micros = match number.abs() {
+        0.0..1e11 => number * 1e6,
+        1e11..1e14 => number * 1e3,
+        1e14..1e17 => number,
+        _ => return None,
+    };
+    Some(micros.round() as i64)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Date32Array, Float64Array, Int64Array, StringArray};
+
+    use super::*;
+
+    fn clock(place: &str, zone: &str, year: Option<i32>) -> Clock {
+        let documents = Documents::Lines;
+        let mut clock = Clock::new(&Timestamps::new(place, &documents, zone, year).unwrap());
+        clock.latest = "2024-03-02T00:00:00".parse().unwrap();
+        clock
+    }
+
+    fn for_line(clock: &mut Clock, line: &str) -> Option<String> {
+        let time = DateTime::from_timestamp_micros(clock.for_line(line.as_bytes())?).unwrap();
+        Some(time.format("%Y-%m-%dT%H:%M:%S%.f").to_string())
+    }
+
+    #[test]
+    fn zones_are_offsets_and_names() {
+        let shown = |zone: &str, line: &str| for_line(&mut clock("auto", zone, None), line);
+        assert_eq!(shown("UTC", "2024-05-06 07:08:09").unwrap(), "2024-05-06T07:08:09");
+        assert_eq!(shown("+02:00", "2024-05-06 07:08:09").unwrap(), "2024-05-06T05:08:09");
+        assert_eq!(shown("Europe/Berlin", "2024-01-06 07:08:09").unwrap(), "2024-01-06T06:08:09");
+        assert_eq!(shown("Europe/Berlin", "2024-05-06T07:08:09Z").unwrap(), "2024-05-06T07:08:09");
+        // The first of two hours, and an hour that does not occur.
+        assert_eq!(shown("Europe/Berlin", "2024-10-27 02:30:00").unwrap(), "2024-10-27T00:30:00");
+        assert_eq!(shown("Europe/Berlin", "2024-03-31 02:30:00").unwrap(), "2024-03-31T01:30:00");
+    }
+
+    /// A number at the end may be parts of a second, unless other lines of the input have none there.
+    #[test]
+    fn numbers_behind_stamps_are_text_among_texts() {
+        let seconds = "2024-05-06 07:08:09";
+        for place in ["auto", "%Y-%m-%d %H:%M:%S"] {
+            let mut auto = clock(place, "UTC", None);
+            let mut shown = |behind: &str| {
+                let time = for_line(&mut auto, &format!("{seconds}{behind}"));
+                time.map(|time| time == "2024-05-06T07:08:09")
+            };
+            for behind in [" 123", " 123456", " 123456789", " 123\r", " 123 ", "\t123"] {
+                assert_eq!(shown(behind), None, "{behind:?}");
+            }
+            assert_eq!(shown(" 123 INFO"), Some(true));
+            // Of lines without text nothing is known.
+            assert_eq!((shown(""), shown(" 200")), (Some(true), None));
+            for behind in [" 98", " 200", " 123456", " 123456789", " 123\r", " up", " 1234"] {
+                assert_eq!(shown(behind), Some(true), "{behind:?}");
+            }
+            // Another input may come from another program.
+            auto.enter(SystemTime::UNIX_EPOCH, &Rc::default());
+            assert_eq!(for_line(&mut auto, &format!("{seconds} 123")), None);
+            for (line, form) in [
+                ("2024-05-06 07:08:09.000 200", "%Y-%m-%d %H:%M:%S"),
+                ("2024-05-06 07:08:09,000 200", "%Y-%m-%d %H:%M:%S"),
+                ("2024-05-06 07:08:09.5 200", "%Y-%m-%d %H:%M:%S%.f"),
+                ("2024-05-06 07:08:09Z 200", "%Y-%m-%d %H:%M:%S%#z"),
+                ("2024-05-06 07:08 200", "%Y-%m-%d %H:%M"),
+            ] {
+                let mut auto = clock(if place == "auto" { place } else { form }, "UTC", None);
+                assert!(for_line(&mut auto, line).is_some(), "{place} {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn years_come_from_the_input_or_the_option() {
+        let mut auto = clock("auto", "UTC", None);
+        assert_eq!(for_line(&mut auto, "Mar  1 00:00:00 h").unwrap(), "2024-03-01T00:00:00");
+        assert_eq!(for_line(&mut auto, "Dec 31 23:00:00 h").unwrap(), "2023-12-31T23:00:00");
+        assert_eq!(for_line(&mut auto, "Feb 29 00:00:00 h").unwrap(), "2024-02-29T00:00:00");
+        auto.latest = "2024-02-02T00:00:00".parse().unwrap();
+        assert_eq!(for_line(&mut auto, "Feb 29 00:00:00 h").unwrap(), "2020-02-29T00:00:00");
+        let mut of_2001 = clock("auto", "UTC", Some(2001));
+        assert_eq!(for_line(&mut of_2001, "Dec 31 23:00:00 h").unwrap(), "2001-12-31T23:00:00");
+        assert_eq!(for_line(&mut of_2001, "Feb 29 00:00:00 h"), None);
+        assert_eq!(
+            of_2001.warning().unwrap(),
+            "1 of 2 documents have no timestamp; their ts is NULL"
+        );
+    }
+
+    #[test]
+    fn formats_are_those_of_strftime() {
+        for (format, line, expected) in [
+            ("%d.%m.%Y %H:%M", "06.05.2024 07:08 x", "2024-05-06T07:08:00"),
+            ("%d.%m.%Y", "06.05.2024 report", "2024-05-06T00:00:00"),
+            ("%b %d %H:%M:%S", "Dec 31 23:00:00 x", "2023-12-31T23:00:00"),
+            ("%Y-%m-%dT%H:%M:%S%z", "2024-05-06T07:08:09+0200 x", "2024-05-06T05:08:09"),
+            ("%s%.f", "1714979289.5 x", "2024-05-06T07:08:09.500"),
+            ("%Y-%m-%d %H:%M:%S,%f", "2024-05-06 07:08:09,123 x", "2024-05-06T07:08:09.123"),
+            ("%H:%M:%S.%f %d.%m.%Y", "07:08:09.5 06.05.2024", "2024-05-06T07:08:09.500"),
+            ("%Y-%m-%d %H:%M:%S %Z", "2024-05-06 07:08:09 EST x", "2024-05-06T12:08:09"),
+            ("%y%m%d %H%M%S", "081109 203518 x", "2008-11-09T20:35:18"),
+            // What stands behind a form is a part of the stamp.
+            ("%Y-%m-%d %H:%M:%S", "2024-05-06 07:08:09.5 +0200 x", "2024-05-06T05:08:09.500"),
+            ("%Y-%m-%d %H:%M:%S", "2024-05-06 07:08:09,200,x", "2024-05-06T07:08:09"),
+            ("%d.%m.%Y %I:%M", "06.05.2024 07:08 PM x", "2024-05-06T19:08:00"),
+            ("%b %d %Y %I:%M:%S %p", "May 06 2024 01:08:09 PM CST> x", "2024-05-06T13:08:09"),
+            ("%Y-%m-%d %H", "2024-05-06 07 x", "2024-05-06T07:00:00"),
+            ("%b %d %H:%M:%S", "May 06 07:08:09 2021 x", "2021-05-06T07:08:09"),
+        ] {
+            let shown = for_line(&mut clock(format, "UTC", None), line);
+            assert_eq!(shown.as_deref(), Some(expected), "{format}");
+            for other in ["", "x", "06.", "\u{fc}"] {
+                assert_eq!(
+                    for_line(&mut clock(format, "UTC", None), other),
+                    None,
+                    "{format} {other}"
+                );
+            }
+        }
+        assert_eq!(clock("%Y", "UTC", None).for_line(b"2024\xff"), None);
+        for (format, line) in [
+            ("%d.%m.%Y", "06.05.2024 07:08 x"),
+            ("%d.%m.%Y %H:%M", "06.05.2024 07:08:09"),
+            ("%d.%m.%Y %I:%M", "06.05.2024 07:08 x"),
+            ("%Y-%m-%d %H:%M:%S", "2024-05-06 07:08:09 +99:00"),
+            ("%a %b %d %H:%M:%S %Y", "Tue May 06 07:08:09 2024"),
+        ] {
+            assert_eq!(for_line(&mut clock(format, "UTC", None), line), None, "{format} {line}");
+        }
+        let short = |line: &str| for_line(&mut clock("%d.%m.%y %H:%M", "UTC", None), line);
+        assert_eq!(short("06.05.69 07:08 x").unwrap(), "1969-05-06T07:08:00");
+        assert_eq!(short("06.05.24 07:08\u{202f}PM x").unwrap(), "2024-05-06T19:08:00");
+        assert_eq!(short("06.05.24 07:08 GMT +0200").unwrap(), "2024-05-06T05:08:00");
+        assert_eq!(short("06.05.24 07:08 est"), None);
+        assert_eq!(clock("%s", "UTC", None).for_line(b"1714979289123"), None);
+        // Such a name of a zone means several.
+        let line = b"2024-05-06 07:08 IST";
+        assert_eq!(clock("%Y-%m-%d %H:%M %Z", "UTC", None).for_line(line), None);
+    }
+
+    #[test]
+    fn fields_of_json_lines_are_texts_or_numbers() {
+        let mut clock = clock("jsonl:at", "UTC", None);
+        let expected = "2024-05-06T07:08:09";
+        for value in [
+            "1714979289",
+            "1714979289000",
+            "1714979289000000",
+            "1714979289000000000",
+            "1714979289.0",
+            "\"2024-05-06T07:08:09Z\"",
+            "\"1714979289\"",
+            "20240506070809",
+            "\"20240506070809000\"",
+        ] {
+            let line = format!("{{\"x\": 1, \"at\": {value}}}");
+            assert_eq!(for_line(&mut clock, &line).as_deref(), Some(expected), "{value}");
+        }
+        for (value, micros) in
+            [("1714979289123.75", 1_714_979_289_123_750), ("202405060708", 1_714_979_280_000_000)]
+        {
+            let line = format!("{{\"at\": {value}}}");
+            assert_eq!(clock.for_line(line.as_bytes()), Some(micros), "{value}");
+        }
+        for line in ["{\"at\": null}", "{\"at\": []}", "{}", "[]", "no JSON", "{\"at\": \"soon\"}"]
+        {
+            assert_eq!(for_line(&mut clock, line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn columns_of_every_type_become_times() {
+        let documents = Documents::Csv("text".to_owned());
+        let how = Timestamps::new("at", &documents, "+01:00", None).unwrap();
+        assert_eq!(how.column(), Some("at"));
+        let mut clock = Clock::new(&how);
+        let mut micros = |column: ArrayRef| -> Vec<Option<i64>> {
+            let times = clock.for_column(&column).unwrap();
+            assert_eq!(times.data_type(), &data_type());
+            times.as_primitive::<TimestampMicrosecondType>().iter().collect()
+        };
+        let hour = 3_600_000_000;
+        let texts =
+            vec![Some("1970-01-01T01:00:00"), Some("1970-01-01T00:00:01Z"), Some("x"), None];
+        let texts: ArrayRef = Arc::new(StringArray::from(texts));
+        assert_eq!(micros(texts), [Some(0), Some(1_000_000), None, None]);
+        assert_eq!(micros(Arc::new(Int64Array::from(vec![3]))), [Some(3_000_000)]);
+        assert_eq!(
+            micros(Arc::new(Float64Array::from(vec![0.5, f64::NAN]))),
+            [Some(500_000), None]
+        );
+        assert_eq!(micros(Arc::new(Date32Array::from(vec![1]))), [Some(23 * hour)]);
+        let local: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![hour]));
+        assert_eq!(micros(local), [Some(0)]);
+        let max: ArrayRef = Arc::new(TimestampMicrosecondArray::from(vec![i64::MAX, i64::MIN]));
+        assert_eq!(micros(max), [None, None]);
+        let instant = TimestampMicrosecondArray::from(vec![hour]).with_timezone("+05:00");
+        assert_eq!(micros(Arc::new(instant)), [Some(hour)]);
+        assert_eq!(clock.num_missing, 5);
+    }
+
+    #[test]
+    fn places_that_do_not_fit_are_refused_by_the_option() {
+        let refused = |place, documents, zone| {
+            Timestamps::new(place, &documents, zone, None).unwrap_err().to_string()
+        };
+        let lines = "--timestamp soon with --documents lines: expected auto, dmesg, jsonl:FIELD, or a \
+                     format such as '%d.%m.%Y %H:%M:%S'";
+        assert_eq!(refused("soon", Documents::Lines, "UTC"), lines);
+        let format = "--timestamp %Q! with --documents lines: expected specifiers of strftime, such as \
+                      '%d.%m.%Y %H:%M:%S'";
+        assert_eq!(refused("%Q!", Documents::Lines, "UTC"), format);
+        assert!(refused("auto", Documents::Files, "UTC").starts_with("--timestamp auto with"));
+        assert!(refused("auto", Documents::Lines, "Berlin").starts_with("--timezone Berlin: "));
+    }
+}

@@ -32,12 +32,12 @@ use arrow::error::ArrowError;
 
 use crate::error::{Error, Result, fault};
 
-use super::block::{Block, DecodedRows};
 use super::layout::Header;
-use super::matching::RowMask;
-use super::symbol_table::SymbolTable;
-use super::training::TrainingOptions;
 use super::write::{BlockOptions, num_rows_that_fit, write_block_with};
+use crate::block::{Block, DecodedRows};
+use crate::matching::RowMask;
+use crate::symbol_table::SymbolTable;
+use crate::training::TrainingOptions;
 
 /// Largest ratio between the codes per byte of text on new rows and on the rows that the table was
 /// trained on. Above it, the table is trained again.

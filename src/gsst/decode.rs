@@ -15,8 +15,8 @@
 
 use std::ops::Range;
 
-use super::symbol_table::{CodeWidth, ESCAPE_CODE, SymbolTable};
-use super::twelve;
+use crate::symbol_table;
+use crate::symbol_table::{CodeWidth, ESCAPE_CODE, SymbolTable};
 
 /// Number of codes that are decoded at once. [`GROUP_BYTES`] is the most bytes that they can write.
 const GROUP_CODES: usize = 8;
@@ -241,7 +241,7 @@ impl Symbols<4096> {
     fn sum_twelve(&self, packed: &[u8], codes: Range<usize>, before: &mut [u32; RUN_CODES + 1]) {
         let mut sum = before[0];
         for (code_idx, before) in codes.zip(&mut before[1..]) {
-            let code = usize::from(twelve::code_at(packed, code_idx));
+            let code = usize::from(symbol_table::code_at(packed, code_idx));
             sum += u32::from(self.lens_bytes[code]);
             *before = sum;
         }
@@ -272,7 +272,8 @@ impl Symbols<4096> {
             for half in [low, high] {
                 for shift in [0, 12, 24, 36] {
                     let code = (half >> shift) as usize % 4096;
-                    // SAFETY: the test above left room for 8 symbols, and each takes at most 8 bytes.
+                    // SAFETY: the test above left room for 8 symbols, and each takes at most 8
+                    // bytes.
                     out = unsafe { write_symbol(out, self.words[code], self.lens_bytes[code]) };
                 }
             }
@@ -286,7 +287,7 @@ impl Symbols<4096> {
     /// [`Symbols::decode_twelve`].
     fn decode_twelve_checked(&self, codes: CodeRange<'_>, text: &mut Vec<u8>) {
         for code_idx in codes.start..codes.end {
-            self.push(usize::from(twelve::code_at(codes.stored, code_idx)), text);
+            self.push(usize::from(symbol_table::code_at(codes.stored, code_idx)), text);
         }
     }
 }

@@ -21,11 +21,9 @@
 use crate::error::{Error, Result};
 
 use super::matcher::{Cursor, MAX_STAGED_BYTES, MAX_STAGED_ROWS, Matcher, row_end_byte};
-use super::optimal::{OptimalParse, word_at};
-use super::prefix_index::{NO_SYMBOL, PrefixIndex};
-use super::symbol::{Symbol, bytes_of};
-use super::symbol_table::{CodeWidth, ESCAPE_CODE, SymbolTable};
-use super::twelve;
+use crate::prefix_index::{NO_SYMBOL, OptimalParse, PrefixIndex, word_at};
+use crate::symbol_table;
+use crate::symbol_table::{CodeWidth, ESCAPE_CODE, Symbol, SymbolTable, bytes_of};
 
 /// Method that cuts rows into symbols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -75,7 +73,7 @@ pub(super) fn encode_rows(
         }
         CodeWidth::Twelve => {
             let (codes, row_ends) = encode::<u16, 8192, 16384>(table, rows, parse);
-            EncodedRows { num_codes: codes.len(), codes: twelve::pack(&codes), row_ends }
+            EncodedRows { num_codes: codes.len(), codes: symbol_table::pack(&codes), row_ends }
         }
     })
 }

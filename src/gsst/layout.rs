@@ -57,7 +57,7 @@ use std::ops::Range;
 
 use crate::error::{Error, Result, SOURCE, fault};
 
-use super::symbol_table::CodeWidth;
+use crate::symbol_table::CodeWidth;
 
 /// Largest text of a block, in bytes. Text offsets of splits have 23 bits.
 pub const MAX_BLOCK_TEXT_BYTES: usize = 1 << 23;

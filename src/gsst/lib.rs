@@ -25,8 +25,8 @@
 //! # Ok::<(), gsst::Error>(())
 //! ```
 //!
-//! Reading order: [`symbol`](Symbol) and [`symbol_table`](SymbolTable), [`layout`] (the bytes of a
-//! block), `encode` and `decode`, [`block`](Block), `training` with `optimal` and `prefix_index`,
+//! Reading order: [`symbol_table`](SymbolTable) (symbols and codes), [`layout`] (the bytes of a
+//! block), `encode` and `decode`, `splits`, [`block`](Block), `training` with `prefix_index`,
 //! [`pattern`](Pattern) and `matching` (predicates). The crate's core knows neither Arrow nor
 //! Parquet nor devices and hands out plain slices. The modules `arrow` and `parquet` are optional
 //! features.
@@ -34,41 +34,29 @@
 #[cfg(feature = "arrow")]
 pub mod arrow;
 mod block;
-mod byte_automaton;
-mod code_automaton;
 mod decode;
 mod encode;
 mod error;
 pub mod layout;
 mod matcher;
 mod matching;
-mod optimal;
-mod packed_lengths;
-mod pair_counts;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 mod pattern;
 mod prefix_index;
-mod sample;
-mod sealed;
 mod splits;
-mod symbol;
 mod symbol_table;
 mod training;
-mod twelve;
 mod write;
 
-pub use block::{Block, DecodedRows};
-pub use byte_automaton::ByteAutomaton;
+pub use crate::block::{Block, DecodedRows, RowFrames, SealedBlock};
+pub use crate::matching::RowMask;
+pub use crate::pattern::{ByteAutomaton, Pattern};
+pub use crate::splits::RowFrame;
+pub use crate::symbol_table::{CodeWidth, ESCAPE_CODE, MAX_SYMBOL_BYTES, Symbol, SymbolTable};
+pub use crate::training::TrainingOptions;
 pub use encode::Parse;
 pub use error::{Error, Result};
-pub use matching::RowMask;
-pub use packed_lengths::RowFrame;
-pub use pattern::Pattern;
-pub use sealed::{RowFrames, SealedBlock};
-pub use symbol::{MAX_SYMBOL_BYTES, Symbol};
-pub use symbol_table::{CodeWidth, ESCAPE_CODE, SymbolTable};
-pub use training::TrainingOptions;
 pub use write::{BlockOptions, num_rows_that_fit, write_block, write_block_with};
 
 #[cfg(test)]

@@ -20,8 +20,7 @@
 
 use std::hint::select_unpredictable;
 
-use super::symbol::{MAX_SYMBOL_BYTES, PREFIX_MASKS, Symbol};
-use super::symbol_table::{ESCAPE_CODE, SymbolTable};
+use crate::symbol_table::{ESCAPE_CODE, MAX_SYMBOL_BYTES, PREFIX_MASKS, Symbol, SymbolTable};
 
 /// Largest text that is encoded at a time, in bytes. Places and numbers of codes are taken modulo
 /// constants, so they need no bounds check when they index arrays of that length.

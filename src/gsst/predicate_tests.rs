@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::matching::Way;
 use super::tests::{Random, Rows, all_options, borrowed, columns, text_rows};
 use super::*;
+use crate::matching::Way;
 
 /// Compares every way of answering with the definition.
 fn check(block: &Block<Vec<u8>>, rows: &Rows, pattern: &Pattern) {

@@ -12,10 +12,36 @@
 //!
 //! Trained tables are sorted by their bytes, so a symbol takes about 3 bytes. The form can store
 //! any order, so tables of other FSST encoders keep their codes.
+//!
+//! # Symbols
+//!
+//! A symbol: a string of 1 to 8 bytes that has a code.
+//!
+//! ```text
+//! bits    0..8     8..16            56..64
+//! word    byte 0   byte 1   …       byte 7       bytes behind the end are 0
+//! packed  byte 0   byte 1   …       length, or byte 7 of a symbol of 8 bytes
+//! ```
+//!
+//! Device kernels read the packed form. A top byte below 8 is the length. Any other top byte is the
+//! last of 8 bytes. So a symbol of 8 bytes must not end in a byte below 8, which does not occur in
+//! text.
+//!
+//! # Codes of twelve bits
+//!
+//! Codes of 12 bits, two in three bytes, low bits first.
+//!
+//! ```text
+//! byte      3k                 3k + 1                            3k + 2
+//! holds     code 2k, bits 0-7  code 2k, bits 8-11 in its low     code 2k+1, bits 4-11
+//!                              half; code 2k+1, bits 0-3
+//! ```
+//!
+//! The last of an odd number of codes takes two bytes, and the high half of the second one is 0.
+
+use std::fmt;
 
 use crate::error::{Error, Result};
-
-use super::symbol::{MAX_SYMBOL_BYTES, Symbol};
 
 /// 8-bit code that announces a literal byte.
 pub const ESCAPE_CODE: u8 = 255;
@@ -183,6 +209,158 @@ fn fault(offset: usize, reason: impl Into<String>) -> Error {
     crate::error::fault("symbol table", offset, reason)
 }
 
+/// Length of the longest symbol, in bytes.
+pub const MAX_SYMBOL_BYTES: usize = 8;
+
+/// Masks that keep the first `len` bytes of a little-endian word, indexed by `len`.
+pub(super) const PREFIX_MASKS: [u64; MAX_SYMBOL_BYTES + 1] = prefix_masks();
+
+/// A string of 1 to 8 bytes; one of 8 bytes does not end in a byte below 8.
+///
+/// ```
+/// use gsst::Symbol;
+///
+/// let symbol = Symbol::new(b"the ")?;
+/// assert_eq!((symbol.as_bytes(), symbol.len_bytes()), (&b"the "[..], 4));
+/// assert!(Symbol::new(b"").is_err() && Symbol::new(b"123456\n\x07").is_err());
+/// # Ok::<(), gsst::Error>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Symbol {
+    bytes: [u8; MAX_SYMBOL_BYTES],
+    pub(super) len_bytes: u8,
+}
+
+impl Symbol {
+    /// Returns the symbol with these bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InvalidArgument`] if there are no bytes or more than 8, or if the eighth is below
+    /// 8.
+    pub fn new(bytes: &[u8]) -> Result<Self> {
+        Self::try_new(bytes).ok_or_else(|| Error::InvalidArgument {
+            name: "symbol",
+            got: format!("{bytes:?}"),
+            allowed: "1 to 8 bytes, the eighth not below 8".to_owned(),
+        })
+    }
+
+    /// Returns the symbol with these bytes, or `None` if [`Symbol::new`] would fail.
+    pub(super) fn try_new(bytes: &[u8]) -> Option<Self> {
+        let len_bytes = bytes.len();
+        let has_form = (1..=MAX_SYMBOL_BYTES).contains(&len_bytes);
+        if !has_form || (len_bytes == MAX_SYMBOL_BYTES && usize::from(bytes[7]) < MAX_SYMBOL_BYTES)
+        {
+            return None;
+        }
+        let mut padded = [0; MAX_SYMBOL_BYTES];
+        padded[..len_bytes].copy_from_slice(bytes);
+        Some(Self { bytes: padded, len_bytes: len_bytes as u8 })
+    }
+
+    /// Returns the symbol of one byte.
+    pub(super) fn from_byte(byte: u8) -> Self {
+        Self { bytes: [byte, 0, 0, 0, 0, 0, 0, 0], len_bytes: 1 }
+    }
+
+    /// Returns `self` followed by `next`, or `None` if the result is not a valid symbol.
+    pub(super) fn concat(self, next: Self) -> Option<Self> {
+        let len_bytes = self.len_bytes() + next.len_bytes();
+        if len_bytes > MAX_SYMBOL_BYTES {
+            return None;
+        }
+        let word = self.word() | next.word() << (8 * self.len_bytes());
+        Self::try_new(&word.to_le_bytes()[..len_bytes])
+    }
+
+    /// Returns the bytes of the symbol.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.len_bytes()]
+    }
+
+    /// Returns the length, 1 to 8.
+    pub fn len_bytes(&self) -> usize {
+        usize::from(self.len_bytes)
+    }
+
+    /// Returns the bytes as a little-endian word. The bytes behind the end are 0.
+    pub fn word(&self) -> u64 {
+        u64::from_le_bytes(self.bytes)
+    }
+
+    /// Returns word and length in 8 bytes, as drawn in the module's documentation.
+    pub fn packed(&self) -> u64 {
+        match self.len_bytes() {
+            MAX_SYMBOL_BYTES => self.word(),
+            len_bytes => self.word() | (len_bytes as u64) << 56,
+        }
+    }
+}
+
+impl fmt::Debug for Symbol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Symbol(\"{}\")", self.as_bytes().escape_ascii())
+    }
+}
+
+const fn prefix_masks() -> [u64; MAX_SYMBOL_BYTES + 1] {
+    let mut masks = [0; MAX_SYMBOL_BYTES + 1];
+    let mut len = 1;
+    while len <= MAX_SYMBOL_BYTES {
+        masks[len] = u64::MAX >> (64 - 8 * len);
+        len += 1;
+    }
+    masks
+}
+
+/// Returns, for each byte, true if it occurs in `rows`.
+pub(super) fn bytes_of<'a>(rows: impl Iterator<Item = &'a [u8]>) -> [bool; 256] {
+    // Stores per pair of bytes are half as many as stores per byte.
+    let mut pairs = vec![false; 1 << 16];
+    let mut occurs = [false; 256];
+    if let Ok(pairs) = <&mut [bool; 1 << 16]>::try_from(&mut pairs[..]) {
+        for row in rows {
+            let (chunks, rest) = row.as_chunks::<2>();
+            for chunk in chunks {
+                pairs[usize::from(u16::from_le_bytes(*chunk))] = true;
+            }
+            if let [last] = rest {
+                occurs[usize::from(*last)] = true;
+            }
+        }
+    }
+    for (second, firsts) in pairs.as_chunks::<256>().0.iter().enumerate() {
+        for (first, pair) in firsts.iter().enumerate() {
+            occurs[first] |= pair;
+        }
+        occurs[second] |= firsts.contains(&true);
+    }
+    occurs
+}
+
+/// Packs codes into their stored form.
+pub(super) fn pack(codes: &[u16]) -> Vec<u8> {
+    let mut packed = Vec::with_capacity((codes.len() * 3).div_ceil(2));
+    let (pairs, last) = codes.as_chunks::<2>();
+    for &[first, second] in pairs {
+        let pair = u32::from(first) | u32::from(second) << 12;
+        packed.extend_from_slice(&pair.to_le_bytes()[..3]);
+    }
+    if let [last] = last {
+        packed.extend_from_slice(&last.to_le_bytes());
+    }
+    packed
+}
+
+/// Returns the code with the number `code_idx`.
+#[inline]
+pub(super) fn code_at(packed: &[u8], code_idx: usize) -> u16 {
+    let at = code_idx / 2 * 3 + code_idx % 2;
+    let pair = u16::from(packed[at]) | u16::from(packed[at + 1]) << 8;
+    if code_idx.is_multiple_of(2) { pair & 0xfff } else { pair >> 4 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -213,5 +391,38 @@ mod tests {
         ));
         let stored = SymbolTable::new(CodeWidth::Twelve, symbols).unwrap().to_bytes();
         assert!(SymbolTable::from_bytes(CodeWidth::Eight, &stored).is_err());
+    }
+
+    #[test]
+    fn the_packed_form_tells_bytes_and_length() {
+        for len_bytes in 1..=8 {
+            let bytes = &b"\0\x01abcde\xff"[..len_bytes];
+            let packed = Symbol::new(bytes).unwrap().packed();
+            let top = (packed >> 56) as usize;
+            assert_eq!(top.min(8), len_bytes);
+            let mask = u64::MAX >> (64 - 8 * len_bytes);
+            assert_eq!(packed & mask, Symbol::new(bytes).unwrap().word());
+        }
+        assert!(Symbol::new(b"0123456\x07").is_err() && Symbol::new(b"0123456\x08").is_ok());
+        assert!(Symbol::new(b"012345678").is_err());
+    }
+
+    #[test]
+    fn concatenations_stop_at_eight_bytes() {
+        let symbol = |bytes: &[u8]| Symbol::new(bytes).unwrap();
+        assert_eq!(symbol(b"abc").concat(symbol(b"defgh")), Some(symbol(b"abcdefgh")));
+        assert_eq!(symbol(b"abc").concat(symbol(b"defghi")), None);
+        assert_eq!(symbol(b"abc").concat(symbol(b"defg\x01")), None);
+    }
+
+    #[test]
+    fn packed_codes_read_back() {
+        let codes: Vec<u16> = (0..4096).map(|code| code * 7 % 4096).collect();
+        for len in (0..70).chain([4095, 4096]) {
+            let packed = pack(&codes[..len]);
+            assert_eq!(packed.len(), (3 * len).div_ceil(2));
+            let read: Vec<u16> = (0..len).map(|code_idx| code_at(&packed, code_idx)).collect();
+            assert_eq!(read, codes[..len]);
+        }
     }
 }

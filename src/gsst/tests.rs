@@ -148,7 +148,7 @@ fn check_splits(block: &Block<Vec<u8>>, text: &[u8], what: &str) {
         for code_idx in start..end {
             let code = match block.width() {
                 CodeWidth::Eight => u16::from(block.codes()[code_idx]),
-                CodeWidth::Twelve => super::twelve::code_at(block.codes(), code_idx),
+                CodeWidth::Twelve => crate::symbol_table::code_at(block.codes(), code_idx),
             };
             let is_escape = !is_literal && code == 255 && block.width() == CodeWidth::Eight;
             if is_literal || is_escape {

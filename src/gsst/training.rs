@@ -23,14 +23,30 @@
 //! symbols extended by the first byte of their neighbour as candidates, as in FSST (1.063); one
 //! parse per round for pruning and growing (single columns 15 % larger); required bytes only after
 //! the rounds (one more round for the same result).
+//!
+//! # Sample
+//!
+//! The sample of a column that a symbol table is trained on: short ranges of text, spread evenly.
+//!
+//! ```text
+//! text     ──────▣▣──────────▣▣─────────────▣▣──────      the text is cut into equal parts; each
+//! sample   ▣▣▣▣▣▣ 00000000                                gives one range, at a scrambled place so
+//!                                                         that periods in the data do no harm
+//! ```
+//!
+//! A range ends at the end of its row, so training learns no symbol that occurs in no row. The same
+//! rows give the same sample.
+//!
+//! # Counts of pairs
+//!
+//! Counts of successive pairs of ids, in an open-addressing table whose output order does not
+//! depend on the hashes.
 
-use super::encode::{GreedyParser, Parse};
-use super::optimal::{OptimalParse, word_at};
-use super::pair_counts::PairCounts;
-use super::prefix_index::{NO_SYMBOL, PrefixIndex};
-use super::sample::Sample;
-use super::symbol::{MAX_SYMBOL_BYTES, Symbol, bytes_of};
-use super::symbol_table::{CodeWidth, SymbolTable};
+use rustc_hash::FxHashSet;
+
+use crate::encode::{GreedyParser, Parse};
+use crate::prefix_index::{NO_SYMBOL, OptimalParse, PrefixIndex, word_at};
+use crate::symbol_table::{CodeWidth, MAX_SYMBOL_BYTES, Symbol, SymbolTable, bytes_of};
 
 /// Number of ids that are single bytes. Ids from here on are longer symbols.
 const NUM_BYTES: usize = 256;
@@ -386,4 +402,213 @@ fn greedy_parser(sample: &Sample) -> Option<GreedyParser<'_>> {
 /// Returns the sort key of a symbol, which orders symbols by their bytes.
 fn order(symbol: &Symbol) -> (u64, usize) {
     (symbol.word().swap_bytes(), symbol.len_bytes())
+}
+
+/// Bytes of text per range. It starts at the start of a row if the row is not longer than this.
+const PIECE_BYTES: usize = 192;
+
+/// Approximate number of bytes of text that are searched for bytes that occur.
+const MAX_SEARCHED_BYTES: usize = 1 << 20;
+
+/// Text of some rows, with 8 zero bytes behind it, and the range of each row in it.
+#[derive(Debug)]
+pub(super) struct Sample {
+    pub(super) text: Vec<u8>,
+    pub(super) rows: Vec<(usize, usize)>,
+    /// Length of the text that the sample was taken from.
+    pub(super) text_len_bytes: usize,
+}
+
+impl Sample {
+    /// Takes about `len_bytes` of the rows, whose text has `text_len_bytes`.
+    pub(super) fn new(rows: &[Option<&[u8]>], text_len_bytes: usize, len_bytes: usize) -> Self {
+        let mut sample = Self {
+            text: Vec::with_capacity(len_bytes.min(text_len_bytes) + 4096),
+            rows: Vec::new(),
+            text_len_bytes,
+        };
+        if text_len_bytes <= len_bytes {
+            rows.iter().flatten().for_each(|row| sample.add(row));
+        } else {
+            sample.add_pieces(rows, text_len_bytes, (len_bytes / PIECE_BYTES).max(1));
+        }
+        sample.text.extend_from_slice(&[0; 8]);
+        sample
+    }
+
+    /// Returns, for each byte, true if it occurs in the sample.
+    pub(super) fn occurs(&self) -> [bool; 256] {
+        bytes_of(self.rows.iter().map(|&(start, end)| &self.text[start..end]))
+    }
+
+    /// Returns the distinct strings of `len_bytes` that occur in rows, sorted. Returns `None` if
+    /// there are more than `max_strings`, or none at all.
+    pub(super) fn strings_of(&self, len_bytes: usize, max_strings: usize) -> Option<Vec<Symbol>> {
+        let rows = self.rows.iter().map(|&(start, end)| &self.text[start..end]);
+        let mut words = FxHashSet::default();
+        let mut strings = Vec::new();
+        for string in rows.flat_map(|row| row.windows(len_bytes)).filter_map(Symbol::try_new) {
+            if words.insert(string.word()) {
+                strings.push(string);
+                if strings.len() > max_strings {
+                    return None;
+                }
+            }
+        }
+        strings.sort_unstable_by_key(|string| string.word());
+        (!strings.is_empty()).then_some(strings)
+    }
+
+    /// Returns, for each byte, true if it occurs in the sample or in a wider selection of `rows`,
+    /// from which the sample was taken: all rows if their text is short, otherwise every n-th.
+    pub(super) fn occurs_around(&self, rows: &[Option<&[u8]>]) -> [bool; 256] {
+        let step = (self.text_len_bytes / MAX_SEARCHED_BYTES).max(1);
+        let mut occurs = bytes_of(rows.iter().step_by(step).flatten().copied());
+        occurs.iter_mut().zip(self.occurs()).for_each(|(all, here)| *all |= here);
+        occurs
+    }
+
+    /// Returns true if more than a quarter of the sample's bytes are not ASCII.
+    pub(super) fn is_mostly_multibyte(&self) -> bool {
+        4 * self.text.iter().filter(|byte| !byte.is_ascii()).count() > self.text.len()
+    }
+
+    fn add_pieces(&mut self, rows: &[Option<&[u8]>], text_len_bytes: usize, num_pieces: usize) {
+        let part_bytes = text_len_bytes / num_pieces;
+        let place_of = |piece: usize| piece * part_bytes + scramble(piece) % part_bytes.max(1);
+        let (mut piece, mut left_bytes, mut row_start) = (0, 0, 0);
+        for row in rows.iter().flatten() {
+            let row_end = row_start + row.len();
+            if left_bytes > 0 && row.len() <= PIECE_BYTES {
+                self.add(row);
+                left_bytes = usize::saturating_sub(left_bytes, row.len());
+            }
+            while piece < num_pieces && place_of(piece) < row_end {
+                let place = place_of(piece) - row_start;
+                piece += 1;
+                if row.len() > PIECE_BYTES {
+                    let start = place.min(row.len() - PIECE_BYTES);
+                    self.add(&row[start..start + PIECE_BYTES]);
+                    left_bytes = 0;
+                } else if left_bytes == 0 {
+                    // The sample may already have this row. The range starts with the next one.
+                    left_bytes = PIECE_BYTES;
+                }
+            }
+            row_start = row_end;
+        }
+    }
+
+    fn add(&mut self, row: &[u8]) {
+        let start = self.text.len();
+        self.text.extend_from_slice(row);
+        self.rows.push((start, self.text.len()));
+    }
+}
+
+/// Returns a number that looks unrelated to its neighbours' (Fibonacci hashing).
+fn scramble(number: usize) -> usize {
+    ((number as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize
+}
+
+/// Number of slots of a new table.
+const NUM_SLOTS: usize = 1 << 12;
+
+/// A table of counts, by pair.
+#[derive(Debug)]
+pub(super) struct PairCounts {
+    /// Slots with `pair << 32 | count`, or 0 if free.
+    slots: Vec<u64>,
+    num_pairs: usize,
+    shift: u32,
+}
+
+impl PairCounts {
+    pub(super) fn new() -> Self {
+        Self::with_slots(NUM_SLOTS)
+    }
+
+    /// Creates a table of `num_slots` slots, a power of two.
+    fn with_slots(num_slots: usize) -> Self {
+        Self { slots: vec![0; num_slots], num_pairs: 0, shift: 64 - num_slots.trailing_zeros() }
+    }
+
+    /// Adds one occurrence of `second` behind `first`.
+    #[inline]
+    pub(super) fn add(&mut self, first: u16, second: u16) {
+        let pair = u64::from(first) << 16 | u64::from(second);
+        let at = self.slot(pair);
+        if self.slots[at] != 0 {
+            self.slots[at] += 1;
+            return;
+        }
+        self.slots[at] = pair << 32 | 1;
+        self.num_pairs += 1;
+        if 2 * self.num_pairs > self.slots.len() {
+            self.grow();
+        }
+    }
+
+    /// Returns the slot that holds `pair`, or the free slot for it.
+    #[inline]
+    fn slot(&self, pair: u64) -> usize {
+        let mut at = (pair.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize;
+        while self.slots[at] != 0 && self.slots[at] >> 32 != pair {
+            at = (at + 1) & (self.slots.len() - 1);
+        }
+        at
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let mut grown = Self::with_slots(4 * self.slots.len());
+        grown.num_pairs = self.num_pairs;
+        for slot in self.slots.iter().filter(|slot| **slot != 0) {
+            let at = grown.slot(slot >> 32);
+            grown.slots[at] = *slot;
+        }
+        *self = grown;
+    }
+
+    /// Returns the pairs that occur at least twice, with their counts, sorted by pair, and clears
+    /// the table.
+    pub(super) fn take_repeated(&mut self) -> Vec<(u16, u16, u32)> {
+        let mut repeated: Vec<u64> =
+            self.slots.iter().copied().filter(|slot| *slot as u32 > 1).collect();
+        self.slots.fill(0);
+        self.num_pairs = 0;
+        repeated.sort_unstable();
+        let pair = |slot: u64| ((slot >> 48) as u16, (slot >> 32) as u16, slot as u32);
+        repeated.into_iter().map(pair).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_have_about_the_length_asked_for() {
+        let long: Vec<u8> = (0..1 << 20).map(|i: u32| (i % 251) as u8).collect();
+        for row_len in [1, 31, 200, 5000, 1 << 20] {
+            let rows: Vec<_> = long.chunks(row_len).map(Some).collect();
+            for len_bytes in [256, 4096, 65536] {
+                let sample = Sample::new(&rows, 1 << 20, len_bytes);
+                let got = sample.text.len() - 8;
+                assert!((len_bytes / 2..2 * len_bytes + 1024).contains(&got), "{row_len}: {got}");
+                assert!(sample.rows.iter().all(|(start, end)| start <= end && *end <= got));
+            }
+        }
+        assert_eq!(Sample::new(&[None, Some(b"ab"), Some(b"")], 2, 100).rows, [(0, 2), (2, 2)]);
+    }
+
+    #[test]
+    fn pairs_are_counted_apart() {
+        let mut counts = PairCounts::with_slots(2);
+        for (first, second) in [(0, 0), (9, 1), (1, 9), (0, 0), (9, 1), (9, 1), (5, 5)] {
+            counts.add(first, second);
+        }
+        assert_eq!(counts.take_repeated(), [(0, 0, 2), (9, 1, 3)]);
+        assert_eq!(counts.take_repeated(), []);
+    }
 }

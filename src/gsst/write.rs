@@ -5,10 +5,9 @@ use crate::error::{Error, Result};
 use super::decode::Decoder;
 use super::encode::{EncodedRows, Parse, encode_rows};
 use super::layout::{HEADER_BYTES, Header, MAX_BLOCK_ROWS, MAX_BLOCK_TEXT_BYTES, SPLIT_LOG2, seal};
-use super::packed_lengths;
-use super::splits;
-use super::symbol_table::{CodeWidth, SymbolTable};
-use super::training::TrainingOptions;
+use crate::splits;
+use crate::symbol_table::{CodeWidth, SymbolTable};
+use crate::training::TrainingOptions;
 
 /// Options for writing a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,14 +99,11 @@ fn finish(
     let stored_table = table.to_bytes();
     let mut code_counts = Vec::new();
     let starts = std::iter::once(&0).chain(row_ends);
-    packed_lengths::pack(
-        row_ends.iter().zip(starts).map(|(end, start)| end - start),
-        &mut code_counts,
-    );
+    splits::pack(row_ends.iter().zip(starts).map(|(end, start)| end - start), &mut code_counts);
     let mut text_lengths = Vec::new();
     if options.has_text_lengths {
         let lengths = rows.iter().map(|row| row.map_or(0, |row| row.len() as u32));
-        packed_lengths::pack(lengths, &mut text_lengths);
+        splits::pack(lengths, &mut text_lengths);
     }
     let num_nulls = rows.iter().filter(|row| row.is_none()).count();
     let header = Header {

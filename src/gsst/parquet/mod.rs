@@ -87,30 +87,23 @@ use parquet::errors::ParquetError;
 
 use crate::error::Result;
 
-mod chunks;
-mod column_writer;
 pub mod device;
-mod footer;
-mod given;
 mod index;
-mod keys;
 mod metadata;
 mod predicate;
 mod read;
 mod row_group;
 mod seal;
-mod statistics;
 mod write;
 
-pub use footer::GsstFooter;
-pub use given::StretchMatches;
-pub use index::{BlockRun, GsstColumn, GsstRowGroup, INDEX_KEY, StoredBlock};
-pub use metadata::{ColumnTotals, EXTENSION_NAME, GsstMetadata, is_gsst_file};
-pub use predicate::{CodePredicate, CodeTest, RowFilter, RowTest};
+pub use index::{
+    BlockRun, Bound, GsstColumn, GsstRowGroup, INDEX_KEY, StoredBlock, TextStatistics,
+};
+pub use metadata::{ColumnTotals, EXTENSION_NAME, GsstFooter, GsstMetadata, is_gsst_file};
+pub use predicate::{CodePredicate, CodeTest, RowFilter, RowTest, StretchMatches};
 pub use read::GsstParquetReader;
 pub use row_group::{ReadOptions, RowGroupReader};
 pub use seal::{FooterSeal, SEAL_KEY};
-pub use statistics::{Bound, TextStatistics};
 pub use write::{GsstColumns, GsstParquetOptions, GsstParquetWriter};
 
 #[cfg(test)]

@@ -1,16 +1,25 @@
-//! Conditions on rows. Those on GSST columns are tested on codes. Those on ordinary columns are
-//! tested before any text is decoded.
+//! Questions to a row group: conditions on rows, rows that were found elsewhere, such as on a
+//! device, and the column chunks that were read for them.
+//!
+//! Conditions on GSST columns are tested on codes. Those on ordinary columns are tested before any
+//! text is decoded. Chunks are compared with their checksums before Parquet reads them.
 
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{BooleanArray, RecordBatch};
+use arrow::array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt32Array};
+use arrow::compute::take;
+use arrow::datatypes::DataType;
+use bytes::buf::Reader;
+use bytes::{Buf, Bytes};
+use parquet::errors::{ParquetError, Result as ParquetResult};
+use parquet::file::reader::{ChunkReader, Length};
 
-use crate::error::Result;
-
-use super::statistics::TextStatistics;
 use crate::block::Block;
+use crate::error::{Error, Result};
 use crate::pattern::Pattern;
+
+use super::index::{SOURCE, TextStatistics};
 
 /// A condition on one GSST column. Null rows never meet it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,5 +84,143 @@ pub type RowTest = Arc<dyn Fn(&RecordBatch) -> Result<BooleanArray> + Send + Syn
 impl fmt::Debug for RowFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RowFilter").field("fields", &self.fields).finish_non_exhaustive()
+    }
+}
+
+/// Rows of a stretch that meet all predicates on a GSST column.
+#[derive(Debug, Clone)]
+pub struct StretchMatches {
+    /// Numbers of the rows in the stretch, ascending.
+    pub rows: Vec<u32>,
+    /// Text of the rows, if the batches contain the column.
+    pub text: Option<ArrayRef>,
+}
+
+impl StretchMatches {
+    /// Returns true if the rows ascend and exist, and the text has their number and type
+    /// `text_type`.
+    pub(super) fn is_of(&self, num_rows: usize, text_type: &DataType) -> bool {
+        let is_theirs =
+            |text: &ArrayRef| text.len() == self.rows.len() && text.data_type() == text_type;
+        self.rows.is_sorted_by(|one, next| one < next)
+            && self.rows.last().is_none_or(|last| (*last as usize) < num_rows)
+            && self.text.as_ref().is_none_or(is_theirs)
+    }
+
+    /// Returns the text of `rows`, which must all be among the rows found.
+    pub(super) fn text_of(&self, rows: &[u32]) -> Result<Option<ArrayRef>> {
+        let Some(text) = &self.text else { return Ok(None) };
+        if rows.len() == self.rows.len() {
+            return Ok(Some(text.clone()));
+        }
+        let mut places = Vec::with_capacity(rows.len());
+        let mut at = 0;
+        for row in rows {
+            at += self.rows[at..].iter().take_while(|candidate| *candidate < row).count();
+            places.push(at as u32);
+        }
+        let taken = take(text, &UInt32Array::from(places), None);
+        taken.map(Some).map_err(|error| Error::external("choosing rows", error))
+    }
+}
+
+/// Returns the rows that are in both lists, which must ascend.
+pub(super) fn in_both(mut rows: Vec<u32>, others: &[u32]) -> Vec<u32> {
+    let mut others = others.iter().peekable();
+    rows.retain(|row| {
+        while others.next_if(|other| *other < row).is_some() {}
+        others.next_if(|other| *other == row).is_some()
+    });
+    rows
+}
+
+/// Returns `chunk`, which starts at `offset` of the file, if it has the checksum `expected`.
+pub(super) fn checked_chunk(chunk: Bytes, offset: u64, expected: u32) -> Result<Bytes> {
+    let got = crc32c::crc32c(&chunk);
+    if got == expected {
+        return Ok(chunk);
+    }
+    let file = SOURCE.to_owned();
+    Err(Error::Checksum { file, section: "column chunk", offset, expected, got })
+}
+
+/// Chunks of a row group at their places in the file. No other bytes are there.
+pub(super) struct CheckedChunks {
+    file_len_bytes: u64,
+    chunks: Vec<(u64, Bytes)>,
+}
+
+impl CheckedChunks {
+    /// Creates an input of `chunks`, each with its place in the file.
+    pub(super) fn new(file_len_bytes: u64, chunks: Vec<(u64, Bytes)>) -> Self {
+        Self { file_len_bytes, chunks }
+    }
+
+    /// Returns the bytes from `start` to the end of its chunk.
+    fn rest(&self, start: u64) -> ParquetResult<Bytes> {
+        let rest = |(chunk_start, chunk): &(u64, Bytes)| {
+            let at = usize::try_from(start.checked_sub(*chunk_start)?).ok()?;
+            (at < chunk.len()).then(|| chunk.slice(at..))
+        };
+        let outside = || ParquetError::EOF(format!("byte {start} is in no column that is read"));
+        self.chunks.iter().find_map(rest).ok_or_else(outside)
+    }
+}
+
+impl Length for CheckedChunks {
+    fn len(&self) -> u64 {
+        self.file_len_bytes
+    }
+}
+
+impl ChunkReader for CheckedChunks {
+    type T = Reader<Bytes>;
+
+    fn get_read(&self, start: u64) -> ParquetResult<Self::T> {
+        Ok(self.rest(start)?.reader())
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
+        if length == 0 {
+            return Ok(Bytes::new());
+        }
+        let rest = self.rest(start)?;
+        if length > rest.len() {
+            let there = rest.len();
+            let reason =
+                format!("{length} bytes at {start} are asked for, {there} are in its column");
+            return Err(ParquetError::EOF(reason));
+        }
+        Ok(rest.slice(..length))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::StringViewArray;
+
+    use super::*;
+
+    #[test]
+    fn lists_meet() {
+        assert_eq!(in_both(vec![1, 3, 4, 9], &[0, 3, 5, 9, 10]), [3, 9]);
+        assert_eq!(in_both(vec![1, 2], &[]), [] as [u32; 0]);
+        assert_eq!(in_both(Vec::new(), &[1]), [] as [u32; 0]);
+    }
+
+    #[test]
+    fn texts_are_those_of_their_rows() {
+        let text: ArrayRef = Arc::new(StringViewArray::from(vec!["a", "b", "c"]));
+        let matches = StretchMatches { rows: vec![2, 5, 7], text: Some(text.clone()) };
+        let expected: ArrayRef = Arc::new(StringViewArray::from(vec!["a", "c"]));
+        assert_eq!(&matches.text_of(&[2, 7]).unwrap().unwrap(), &expected);
+        assert_eq!(&matches.text_of(&[2, 5, 7]).unwrap().unwrap(), &text);
+        assert_eq!(matches.text_of(&[]).unwrap().unwrap().len(), 0);
+        assert!(matches.is_of(8, &DataType::Utf8View));
+        assert!(!matches.is_of(7, &DataType::Utf8View));
+        assert!(!matches.is_of(8, &DataType::Utf8));
+        let no_text = |rows| StretchMatches { rows, text: None };
+        assert!(no_text(vec![0, 1]).text_of(&[0]).unwrap().is_none());
+        assert!(!no_text(vec![1, 1]).is_of(2, &DataType::Utf8));
     }
 }

@@ -16,7 +16,7 @@ use parquet::file::reader::ChunkReader;
 
 use crate::error::{Error, Result};
 
-use super::footer::GsstFooter;
+use super::metadata::GsstFooter;
 use super::row_group::{ReadOptions, RowGroupReader};
 
 /// Reader of a Parquet file, with or without GSST columns, from any source of byte ranges.

@@ -16,13 +16,12 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use crate::error::{Error, Result};
 
-use super::chunks::{CheckedChunks, checked_chunk};
-use super::footer::GsstFooter;
-use super::given::{StretchMatches, in_both};
 use super::guarded;
 use super::index::SOURCE;
-use super::metadata::chunk_range;
-use super::predicate::{CodePredicate, RowFilter};
+use super::metadata::{GsstFooter, chunk_range};
+use super::predicate::{
+    CheckedChunks, CodePredicate, RowFilter, StretchMatches, checked_chunk, in_both,
+};
 use crate::arrow::{decode_rows, decode_selected};
 use crate::block::Block;
 

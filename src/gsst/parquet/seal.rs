@@ -19,8 +19,7 @@ use parquet::file::metadata::ParquetMetaData;
 
 use crate::error::{Error, Result};
 
-use super::index::{SOURCE, fault};
-use super::keys::{are_keys_left_over, value_of};
+use super::index::{SOURCE, are_keys_left_over, fault, value_of};
 
 /// Key of the seal in the footer.
 pub const SEAL_KEY: &str = "tadoc.gsst.seal";

@@ -5,8 +5,8 @@
 //! and corpus: the milliseconds of processor time of one thread (the least of several interleaved
 //! runs), the traversal that the cost model chooses and its regret (the extra time over the fastest
 //! one), the best peer (hash tables or sorting), and the factor by which the chosen traversal is
-//! faster than that peer. At the end it prints the table of `src/tadoc/analytics/costs.rs` fitted
-//! anew (`fitting/mod.rs`), and the quality of its choices.
+//! faster than that peer. At the end it prints the table of `src/tadoc/analytics/traversal.rs`
+//! fitted anew (`fitting/mod.rs`), and the quality of its choices.
 //!
 //! Processor time comes from the kernel (`/proc/thread-self/schedstat`), so this benchmark needs
 //! Linux.

@@ -14,10 +14,10 @@ use cudarc::driver::{
     CudaContext, CudaModule, CudaStream, DeviceRepr, DriverError, ValidAsZeroBits, sys,
 };
 
-use super::error::GpuError;
-use super::memory::{DeviceBuffer, MemoryBudget};
 use super::pinned::HostBuffer;
-use super::{lost, managed};
+use crate::error::GpuError;
+use crate::memory::{DeviceBuffer, MemoryBudget};
+use crate::{error, memory};
 
 /// Oldest supported driver, as the version that the driver reports: CUDA 12.2, which is driver 535.
 /// The embedded PTX needs it.
@@ -84,7 +84,7 @@ impl Device {
     /// failed earlier in this process; [`GpuError::Driver`] if the driver refuses a context or a
     /// stream.
     pub fn open(ordinal: usize) -> Result<Self, GpuError> {
-        lost::check(ordinal)?;
+        error::check(ordinal)?;
         let num_devices = num_devices()?;
         if ordinal >= num_devices {
             return Err(GpuError::NoSuchDevice { got: ordinal, num_devices });
@@ -136,7 +136,7 @@ impl Device {
     ///
     /// [`GpuError::Lost`].
     pub fn check(&self) -> Result<(), GpuError> {
-        lost::check(self.ordinal())
+        error::check(self.ordinal())
     }
 
     /// Returns the ordinal of the device.
@@ -229,7 +229,7 @@ impl Device {
     /// `what` names the operation that failed. After a fault that makes all later calls fail, this
     /// process does not use the device again.
     pub(super) fn fault(&self, what: &'static str) -> impl Fn(DriverError) -> GpuError + use<> {
-        lost::fault(self.ordinal(), what)
+        error::fault(self.ordinal(), what)
     }
 
     /// Returns an attribute of the device; 0 if the value is negative.
@@ -248,7 +248,7 @@ impl Device {
     ) -> Result<DeviceBuffer<T>, GpuError> {
         let mut buffer = self.alloc_to_send(what, len)?;
         if buffer.is_managed() {
-            managed::give_to_device(&mut buffer, &self.stream).map_err(self.fault(what))?;
+            memory::give_to_device(&mut buffer, &self.stream).map_err(self.fault(what))?;
             self.stream.memset_zeros(&mut buffer).map_err(self.fault(what))?;
         }
         Ok(buffer)
@@ -270,7 +270,7 @@ impl Device {
             return Err(refused);
         }
         let taken = if self.shares_host_memory {
-            managed::take(&self.stream, len).map(|slice| DeviceBuffer::managed(slice, lease))
+            memory::take(&self.stream, len).map(|slice| DeviceBuffer::managed(slice, lease))
         } else {
             self.stream.alloc_zeros(len).map(|slice| DeviceBuffer::new(slice, lease))
         };
@@ -290,8 +290,8 @@ impl Device {
         to: &mut DeviceBuffer<T>,
     ) -> Result<(), GpuError> {
         let sent = if to.is_managed() {
-            managed::write(to, values, &self.stream);
-            managed::give_to_device(to, &self.stream)
+            memory::write(to, values, &self.stream);
+            memory::give_to_device(to, &self.stream)
         } else {
             stream.memcpy_htod(values, to)
         };

@@ -1,18 +1,43 @@
 //! Runs and rows that stay on the device.
+//!
+//! # Arrow
+//!
+//! Arrow's C Device Data Interface: hands rows on a device to other libraries.
+//!
+//! ```text
+//! ArrowDeviceArray
+//!   array          Utf8, Binary          validity, offsets, text
+//!                  Utf8View, BinaryView  validity, views, text, length of the text (8 bytes)
+//!   device_id      ordinal
+//!   device_type    2, CUDA
+//!   sync_event     null: the rows are complete
+//! ```
+//!
+//! The structs follow the specification (arrow.apache.org, "C device data interface"), without a
+//! dependency on Arrow. All buffers are device memory in the device's primary context, so CuPy,
+//! cuDF, PyTorch and other libraries of the same process can read them. The consumer of an array
+//! calls its `release` once; the memory stays valid until then. Offsets are unsigned 32-bit
+//! integers in this library and signed ones in Arrow. Both agree because a run has less than 2^31
+//! bytes.
 
-#![allow(unsafe_code, reason = "copies by address, in the order of a stream")]
+#![allow(
+    unsafe_code,
+    reason = "copies by address, in the order of a stream, and an interface of raw pointers"
+)]
 
+use std::ffi::c_void;
 use std::ops::Range;
+use std::ptr;
 use std::sync::Arc;
 
 use cudarc::driver::result;
 
-use super::device::Device;
-use super::error::GpuError;
-use super::gsst_run::{RowForm, RunLayout};
-use super::memory::DeviceMemory;
-use super::pinned::PinnedPool;
-use super::scanned_rows::ScannedRows;
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::gsst_run::{RowForm, RunLayout};
+use crate::memory::DeviceMemory;
+use crate::pinned::PinnedPool;
+use crate::scanned_rows::ScannedRows;
 
 /// A run of blocks in device memory.
 #[derive(Debug)]
@@ -103,5 +128,149 @@ impl DeviceColumn {
             block_rows: Vec::new(),
             validity: self.validity.clone(),
         })
+    }
+}
+
+/// Device type of CUDA. Arrow uses the numbers of DLPack.
+const DEVICE_CUDA: i32 = 2;
+
+/// `struct ArrowArray` of Arrow's C data interface.
+#[derive(Debug)]
+#[repr(C)]
+pub struct ArrowArray {
+    /// Number of rows.
+    pub length: i64,
+    /// Number of rows that are null.
+    pub null_count: i64,
+    /// Number of rows to skip at the start; always 0.
+    pub offset: i64,
+    /// Number of buffers: 3, or 4 for views.
+    pub n_buffers: i64,
+    /// Number of child arrays; always 0.
+    pub n_children: i64,
+    /// Addresses of the buffers on the device; the list itself is in host memory.
+    pub buffers: *mut *const c_void,
+    /// Child arrays; always null.
+    pub children: *mut *mut ArrowArray,
+    /// Dictionary array; always null.
+    pub dictionary: *mut ArrowArray,
+    /// Callback that frees the memory; null after the call.
+    pub release: Option<unsafe extern "C" fn(*mut ArrowArray)>,
+    /// Data of the `release` callback.
+    pub private_data: *mut c_void,
+}
+
+/// `struct ArrowDeviceArray` of Arrow's C device data interface.
+#[derive(Debug)]
+#[repr(C)]
+pub struct ArrowDeviceArray {
+    /// Array whose buffers are on the device.
+    pub array: ArrowArray,
+    /// Ordinal of the device.
+    pub device_id: i64,
+    /// Device type; always 2 (CUDA).
+    pub device_type: i32,
+    /// Event to wait for; always null, because the rows are complete.
+    pub sync_event: *mut c_void,
+    /// Reserved words; always 0.
+    pub reserved: [i64; 3],
+}
+
+const _: () = assert!(size_of::<ArrowArray>() == 80 && size_of::<ArrowDeviceArray>() == 128);
+
+/// Arrow type of the rows of a column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ColumnType {
+    /// UTF-8 text. The column must have been decoded as text.
+    Utf8,
+    /// Arbitrary bytes.
+    Binary,
+}
+
+/// Memory that an array holds until it is released.
+struct Held {
+    _column: DeviceColumn,
+    _rest: DeviceMemory,
+    buffers: [*const c_void; 4],
+}
+
+impl DeviceColumn {
+    /// Returns Arrow's format string of this column: `u`, `z`, `vu` or `vz`.
+    pub fn arrow_format(&self, column_type: ColumnType) -> &'static str {
+        match (self.form, column_type) {
+            (RowForm::Offsets, ColumnType::Utf8) => "u",
+            (RowForm::Offsets, ColumnType::Binary) => "z",
+            (RowForm::Views, ColumnType::Utf8) => "vu",
+            (RowForm::Views, ColumnType::Binary) => "vz",
+        }
+    }
+
+    /// Hands the column to another library of this process. Waits for the device.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::OutOfMemory`] if there is no room for the validity, [`GpuError::Driver`].
+    pub fn into_arrow_device(self) -> Result<ArrowDeviceArray, GpuError> {
+        let copying = self.device.fault("copying the validity of rows");
+        let stream = self.output.stream().clone();
+        // Layout: the validity, then the length of the text.
+        let validity = self.validity.as_deref().unwrap_or_default();
+        let sizes_at = validity.len().next_multiple_of(64);
+        let mut host = vec![0; sizes_at + 8];
+        host[..validity.len()].copy_from_slice(validity);
+        host[sizes_at..].copy_from_slice(&(self.text.len() as u64).to_le_bytes());
+        let rest =
+            DeviceMemory::new(self.device.budget(), &stream, "validity of rows", host.len())?;
+        // SAFETY: source and destination have the same length; the wait below ends the copy.
+        let copied =
+            unsafe { result::memcpy_htod_async(rest.address(), &host, stream.cu_stream()) };
+        let waited = stream.synchronize();
+        copied.and(waited).map_err(copying)?;
+        let at = |address: u64| ptr::without_provenance::<c_void>(address as usize);
+        let output = self.output.address();
+        let has_nulls = self.num_nulls > 0;
+        let (length, null_count) = (self.num_rows as i64, self.num_nulls as i64);
+        let (device_id, is_view) = (self.device.ordinal() as i64, self.form == RowForm::Views);
+        let mut held = Box::new(Held {
+            buffers: [
+                if has_nulls { at(rest.address()) } else { ptr::null() },
+                at(output + self.rows.start as u64),
+                at(output + self.text.start as u64),
+                at(rest.address() + sizes_at as u64),
+            ],
+            _column: self,
+            _rest: rest,
+        });
+        let array = ArrowArray {
+            length,
+            null_count,
+            offset: 0,
+            n_buffers: if is_view { 4 } else { 3 },
+            n_children: 0,
+            buffers: held.buffers.as_mut_ptr(),
+            children: ptr::null_mut(),
+            dictionary: ptr::null_mut(),
+            release: Some(release),
+            private_data: Box::into_raw(held).cast(),
+        };
+        let (sync_event, reserved) = (ptr::null_mut(), [0; 3]);
+        Ok(ArrowDeviceArray { array, device_id, device_type: DEVICE_CUDA, sync_event, reserved })
+    }
+}
+
+/// Frees the memory of an array.
+///
+/// # Safety
+///
+/// `array` is null or points to an [`ArrowArray`] of [`DeviceColumn::into_arrow_device`].
+unsafe extern "C" fn release(array: *mut ArrowArray) {
+    // SAFETY: the caller guarantees it.
+    let Some(array) = (unsafe { array.as_mut() }) else { return };
+    if array.release.take().is_some() && !array.private_data.is_null() {
+        // SAFETY: the pointer comes from `Box::into_raw` of a `Held`. It is taken once, because
+        // `release` is null from now on.
+        drop(unsafe { Box::from_raw(array.private_data.cast::<Held>()) });
+        array.private_data = ptr::null_mut();
+        array.buffers = ptr::null_mut();
     }
 }

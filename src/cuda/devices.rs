@@ -1,10 +1,29 @@
 //! All devices of the host, handed out in turn.
+//!
+//! # Opening
+//!
+//! Devices that are opened once in a session, on a thread of their own, while statements go on.
+//!
+//! ```text
+//! closed ── open_soon ──▶ opening ─┬▶ open
+//!        └─ get ─▶ waits for it ───┴▶ failed: never opened again
+//! ```
+//!
+//! Nobody waits for the thread: a runtime that ends leaves it behind, and so does a process. Such a
+//! process should end without the driver's own clean-up ([`Opening::is_working`]), because that
+//! waits for the running call of the driver.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::fmt::Display;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Instant;
 
-use super::device::{Device, num_devices};
-use super::error::GpuError;
-use super::lost;
+use tadoc::accelerator::DeviceState;
+
+use crate::device::{Device, num_devices};
+use crate::error;
+use crate::error::GpuError;
 
 /// The devices that could be opened. The partitions of a scan take them in turn.
 #[derive(Debug)]
@@ -73,7 +92,7 @@ fn in_turn(ordinals: &[usize], first: usize) -> Result<usize, GpuError> {
     let places = (0..ordinals.len()).map(|i| first.wrapping_add(i) % ordinals.len());
     let mut error = GpuError::NoDevice;
     for at in places {
-        match lost::check(ordinals[at]) {
+        match error::check(ordinals[at]) {
             Ok(()) => return Ok(at),
             Err(lost) => error = lost,
         }
@@ -81,8 +100,95 @@ fn in_turn(ordinals: &[usize], first: usize) -> Result<usize, GpuError> {
     Err(error)
 }
 
+/// A value of devices that `open` makes on first use.
+pub(super) struct Opening<T, E> {
+    open: Box<dyn Fn() -> Result<T, E> + Send + Sync>,
+    opened: OnceLock<Result<T, E>>,
+    since: OnceLock<Instant>,
+    is_working: AtomicBool,
+}
+
+/// Notes that the thread has ended, however it ends.
+struct Working<'a>(&'a AtomicBool);
+
+impl Drop for Working<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+impl<T, E> Opening<T, E>
+where
+    T: Send + Sync + 'static,
+    E: Display + Send + Sync + 'static,
+{
+    /// Builds a value that is closed.
+    pub(super) fn new(open: impl Fn() -> Result<T, E> + Send + Sync + 'static) -> Self {
+        Self {
+            open: Box::new(open),
+            opened: OnceLock::new(),
+            since: OnceLock::new(),
+            is_working: AtomicBool::new(false),
+        }
+    }
+
+    /// Returns the devices. Opens them, or waits until they are open.
+    ///
+    /// # Errors
+    /// The error of opening them, the same each time.
+    pub(super) fn get(&self) -> Result<&T, &E> {
+        self.since.get_or_init(Instant::now);
+        self.opened.get_or_init(&self.open).as_ref()
+    }
+
+    /// Returns the devices, or the reason why there are none, if that is known.
+    pub(super) fn if_opened(&self) -> Option<Result<&T, &E>> {
+        self.opened.get().map(Result::as_ref)
+    }
+
+    /// Returns the state without waiting.
+    pub(super) fn state(&self) -> DeviceState {
+        match (self.opened.get(), self.since.get()) {
+            (Some(Ok(_)), _) => DeviceState::Open,
+            (Some(Err(error)), _) => DeviceState::Missing(error.to_string()),
+            (None, Some(since)) => {
+                DeviceState::Opening { elapsed_s: since.elapsed().as_secs_f64() }
+            }
+            (None, None) => DeviceState::Closed,
+        }
+    }
+
+    /// Opens devices that are closed on a thread of their own. The thread then calls `then`.
+    pub(super) fn open_soon(self: &Arc<Self>, then: impl FnOnce(&T) + Send + 'static) {
+        if self.since.set(Instant::now()).is_err() {
+            return;
+        }
+        self.is_working.store(true, Ordering::Release);
+        let opening = Arc::clone(self);
+        let work = move || {
+            let _working = Working(&opening.is_working);
+            if let Ok(devices) = opening.get() {
+                then(devices);
+            }
+        };
+        // Without a thread, the first user opens them.
+        if thread::Builder::new().name("tadoc-device".to_owned()).spawn(work).is_err() {
+            self.is_working.store(false, Ordering::Release);
+        }
+    }
+
+    /// Returns true while the thread runs.
+    pub(super) fn is_working(&self) -> bool {
+        self.is_working.load(Ordering::Acquire)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::{Sender, channel};
+    use std::sync::{Mutex, PoisonError};
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -91,11 +197,77 @@ mod tests {
         let turns = |num| (0..num).map(|first| in_turn(&ordinals, first)).collect::<Vec<_>>();
         assert_eq!(turns(4), [Ok(0), Ok(1), Ok(2), Ok(0)]);
         let fault = GpuError::Driver { what: "a test", code: 719, reason: "none".to_owned() };
-        lost::note(5_001, &fault);
+        error::note(5_001, &fault);
         assert_eq!(turns(4), [Ok(0), Ok(2), Ok(2), Ok(0)]);
-        lost::note(5_000, &fault);
-        lost::note(5_002, &fault);
+        error::note(5_000, &fault);
+        error::note(5_002, &fault);
         assert!(matches!(in_turn(&ordinals, 0), Err(GpuError::Lost { ordinal: 5_002, .. })));
         assert_eq!(in_turn(&[], 3), Err(GpuError::NoDevice));
+    }
+
+    type Answer = Result<&'static str, &'static str>;
+    type Fake = Arc<Opening<&'static str, &'static str>>;
+
+    /// Returns devices that open when they are told how, and the number of openings.
+    fn fake() -> (Fake, Sender<Answer>, Arc<AtomicUsize>) {
+        let (tell, told) = channel::<Answer>();
+        let (told, num_asked) = (Mutex::new(told), Arc::new(AtomicUsize::new(0)));
+        let counted = Arc::clone(&num_asked);
+        let open = move || {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let told = told.lock().unwrap_or_else(PoisonError::into_inner);
+            told.recv_timeout(Duration::from_secs(60)).unwrap()
+        };
+        (Arc::new(Opening::new(open)), tell, num_asked)
+    }
+
+    fn wait_until(is_done: impl Fn() -> bool) {
+        let start = Instant::now();
+        while !is_done() {
+            assert!(start.elapsed() < Duration::from_secs(60), "it never happened");
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn devices_are_opened_once() {
+        let (devices, tell, num_asked) = fake();
+        assert_eq!(devices.state(), DeviceState::Closed);
+        assert!(devices.if_opened().is_none());
+        for _statement in 0..2 {
+            devices.open_soon(|_| {});
+            assert!(matches!(devices.state(), DeviceState::Opening { .. }));
+            assert!(devices.is_working());
+        }
+        tell.send(Ok("a device")).unwrap();
+        wait_until(|| !devices.is_working());
+        assert_eq!(devices.state(), DeviceState::Open);
+        assert_eq!((devices.get(), num_asked.load(Ordering::SeqCst)), (Ok(&"a device"), 1));
+    }
+
+    #[test]
+    fn devices_that_failed_are_never_opened_again() {
+        let (devices, tell, num_asked) = fake();
+        devices.open_soon(|_| unreachable!("it fails"));
+        tell.send(Err("the driver is too old")).unwrap();
+        wait_until(|| !devices.is_working());
+        devices.open_soon(|_| unreachable!("it failed"));
+        let reason = "the driver is too old".to_owned();
+        assert_eq!(devices.state(), DeviceState::Missing(reason));
+        assert_eq!(devices.get(), Err(&"the driver is too old"));
+        assert_eq!(num_asked.load(Ordering::SeqCst), 1);
+    }
+
+    #[test]
+    fn users_wait_for_the_thread() {
+        let (devices, tell, num_asked) = fake();
+        let (then, reached) = channel();
+        devices.open_soon(move |device| then.send(*device).unwrap());
+        let waiting = Arc::clone(&devices);
+        let waiting = thread::spawn(move || waiting.get().copied().map_err(|error| *error));
+        tell.send(Ok("a device")).unwrap();
+        assert_eq!(waiting.join().unwrap(), Ok("a device"));
+        assert_eq!(reached.recv().unwrap(), "a device");
+        assert_eq!(num_asked.load(Ordering::SeqCst), 1);
     }
 }

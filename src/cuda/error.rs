@@ -1,11 +1,21 @@
-//! Errors of the device.
+//! Errors of the device, the names of the faults that it finds in blocks, by the numbers of
+//! `kernels/gsst_run.cuh`, and the devices that are lost.
+//!
+//! # Lost devices
+//!
+//! Devices that failed and stay unusable until the process ends.
+//!
+//! After some faults, such as an illegal address, the driver answers every call on that device with
+//! the same error until the process ends. Requests for such a device fail at once, with the first
+//! fault as the reason.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
 use cudarc::driver::DriverError;
 use cudarc::driver::sys::CUresult;
-
 use tadoc::error::Error;
-
-use super::block_check::BlockCheck;
 
 /// An error of the device, its driver or its input.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -145,5 +155,141 @@ pub(super) fn is_sticky(code: u32) -> bool {
 impl From<GpuError> for Error {
     fn from(error: GpuError) -> Self {
         Self::external("GPU", error)
+    }
+}
+
+/// A check of `kernels/gsst_check.cu` or `kernels/gsst_rows.cu` that can fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BlockCheck {
+    /// The numbers of codes of all rows do not sum to that of the block.
+    CodeCounts,
+    /// The lengths of the texts of all rows do not sum to that of the block.
+    TextLengths,
+    /// A row without codes has text.
+    EmptyRow,
+    /// A null row has codes.
+    NullRow,
+    /// A code has no symbol.
+    Code,
+    /// The length of a split's text differs from the stored one.
+    SplitText,
+    /// The bits of a split's tiles differ from its escapes.
+    SplitTiles,
+    /// The end of a split and the start of the next disagree about an escape, or the last code is
+    /// an escape.
+    SplitLiteral,
+    /// A row ends inside an escape.
+    RowInEscape,
+    /// The length of a row's text differs from that of its codes.
+    RowText,
+    /// The text is not UTF-8.
+    Utf8,
+    /// A row starts inside a UTF-8 character.
+    RowInCharacter,
+    /// A number that this build does not know.
+    Unknown,
+}
+
+/// All checks with their names in the kernels, by number from 1.
+pub(super) const CHECKS: [(BlockCheck, &str); 12] = [
+    (BlockCheck::CodeCounts, "CHECK_CODE_COUNTS"),
+    (BlockCheck::TextLengths, "CHECK_TEXT_LENGTHS"),
+    (BlockCheck::EmptyRow, "CHECK_EMPTY_ROW"),
+    (BlockCheck::NullRow, "CHECK_NULL_ROW"),
+    (BlockCheck::Code, "CHECK_CODE"),
+    (BlockCheck::SplitText, "CHECK_SPLIT_TEXT"),
+    (BlockCheck::SplitTiles, "CHECK_SPLIT_TILES"),
+    (BlockCheck::SplitLiteral, "CHECK_SPLIT_LITERAL"),
+    (BlockCheck::RowInEscape, "CHECK_ROW_IN_ESCAPE"),
+    (BlockCheck::RowText, "CHECK_ROW_TEXT"),
+    (BlockCheck::Utf8, "CHECK_UTF8"),
+    (BlockCheck::RowInCharacter, "CHECK_ROW_IN_CHARACTER"),
+];
+
+impl BlockCheck {
+    /// Returns the check for a number that a kernel reported.
+    pub(super) fn from_number(number: u32) -> Self {
+        let place = (number as usize).checked_sub(1);
+        place.and_then(|at| CHECKS.get(at)).map_or(Self::Unknown, |(check, _)| *check)
+    }
+}
+
+impl fmt::Display for BlockCheck {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            Self::CodeCounts => "numbers of codes do not sum up to that of the block",
+            Self::TextLengths => "lengths of texts do not sum up to that of the block",
+            Self::EmptyRow => "a row without codes has text",
+            Self::NullRow => "a null row has codes",
+            Self::Code => "a code has no symbol",
+            Self::SplitText => "a split's text has another length than stored",
+            Self::SplitTiles => "the bits of a split's tiles are not those of its escapes",
+            Self::SplitLiteral => "an escape at the end of a split does not fit the next one",
+            Self::RowInEscape => "a row ends inside an escape",
+            Self::RowText => "a row's length of text is not that of its codes",
+            Self::Utf8 => "the text is not UTF-8",
+            Self::RowInCharacter => "a row starts inside a character",
+            Self::Unknown => "a fault this build has no name for",
+        })
+    }
+}
+
+/// First fault of each lost device, by ordinal. A static, because the driver shares the context of
+/// a device, and with it the fault, among all sessions of the process.
+static LOST: Mutex<BTreeMap<usize, String>> = Mutex::new(BTreeMap::new());
+
+/// Records `error` of device `ordinal` if it is a lasting fault.
+pub(super) fn note(ordinal: usize, error: &GpuError) {
+    if let GpuError::Driver { code, .. } = error
+        && is_sticky(*code)
+    {
+        let mut lost = LOST.lock().unwrap_or_else(PoisonError::into_inner);
+        lost.entry(ordinal).or_insert_with(|| error.to_string());
+    }
+}
+
+/// Returns the error mapping of [`Device::fault`](crate::Device) for device `ordinal`.
+pub(super) fn fault(
+    ordinal: usize,
+    what: &'static str,
+) -> impl Fn(DriverError) -> GpuError + use<> {
+    move |error| {
+        let error = GpuError::driver(what)(error);
+        note(ordinal, &error);
+        error
+    }
+}
+
+/// Checks that device `ordinal` can still be used.
+///
+/// # Errors
+///
+/// [`GpuError::Lost`] if the device failed.
+pub(super) fn check(ordinal: usize) -> Result<(), GpuError> {
+    let lost = LOST.lock().unwrap_or_else(PoisonError::into_inner);
+    match lost.get(&ordinal) {
+        Some(reason) => Err(GpuError::Lost { ordinal, reason: reason.clone() }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_faults_that_stay_make_a_device_lost() {
+        let fault =
+            |code| GpuError::Driver { what: "decoding", code, reason: "no reason".to_owned() };
+        let ordinal = 1 << 30;
+        note(ordinal, &fault(2));
+        note(ordinal, &GpuError::NoDevice);
+        assert_eq!(check(ordinal), Ok(()));
+        note(ordinal, &fault(700));
+        note(ordinal, &fault(719));
+        let reason = fault(700).to_string();
+        assert_eq!(check(ordinal), Err(GpuError::Lost { ordinal, reason }));
+        assert_eq!(check(ordinal + 1), Ok(()));
     }
 }

@@ -14,25 +14,33 @@
 //! opened. In addition to its bytes, a block takes device memory for its symbols, 2 KiB (8 bits) or
 //! 32 KiB (12 bits), and 32 bytes. Tests of this file compare the constants that the kernel shares
 //! with it.
+//!
+//! # Text on a device
+//!
+//! Text in device memory, with the copy back to the host.
 
-#![allow(unsafe_code, reason = "launching kernels, and the layout of their arguments")]
+#![allow(
+    unsafe_code,
+    reason = "launching kernels, the layout of their arguments, and fills that have no safe form"
+)]
+
+#[cfg(test)]
+mod tests;
 
 use std::sync::{Arc, OnceLock};
 
 use cudarc::driver::sys::CUdevice_attribute as Attribute;
 use cudarc::driver::{
     CudaFunction, CudaStream, DevicePtr, DevicePtrMut, DeviceRepr, LaunchConfig, PushKernelArg,
-    ValidAsZeroBits,
+    ValidAsZeroBits, result,
 };
-
 use gsst::layout::{ALIGNMENT_BYTES, HEADER_BYTES};
 use gsst::{Block, CodeWidth};
 
-use super::device::Device;
-use super::device_text::DeviceText;
-use super::error::GpuError;
-use super::memory::DeviceBuffer;
-use super::module::{GSST_DECODE_8BIT, GSST_DECODE_12BIT, Module, max_grid, unsupported};
+use crate::device::Device;
+use crate::error::GpuError;
+use crate::memory::DeviceBuffer;
+use crate::module::{GSST_DECODE_8BIT, GSST_DECODE_12BIT, Module, max_grid, unsupported};
 
 const KERNEL: &str = "gsst_decode";
 const TABLE_AT: u32 = 1024;
@@ -448,5 +456,60 @@ fn shared_base(device: &Device, module: &Module) -> Result<u32, GpuError> {
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// A text in device memory.
+#[derive(Debug)]
+pub struct DeviceText {
+    device: Device,
+    bytes: DeviceBuffer<u8>,
+    len_bytes: usize,
+}
+
+impl DeviceText {
+    /// Allocates device memory for `len_bytes` bytes, all 0.
+    pub(super) fn new(device: &Device, len_bytes: usize) -> Result<Self, GpuError> {
+        let bytes = device.alloc("text", len_bytes)?;
+        Ok(Self { device: device.clone(), bytes, len_bytes })
+    }
+
+    /// Returns the buffer that kernels write to: at least [`DeviceText::len_bytes`] bytes, and at
+    /// least one.
+    pub(super) fn bytes_mut(&mut self) -> &mut DeviceBuffer<u8> {
+        &mut self.bytes
+    }
+
+    /// Returns the length of the text in bytes.
+    pub fn len_bytes(&self) -> usize {
+        self.len_bytes
+    }
+
+    /// Sets all bytes to one value. Tests use this to find bytes that a kernel does not write.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`].
+    pub fn fill(&mut self, byte: u8) -> Result<(), GpuError> {
+        let filling = GpuError::driver("filling device memory");
+        let stream = self.device.stream();
+        self.device.context().bind_to_thread().map_err(&filling)?;
+        let num_bytes = self.bytes.len();
+        let (at, _used_until_here) = self.bytes.device_ptr_mut(stream);
+        // SAFETY: the allocation has `num_bytes` bytes, and the borrow lasts until the call is
+        // enqueued.
+        unsafe { result::memset_d8_async(at, byte, num_bytes, stream.cu_stream()) }.map_err(filling)
+    }
+
+    /// Copies the text to the host after all work on it is done.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Driver`], also for faults of that work.
+    pub fn to_host(&self) -> Result<Vec<u8>, GpuError> {
+        let copying = GpuError::driver("copying text from the device");
+        let mut text = vec![0; self.len_bytes];
+        if self.len_bytes > 0 {
+            self.device.stream().memcpy_dtoh(&self.bytes, &mut text).map_err(copying)?;
+        }
+        self.device.synchronize()?;
+        Ok(text)
+    }
+}

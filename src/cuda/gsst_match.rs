@@ -22,20 +22,18 @@
 
 #![allow(unsafe_code, reason = "launching kernels")]
 
-mod anchor;
 mod kernels;
 mod predicate;
 mod rows;
 mod run;
 mod selection;
-mod units;
 
 use std::sync::{Arc, OnceLock};
 
 use gsst::{Block, ByteAutomaton, Pattern};
 
 use super::device::Device;
-use super::error::GpuError;
+use crate::error::GpuError;
 use kernels::{Kernels, ListAddresses, MaskInputs, MatchAddresses};
 pub use predicate::RowPredicate;
 pub use rows::DeviceRows;

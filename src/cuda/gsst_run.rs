@@ -24,8 +24,8 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use gsst::layout::HEADER_BYTES;
 use gsst::{CodeWidth, RowFrame, SealedBlock};
 
-use super::error::GpuError;
-use super::gsst_decode::{GsstBlock, SLACK_BYTES};
+use crate::error::GpuError;
+use crate::gsst_decode::{GsstBlock, SLACK_BYTES};
 
 /// Description of the rows of a block for a kernel. `kernels/gsst_run.cuh` has the same struct.
 #[derive(Debug, Clone, Copy, Default)]

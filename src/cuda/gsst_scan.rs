@@ -14,28 +14,47 @@
 //! Blocks are sealed: the device checks all properties that the checksum does not guarantee before
 //! it decodes. Results lie in pinned host memory, which Arrow takes without a copy, or stay on the
 //! device.
+//!
+//! # Matching
+//!
+//! Runs of which only the matching rows come back.
+//!
+//! ```text
+//! slot a   write │ copy in │ check, match │ how many │ copy back what matches │
+//! slot b           write │ copy in │ check, match │ how many │ copy back …
+//! ```
+//!
+//! The size of the result is known only after the device has matched. So a run keeps its slot until
+//! it was waited for. The number of slots is the largest number of runs that were in progress at
+//! once.
+//!
+//! # Memory
+//!
+//! Memory limits of a scanner, on the host and on the device.
+//!
+//! Slots keep device memory and staging buffers between runs, and a pool keeps pinned memory. Both
+//! stay within limits that the user of the scanner can change. The host memory of a run is known
+//! before the run is submitted.
 
 #![allow(unsafe_code, reason = "launching what was laid out here")]
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use gsst::{Block, CodeWidth, SealedBlock};
 
-use super::device::Device;
-use super::device_column::{DeviceColumn, DeviceRun};
-use super::error::GpuError;
-use super::gsst_decode::NO_ERROR;
-use super::gsst_run::{RowForm, RunLayout, validity_of};
-use super::lost;
-use super::memory::DeviceMemory;
-use super::pinned::PinnedPool;
-use super::run_kernels::{RunAddresses, RunKernels};
-use super::scan_slot::{Slot, set_error_word};
-use super::scanned_rows::{PendingRows, ScannedRows, verdict};
-use matching::Matching;
-
-mod matching;
+use crate::device::Device;
+use crate::device_column::{DeviceColumn, DeviceRun};
+use crate::error;
+use crate::error::GpuError;
+use crate::gsst_decode::NO_ERROR;
+use crate::gsst_match::{GsstMatcher, MatchLayout, MatchOutput, MatchRunKernels, RowPredicate};
+use crate::gsst_run::{RowForm, RunLayout, validity_of};
+use crate::memory::DeviceMemory;
+use crate::pinned::PinnedPool;
+use crate::run_kernels::{RunAddresses, RunKernels};
+use crate::scan_slot::{Slot, SlotMemory, set_error_word, set_head};
+use crate::scanned_rows::{FreeSlots, PendingMatches, PendingRows, ScannedRows, verdict};
 
 /// Options of a scanner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -132,7 +151,7 @@ impl GsstScanner {
         form: RowForm,
         must_be_utf8: bool,
     ) -> Result<PendingRows, GpuError> {
-        lost::check(self.device.ordinal())?;
+        error::check(self.device.ordinal())?;
         let mut layout = RunLayout::new(blocks, form, false)?;
         let mut slot = self.slot();
         let slot = &mut *slot;
@@ -174,7 +193,7 @@ impl GsstScanner {
         form: RowForm,
         must_be_utf8: bool,
     ) -> Result<DeviceColumn, GpuError> {
-        lost::check(self.device.ordinal())?;
+        error::check(self.device.ordinal())?;
         let mut layout = RunLayout::new(blocks, form, false)?;
         let mut slot = self.slot();
         let slot = &mut *slot;
@@ -291,5 +310,154 @@ impl GsstScanner {
         let slot = |i: usize| &self.slots[(first + i) % self.slots.len()];
         let free = (0..self.slots.len()).find_map(|i| slot(i).try_lock().ok());
         free.unwrap_or_else(|| slot(0).lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// The state of a scanner for matching.
+#[derive(Debug)]
+struct Matching {
+    matcher: GsstMatcher,
+    kernels: OnceLock<MatchRunKernels>,
+    free: Arc<FreeSlots>,
+}
+
+impl Matching {
+    fn new(device: &Device) -> Self {
+        Self { matcher: GsstMatcher::new(device), kernels: OnceLock::new(), free: Arc::default() }
+    }
+
+    fn kernels(&self) -> Result<&MatchRunKernels, GpuError> {
+        if let Some(kernels) = self.kernels.get() {
+            return Ok(kernels);
+        }
+        let kernels = self.matcher.run_kernels()?;
+        Ok(self.kernels.get_or_init(|| kernels))
+    }
+}
+
+impl GsstScanner {
+    /// Returns the matcher, which makes predicates for [`GsstScanner::submit_matching`].
+    pub fn matcher(&self) -> &GsstMatcher {
+        &self.matching.matcher
+    }
+
+    /// Frees the memory of the matching slots that no run uses.
+    pub(crate) fn release_idle_matching(&self) {
+        while self.matching.free.take().is_some() {}
+    }
+
+    /// Submits a run to find the rows that match all `predicates`. Their numbers come back to host
+    /// memory, with their text if `is_text_wanted`. Blocks are checked as by
+    /// [`GsstScanner::submit`], except for UTF-8. `blocks` may be dropped after the return.
+    ///
+    /// ```no_run
+    /// use tadoc_cuda::{Device, GsstScanner, ScanOptions};
+    /// use gsst::{BlockOptions, Pattern, SealedBlock, write_block};
+    ///
+    /// let rows = [Some(&b"http://a.example"[..]), None, Some(b"http://b.example")];
+    /// let run = [SealedBlock::open(write_block(&rows, &BlockOptions::default())?)?];
+    /// let scanner = GsstScanner::new(&Device::open(0)?, ScanOptions::default())?;
+    /// let has_b = scanner.matcher().like(&Pattern::contains(b"b."))?;
+    /// let matched = scanner.submit_matching(&run, &[has_b], true)?.wait()?;
+    /// assert_eq!(matched.rows().collect::<Vec<_>>(), [2]);
+    /// assert_eq!(matched.text(), Some(&b"http://b.example"[..]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Mismatch`] if the run has 2^31 or more bytes of text or rows, or there is no
+    /// predicate; [`GpuError::OutOfMemory`], [`GpuError::Unsupported`], [`GpuError::Lost`],
+    /// [`GpuError::Driver`].
+    pub fn submit_matching<B: AsRef<[u8]>>(
+        &self,
+        blocks: &[SealedBlock<B>],
+        predicates: &[RowPredicate],
+        is_text_wanted: bool,
+    ) -> Result<PendingMatches, GpuError> {
+        error::check(self.device.ordinal())?;
+        let mut layout = MatchLayout::new(blocks, predicates, is_text_wanted)?;
+        let kernels = self.matching.kernels()?;
+        let mut slot = match self.matching.free.take() {
+            Some(slot) => slot,
+            None => Slot::new(&self.device)?,
+        };
+        let lens_bytes = [layout.copied_len_bytes, layout.input_len_bytes];
+        slot.upload_bytes(&self.pool, lens_bytes, false, |input| {
+            layout.write(blocks, predicates, input);
+        })?;
+        slot.reserve(SlotMemory::Scratch, layout.scratch_len_bytes)?;
+        slot.reserve(SlotMemory::Output, layout.output.len_bytes)?;
+        let at = RunAddresses {
+            stream: &slot.stream,
+            input: slot.address(SlotMemory::Input),
+            scratch: slot.address(SlotMemory::Scratch),
+            output: slot.address(SlotMemory::Output),
+        };
+        set_head(&self.device, &slot.stream, at.output, layout.output.zeros())?;
+        // SAFETY: memory of the layout's lengths was allocated, its input was copied and its head
+        // set, all on the stream of this slot. Nothing else uses the slot until it was waited for.
+        unsafe { layout.launch(&self.device, &self.kernels, kernels, predicates, at) }?;
+        let counted = slot.copy_head(MatchOutput::HEAD_BYTES)?;
+        Ok(PendingMatches {
+            device: self.device.clone(),
+            pool: Arc::clone(&self.pool),
+            free: Arc::clone(&self.matching.free),
+            slot,
+            counted,
+            output: layout.output,
+            block_rows: blocks.iter().map(SealedBlock::num_rows).collect(),
+        })
+    }
+}
+
+/// Host memory of a run, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RunBytes {
+    /// Staging buffer of the blocks, held until the rows are on the host.
+    pub staging: usize,
+    /// Buffer of the rows.
+    pub rows: usize,
+}
+
+impl RunBytes {
+    /// Computes the host memory of a run of `blocks` whose rows come back as `form`.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Mismatch`] if the run has 2^31 or more bytes of text or rows.
+    pub fn from_blocks<B: AsRef<[u8]>>(
+        blocks: &[SealedBlock<B>],
+        form: RowForm,
+    ) -> Result<Self, GpuError> {
+        let layout = RunLayout::new(blocks, form, false)?;
+        Ok(Self { staging: layout.input_len_bytes, rows: layout.output_len_bytes })
+    }
+}
+
+impl GsstScanner {
+    /// Limits the device and its clones to `max_bytes` of device memory from now on. Limits the
+    /// pinned memory of this scanner to `max_bytes` or to its options, whichever is lower. Frees
+    /// the memory that slots hold beyond the limit, except in slots that a run is being submitted
+    /// to.
+    pub fn set_max_bytes(&self, max_bytes: u64) {
+        let budget = self.device().budget();
+        if budget.max_bytes() == max_bytes {
+            return;
+        }
+        budget.set_max_bytes(max_bytes);
+        if budget.used_bytes() > max_bytes {
+            self.release_idle();
+        }
+        let max_bytes = usize::try_from(max_bytes).unwrap_or(usize::MAX);
+        self.pool.set_max_bytes(max_bytes.min(self.max_pinned_bytes));
+    }
+
+    /// Frees the memory of all slots that no run is being submitted to. Waits for their runs.
+    pub fn release_idle(&self) {
+        for mut slot in self.slots.iter().filter_map(|slot| slot.try_lock().ok()) {
+            slot.release();
+        }
+        self.release_idle_matching();
     }
 }

@@ -29,33 +29,29 @@
 //! # Ok::<(), gsst::Error>(())
 //! ```
 
-mod arrow_device;
-mod block_check;
 mod corpus;
 mod device;
 mod device_column;
-mod device_text;
 mod devices;
 mod error;
 mod gsst_decode;
 mod gsst_match;
 mod gsst_run;
 mod gsst_scan;
-mod lost;
-mod managed;
-mod matched_rows;
 mod memory;
 mod module;
-mod opening;
 mod pinned;
 mod run_kernels;
-mod scan_memory;
 mod scan_slot;
 mod scanned_rows;
 mod session;
 
-pub use arrow_device::{ArrowArray, ArrowDeviceArray, ColumnType};
-pub use block_check::BlockCheck;
+pub use crate::device_column::{ArrowArray, ArrowDeviceArray, ColumnType, DeviceColumn, DeviceRun};
+pub use crate::devices::Devices;
+pub use crate::error::{BlockCheck, GpuError};
+pub use crate::gsst_decode::{DeviceBlocks, DeviceText, GsstDecoder};
+pub use crate::gsst_scan::{GsstScanner, RunBytes, ScanOptions};
+pub use crate::scanned_rows::{MatchedRows, PendingMatches, PendingRows, ScannedRows};
 pub use corpus::{
     CopyKey, CorpusCopies, CorpusEdits, CorpusIndex, CorpusPassages, CorpusRanked, CorpusSequences,
     CorpusTerms, CorpusText, CorpusWeights, CorpusWords, DeviceCorpus, DeviceCounts, DeviceOffsets,
@@ -64,16 +60,7 @@ pub use corpus::{
     RankedRows, SequenceRows, WordBatch, WordDocuments, WordOffsets,
 };
 pub use device::{Device, has_driver, num_devices};
-pub use device_column::{DeviceColumn, DeviceRun};
-pub use device_text::DeviceText;
-pub use devices::Devices;
-pub use error::GpuError;
-pub use gsst_decode::{DeviceBlocks, GsstDecoder};
 pub use gsst_match::{DeviceRows, DeviceSelection, GsstMatcher, RowPredicate};
 pub use gsst_run::RowForm;
-pub use gsst_scan::{GsstScanner, ScanOptions};
-pub use matched_rows::{MatchedRows, PendingMatches};
 pub use pinned::HostBuffer;
-pub use scan_memory::RunBytes;
-pub use scanned_rows::{PendingRows, ScannedRows};
 pub use session::CudaSession;

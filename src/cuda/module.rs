@@ -18,8 +18,8 @@ use cudarc::driver::{CudaFunction, CudaModule};
 use cudarc::nvrtc::Ptx;
 
 use super::device::Device;
-use super::error::GpuError;
-use super::lost;
+use crate::error;
+use crate::error::GpuError;
 
 /// A source file of kernels, compiled for each kind of device.
 #[derive(Debug, Clone, Copy)]
@@ -105,7 +105,7 @@ impl Module {
     ///
     /// [`GpuError::Driver`].
     pub(super) fn kernel(&self, name: &'static str) -> Result<CudaFunction, GpuError> {
-        self.module.load_function(name).map_err(lost::fault(self.ordinal, name))
+        self.module.load_function(name).map_err(error::fault(self.ordinal, name))
     }
 }
 

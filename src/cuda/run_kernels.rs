@@ -26,10 +26,10 @@ use cudarc::driver::{CudaFunction, CudaStream, LaunchArgs, LaunchConfig, PushKer
 use gsst::CodeWidth;
 
 use super::device::Device;
-use super::error::GpuError;
-use super::gsst_decode::{DecodeArguments, GsstDecoder, ViewArguments};
 use super::gsst_run::{RowForm, RunLayout, WidthRanges};
 use super::module::{GSST_CHECK, GSST_ROWS, Module};
+use crate::error::GpuError;
+use crate::gsst_decode::{DecodeArguments, GsstDecoder, ViewArguments};
 
 /// Warps of a thread block. Each handles frames, or one split to check.
 const WARPS: u32 = 8;
@@ -138,7 +138,7 @@ impl RunKernels {
     /// # Safety
     ///
     /// The memory at `at` must match `layout`: the input written by [`RunLayout::write`], the
-    /// scratch space, and an output whose error word is [`NO_ERROR`](super::gsst_decode::NO_ERROR).
+    /// scratch space, and an output whose error word is [`NO_ERROR`](crate::gsst_decode::NO_ERROR).
     /// Nothing else may use this memory before `stream` is done.
     pub(super) unsafe fn run(
         &self,

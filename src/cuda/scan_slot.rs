@@ -17,11 +17,11 @@ use cudarc::driver::{CudaEvent, CudaStream, result, sys};
 use gsst::SealedBlock;
 
 use super::device::Device;
-use super::error::GpuError;
 use super::gsst_run::RunLayout;
-use super::memory::DeviceMemory;
 use super::pinned::{HostBuffer, PinnedPool};
 use super::run_kernels::{RunAddresses, RunKernels};
+use crate::error::GpuError;
+use crate::memory::DeviceMemory;
 
 /// Event flags for a wait that does not keep a core busy.
 const DONE_FLAGS: sys::CUevent_flags = sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC;
@@ -272,7 +272,7 @@ impl Drop for Slot {
     }
 }
 
-/// Sets the error word at the start of an output to [`NO_ERROR`](super::gsst_decode::NO_ERROR), and
+/// Sets the error word at the start of an output to [`NO_ERROR`](crate::gsst_decode::NO_ERROR), and
 /// the range `zeros` to 0.
 pub(super) fn set_head(
     device: &Device,
@@ -291,7 +291,7 @@ pub(super) fn set_head(
     Ok(())
 }
 
-/// Sets the error word at the start of an output to [`NO_ERROR`](super::gsst_decode::NO_ERROR).
+/// Sets the error word at the start of an output to [`NO_ERROR`](crate::gsst_decode::NO_ERROR).
 /// Also fills the gaps between the parts of the output, because they are copied too.
 pub(super) fn set_error_word(
     device: &Device,

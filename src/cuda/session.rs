@@ -11,7 +11,6 @@
 //! context of a device, so the second session opens quickly. If a device has too little memory for
 //! a request, the session drops what it keeps there for other requests, and tries again.
 
-mod column_arrays;
 mod columns;
 mod corpora;
 
@@ -20,10 +19,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::corpus::{CopyKey, CorpusCopies};
 use crate::device::{Device, has_driver};
-use crate::devices::Devices;
+use crate::devices::{Devices, Opening};
 use crate::error::GpuError;
 use crate::gsst_scan::{GsstScanner, ScanOptions};
-use crate::opening::Opening;
 use corpora::Homes;
 use gsst::CodeWidth;
 use tadoc::accelerator::DeviceState;

@@ -20,14 +20,11 @@ use crate::module::{CORPUS_EDITS, Module};
 use tadoc::edits::EditBatch;
 use tadoc::text::TokenizerProfile;
 
-use super::base_text::BaseText;
 use super::edits_plan::{BatchPlan, NewDocument, OperationRef, check_num_documents};
 use super::edits_tokens::Splices;
-use super::launch::{Argument, SpliceArrays, THREADS, address, grid_for, launch};
-use super::sort::Sorter;
-use super::sort_space::num_sums;
-use super::text::NewText;
-use super::transfer::one_to_host;
+use super::launch::{Argument, SpliceArrays, THREADS, address, grid_for, launch, one_to_host};
+use super::sort::{Sorter, num_sums};
+use super::text::{BaseText, NewText};
 use super::{CorpusText, check_limit};
 
 /// Largest number of elements of a text. Places of tokens need one more bit.

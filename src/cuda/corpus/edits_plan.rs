@@ -16,8 +16,8 @@ use crate::error::GpuError;
 use tadoc::edits::{BatchOffsets, Edit, EditMode, Operation, Piece, PieceTree, Source};
 use tadoc::ids::DocId;
 
-use super::base_text::BaseText;
 use super::check_limit;
+use super::text::BaseText;
 
 /// A range of bytes of a document before the batch, with the text that replaces it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -196,8 +196,8 @@ impl<T: BaseText> Planner<'_, T> {
         Ok(())
     }
 
-    /// Returns the state that `read` sees, as a document of the text of all states. Adds a state if there was an edit since
-    /// the last read.
+    /// Returns the state that `read` sees, as a document of the text of all states. Adds a state if
+    /// there was an edit since the last read.
     fn state(
         &mut self,
         read: &Operation,

@@ -19,8 +19,8 @@ use crate::error::GpuError;
 use tadoc::ids::DocId;
 use tadoc::text::{TokenizerProfile, first_cut, for_each_token, last_cut};
 
-use super::base_text::{BaseText, PassageQuery, Passages, Terminal};
 use super::edits_plan::{Change, NewDocument};
+use super::text::{BaseText, PassageQuery, Passages, Terminal};
 
 /// Bytes on each side of a change in the first search for a cut, and the growth factor of the next
 /// window.

@@ -3,14 +3,45 @@
 //! Arguments are addresses instead of buffers, because cudarc records events for each buffer of a
 //! launch. These cost more than a small level of a grammar. All work on a corpus runs on the one
 //! stream of its device, which also frees the memory. So nothing is freed or read too early.
+//!
+//! # Transfers
+//!
+//! Copies of numbers from the device to the host, and fills of device memory.
+//!
+//! ```text
+//! device   chunk 0 | chunk 1 | chunk 2 ...
+//! pinned   left      right     left           the driver copies the next chunk
+//! host     |-- all cores --|                  while all cores copy this one to its final place
+//! ```
+//!
+//! Pageable memory is copied at a fifth of the speed of pinned memory. The first write to new
+//! memory costs as much again, so all cores do it. The two pinned buffers of a copy are kept for
+//! the next copy. If the host shares the device's memory, all cores read it directly, without
+//! pinned buffers.
+//!
+//! # Tickets
+//!
+//! Tickets of kernels whose threads wait for each other: the wrapper of
+//! `kernels/corpus_tickets.cuh`.
 
-#![allow(unsafe_code, reason = "launching kernels, and the layout of their arguments")]
+#![allow(
+    unsafe_code,
+    reason = "launching kernels, the layout of their arguments, copies without a safe form"
+)]
 
-use cudarc::driver::{CudaFunction, DevicePtr, DeviceRepr, LaunchConfig, PushKernelArg};
+use std::mem::MaybeUninit;
 
-use crate::device::Device;
+use cudarc::driver::{
+    CudaEvent, CudaFunction, DevicePtr, DevicePtrMut, DeviceRepr, LaunchConfig, PushKernelArg,
+    ValidAsZeroBits, result,
+};
+use rayon::prelude::*;
+
+use crate::device::{Device, Staging};
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
+use crate::module::unsupported;
+use crate::pinned::{HostBuffer, PinnedPool};
 
 /// Default number of threads of a thread block.
 pub(super) const THREADS: u32 = 256;
@@ -128,4 +159,241 @@ pub(super) unsafe fn launch(
     // SAFETY: the caller guarantees it.
     let launched = unsafe { builder.launch(config) };
     launched.map(drop).map_err(device.fault("launching a kernel of a corpus"))
+}
+
+/// Bytes of a pinned buffer.
+const CHUNK_BYTES: usize = 8 << 20;
+/// Largest number of pairs of pinned buffers that a device keeps, for as many copies at once.
+const MAX_KEPT: usize = 2;
+/// Numbers that a core copies at a time.
+const TASK_LEN: usize = 1 << 16;
+
+/// Returns the first `len` values of `buffer` after all work on it is done.
+pub(super) fn to_host<T: DeviceRepr + ValidAsZeroBits + Copy + Send + Sync>(
+    device: &Device,
+    buffer: &DeviceBuffer<T>,
+    len: usize,
+) -> Result<Vec<T>, GpuError> {
+    to_host_as(device, buffer, len, |value| value)
+}
+
+/// Returns the first `len` values of `buffer`, each converted by `convert`, after all work on it is
+/// done.
+pub(super) fn to_host_as<T, U>(
+    device: &Device,
+    buffer: &DeviceBuffer<T>,
+    len: usize,
+    convert: impl Fn(T) -> U + Sync,
+) -> Result<Vec<U>, GpuError>
+where
+    T: DeviceRepr + ValidAsZeroBits + Copy + Send + Sync,
+    U: Copy + Send,
+{
+    if len == 0 {
+        device.synchronize()?;
+        return Ok(Vec::new());
+    }
+    let len = len.min(buffer.len());
+    let mut values: Vec<U> = Vec::with_capacity(len);
+    let places = &mut values.spare_capacity_mut()[..len];
+    match buffer.lend(device.stream()).map_err(device.fault(COPYING))? {
+        Some(lent) => write_all(places, &lent[..len], &convert),
+        None => staged(device, address(device, buffer), places, convert)?,
+    }
+    // SAFETY: the first `len` values were written, and the vector has room for them.
+    unsafe { values.set_len(len) };
+    Ok(values)
+}
+
+/// Fills `places` with the values at `from` through pinned buffers. There must be as many values as
+/// places.
+fn staged<T, U>(
+    device: &Device,
+    from: u64,
+    places: &mut [MaybeUninit<U>],
+    convert: impl Fn(T) -> U + Sync,
+) -> Result<(), GpuError>
+where
+    T: DeviceRepr + ValidAsZeroBits + Copy + Send + Sync,
+    U: Copy + Send,
+{
+    let kept = device.staging().pop();
+    let mut staging = kept.unwrap_or_else(|| {
+        let pool = PinnedPool::new(device.context(), 2 * CHUNK_BYTES);
+        [pool.take(CHUNK_BYTES), pool.take(CHUNK_BYTES)]
+    });
+    let copied = copy(device, from, places, &mut staging, convert);
+    if copied.is_err() {
+        // Makes sure that no copy to the buffers is still running. Its own result does not matter.
+        let _ = device.synchronize();
+    }
+    let mut kept = device.staging();
+    if kept.len() < MAX_KEPT {
+        kept.push(staging);
+    }
+    copied
+}
+
+/// Writes each value to its place on all cores.
+fn write_all<T: Copy + Sync, U: Send>(
+    places: &mut [MaybeUninit<U>],
+    values: &[T],
+    convert: &(impl Fn(T) -> U + Sync),
+) {
+    places.par_chunks_mut(TASK_LEN).zip(values.par_chunks(TASK_LEN)).for_each(|(to, from)| {
+        to.iter_mut().zip(from).for_each(|(place, &value)| {
+            place.write(convert(value));
+        });
+    });
+}
+
+/// Fills `places` like [`staged`], with the given buffers.
+fn copy<T, U>(
+    device: &Device,
+    from: u64,
+    places: &mut [MaybeUninit<U>],
+    staging: &mut Staging,
+    convert: impl Fn(T) -> U + Sync,
+) -> Result<(), GpuError>
+where
+    T: DeviceRepr + ValidAsZeroBits + Copy + Send + Sync,
+    U: Copy + Send,
+{
+    let chunk_len = CHUNK_BYTES / size_of::<T>();
+    let start_of = |chunk: usize| from + (chunk * CHUNK_BYTES) as u64;
+    let len_of = |chunk: usize| chunk_len.min(places.len() - chunk * chunk_len);
+    let lens: Vec<usize> = (0..places.len().div_ceil(chunk_len)).map(len_of).collect();
+    let [left, right] = staging;
+    let (mut filled, mut free) = (left, right);
+    let mut is_there = fetch::<T>(device, start_of(0), lens[0], filled)?;
+    for (chunk, places) in places.chunks_mut(chunk_len).enumerate() {
+        is_there.synchronize().map_err(device.fault(COPYING))?;
+        if let Some(&next_len) = lens.get(chunk + 1) {
+            is_there = fetch::<T>(device, start_of(chunk + 1), next_len, free)?;
+        }
+        // SAFETY: the buffer is aligned for numbers and holds these values; any bits are valid.
+        let values: &[T] = unsafe {
+            std::slice::from_raw_parts(filled.as_non_null().as_ptr().cast::<T>(), places.len())
+        };
+        write_all(places, values, &convert);
+        std::mem::swap(&mut filled, &mut free);
+    }
+    Ok(())
+}
+
+const COPYING: &str = "copying numbers of a corpus from the device";
+
+/// Enqueues the copy of `len` values from `from`. Returns the event after it.
+fn fetch<T: DeviceRepr>(
+    device: &Device,
+    from: u64,
+    len: usize,
+    to: &mut HostBuffer,
+) -> Result<CudaEvent, GpuError> {
+    let (copying, stream) = (device.fault(COPYING), device.stream());
+    device.context().bind_to_thread().map_err(&copying)?;
+    let to = &mut to[..len * size_of::<T>()];
+    // SAFETY: the values lie there, and nothing reads or drops the buffer before the event.
+    unsafe { result::memcpy_dtoh_async(to, from, stream.cu_stream()) }.map_err(&copying)?;
+    stream.record_event(None).map_err(&copying)
+}
+
+/// Returns the value at index `at` of `buffer` after all work on it is done.
+pub(super) fn one_to_host<T: DeviceRepr + Copy + Default>(
+    device: &Device,
+    buffer: &DeviceBuffer<T>,
+    at: usize,
+) -> Result<T, GpuError> {
+    let mut value = [T::default()];
+    let copied = device.stream().memcpy_dtoh(&buffer.slice(at..=at), &mut value);
+    copied.map_err(device.fault("copying a number of a corpus from the device"))?;
+    device.synchronize()?;
+    Ok(value[0])
+}
+
+/// Fills `target` with the first `len` values of `first`, then with `rest`.
+pub(super) fn append<T: DeviceRepr + ValidAsZeroBits>(
+    device: &Device,
+    first: &DeviceBuffer<T>,
+    len: usize,
+    rest: &[T],
+    target: &mut DeviceBuffer<T>,
+) -> Result<(), GpuError> {
+    let copying = device.fault("copying numbers of a corpus");
+    let stream = device.stream();
+    if len > 0 {
+        let copied = stream.memcpy_dtod(&first.slice(..len), &mut target.slice_mut(..len));
+        copied.map_err(&copying)?;
+    }
+    if !rest.is_empty() {
+        let copied = stream.memcpy_htod(rest, &mut target.slice_mut(len..len + rest.len()));
+        copied.map_err(&copying)?;
+    }
+    Ok(())
+}
+
+/// Sets all bytes of `buffer` to `byte`.
+pub(super) fn fill<T>(
+    device: &Device,
+    buffer: &mut DeviceBuffer<T>,
+    byte: u8,
+) -> Result<(), GpuError> {
+    let filling = device.fault("filling device memory");
+    let stream = device.stream();
+    device.context().bind_to_thread().map_err(&filling)?;
+    let num_bytes = buffer.num_bytes();
+    let (at, _used_until_here) = buffer.device_ptr_mut(stream);
+    // SAFETY: the allocation has `num_bytes` bytes, and the borrow lasts until the call is
+    // enqueued.
+    unsafe { result::memset_d8_async(at, byte, num_bytes, stream.cu_stream()) }.map_err(filling)
+}
+
+/// Sets `num_bytes` bytes from `at` on to 0.
+///
+/// # Safety
+///
+/// The bytes lie on `device` and were allocated on its stream.
+pub(super) unsafe fn clear(device: &Device, at: u64, num_bytes: usize) -> Result<(), GpuError> {
+    let clearing = device.fault("clearing device memory");
+    device.context().bind_to_thread().map_err(&clearing)?;
+    // SAFETY: the caller guarantees it.
+    unsafe { result::memset_d8_async(at, 0, num_bytes, device.stream().cu_stream()) }
+        .map_err(clearing)
+}
+
+/// The next number for a thread block, and a flag that a warp gave up.
+#[derive(Debug)]
+pub(super) struct Tickets {
+    device: Device,
+    numbers: DeviceBuffer<u32>,
+}
+
+impl Tickets {
+    pub(super) fn new(device: &Device) -> Result<Self, GpuError> {
+        let numbers = device.alloc("numbers of thread blocks", 2)?;
+        Ok(Self { device: device.clone(), numbers })
+    }
+
+    /// Resets the tickets for one launch.
+    pub(super) fn reset(&mut self) -> Result<(), GpuError> {
+        fill(&self.device, &mut self.numbers, 0)
+    }
+
+    pub(super) fn argument(&self) -> Argument {
+        Argument::Long(address(&self.device, &self.numbers))
+    }
+
+    /// Checks that the last launch, of `kernel`, ended without giving up. Waits for it.
+    ///
+    /// # Errors
+    ///
+    /// [`GpuError::Unsupported`] for a grammar that is too deep; [`GpuError::Driver`].
+    pub(super) fn check_end(&self, kernel: &'static str) -> Result<(), GpuError> {
+        if one_to_host(&self.device, &self.numbers, 1)? == 0 {
+            return Ok(());
+        }
+        let reason =
+            "a grammar whose rules waited for each other for a second, it takes less deep ones";
+        Err(unsupported(&self.device, kernel, reason.to_owned()))
+    }
 }

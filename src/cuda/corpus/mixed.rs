@@ -15,10 +15,9 @@ use crate::error::GpuError;
 use tadoc::edits::{Answer, EditMode, Operation};
 use tadoc::text::{TokenizerProfile, for_each_token};
 
-use super::base_text::PassageQuery;
 use super::edits_plan::{BatchPlan, OperationRef, StateRead};
-use super::extract::PassageBatch;
 use super::search::{DeviceOffsets, DocWord};
+use super::text::{PassageBatch, PassageQuery};
 use super::{CorpusEdits, CorpusText, check_limit};
 
 /// A planned batch of edits and reads of a text.

@@ -16,7 +16,7 @@
 //! ```
 //!
 //! A device that shares the host's memory keeps all of this in memory that the host reaches too
-//! (`managed.rs`). The grammar is written to where kernels read it, and rows are read from where
+//! (`memory.rs`). The grammar is written to where kernels read it, and rows are read from where
 //! kernels wrote them.
 //!
 //! Each part is made on request and counted in the device's memory budget. Kernels trust the
@@ -28,52 +28,41 @@
 //! caller adds their counts and counts the windows across the cut.
 
 mod answers;
-mod base_text;
-mod batch_answers;
 mod cache;
 mod edits;
 mod edits_plan;
 mod edits_tokens;
-mod extract;
 mod index;
-mod inverse;
 mod launch;
 mod mixed;
 mod ranked;
 mod search;
 mod sequences;
 mod sort;
-mod sort_space;
-mod term_rows;
 mod terms;
 mod text;
-mod tickets;
-mod transfer;
 mod weights;
 
-pub use base_text::{PassageQuery, Passages};
 pub use cache::{CopyKey, CorpusCopies};
 pub use edits::CorpusEdits;
-pub use extract::{CorpusPassages, PassageBatch};
-pub use index::CorpusIndex;
-pub use inverse::Occurrences;
+pub use index::{CorpusIndex, Occurrences};
 pub use mixed::{MixedBatch, MixedResults};
 pub use ranked::{CorpusRanked, DeviceRanked, RankedRows};
 pub use search::{CorpusWords, DeviceCounts, DeviceOffsets, DocWord, WordBatch, WordOffsets};
 pub use sequences::{CorpusSequences, DeviceSequences, SequenceRows};
-pub use term_rows::{DocumentWords, WordDocuments};
-pub use terms::{CorpusTerms, DeviceScores, DeviceTermVectors, DeviceTerms};
-pub use text::CorpusText;
+pub use terms::{
+    CorpusTerms, DeviceScores, DeviceTermVectors, DeviceTerms, DocumentWords, WordDocuments,
+};
+pub use text::{CorpusPassages, CorpusText, PassageBatch, PassageQuery, Passages};
 pub use weights::CorpusWeights;
 
 use std::sync::Arc;
 
-use tadoc::segment::Dag;
-use tadoc::segment::Segment;
+use tadoc::segment::{Dag, Segment};
 
 use super::device::Device;
-use super::error::GpuError;
-use super::memory::DeviceBuffer;
+use crate::error::GpuError;
+use crate::memory::DeviceBuffer;
 
 /// The grammar of a segment on a device. Its methods make the objects that answer tasks. Cheap to
 /// clone.

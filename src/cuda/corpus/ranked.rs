@@ -15,10 +15,11 @@ use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
 use crate::module::{CORPUS_RANKED, Module, unsupported};
 
-use super::launch::{Argument, THREADS, address, grid_for, launch};
+use super::launch::{
+    Argument, THREADS, address, grid_for, launch, one_to_host, to_host, to_host_as,
+};
 use super::sequences::words_of;
-use super::sort_space::{Pairs, SortSpace, bits_below, sort_bytes};
-use super::transfer::{one_to_host, to_host, to_host_as};
+use super::sort::{Pairs, SortSpace, bits_below, sort_bytes};
 use super::{CorpusTerms, DeviceCorpus};
 
 const KERNEL: &str = "corpus_ranked";

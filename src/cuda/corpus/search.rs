@@ -19,11 +19,9 @@ use crate::memory::DeviceBuffer;
 use crate::module::{CORPUS_SEARCH, Module};
 use tadoc::ids::DocId;
 
-use super::base_text::BaseText;
-use super::launch::{Argument, THREADS, address, grid_for, launch};
-use super::sort::Sorter;
-use super::sort_space::{MAX_KEYS, Pairs, SortSpace, TILE_NUMBERS};
-use super::transfer::{one_to_host, to_host};
+use super::launch::{Argument, THREADS, address, grid_for, launch, one_to_host, to_host};
+use super::sort::{MAX_KEYS, Pairs, SortSpace, Sorter, TILE_NUMBERS};
+use super::text::BaseText;
 use super::{CorpusText, CorpusWeights, check_limit};
 
 /// Default number of bytes of a document whose words one thread reads.

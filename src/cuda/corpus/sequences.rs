@@ -13,12 +13,11 @@ use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
 use crate::module::{CORPUS_INVERSE, CORPUS_SEQUENCES, Module, unsupported};
 
-use super::inverse::owners;
-use super::launch::{Argument, RuleArrays, THREADS, address, grid_for, launch};
-use super::sort::Sorter;
-use super::sort_space::{MAX_KEYS, Pairs, SortSpace, bits_below, num_sums, sort_bytes};
-use super::tickets::Tickets;
-use super::transfer::{fill, one_to_host, to_host};
+use super::index::owners;
+use super::launch::{
+    Argument, RuleArrays, THREADS, Tickets, address, fill, grid_for, launch, one_to_host, to_host,
+};
+use super::sort::{MAX_KEYS, Pairs, SortSpace, Sorter, bits_below, num_sums, sort_bytes};
 use super::{CorpusWeights, DeviceCorpus, check_limit};
 
 const KERNEL: &str = "corpus_sequences";

@@ -13,12 +13,11 @@ use crate::error::GpuError;
 use crate::memory::DeviceBuffer;
 use crate::module::{CORPUS_WEIGHTS, Module};
 
-use super::inverse::{DeviceInverse, Occurrences};
-use super::launch::{Argument, THREADS, address, grid_for, launch};
-use super::sort::Sorter;
-use super::sort_space::num_sums;
-use super::tickets::Tickets;
-use super::transfer::{fill, one_to_host, to_host};
+use super::index::{DeviceInverse, Occurrences};
+use super::launch::{
+    Argument, THREADS, Tickets, address, fill, grid_for, launch, one_to_host, to_host,
+};
+use super::sort::{Sorter, num_sums};
 use super::{DeviceCorpus, check_limit};
 
 const KERNEL: &str = "corpus_weights";

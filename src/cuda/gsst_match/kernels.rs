@@ -8,10 +8,8 @@ use cudarc::driver::{CudaFunction, CudaStream, LaunchConfig, PushKernelArg};
 use gsst::CodeWidth;
 
 use super::KERNEL;
-use super::anchor::FourGrams;
-use super::predicate::{RowPredicate, tables_len_bytes};
+use super::predicate::{BlockGroup, FourGrams, ListUnits, RowPredicate, tables_len_bytes};
 use super::rows::{MatchBlock, MatchFrame};
-use super::units::{BlockGroup, ListUnits};
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::module::{GSST_MATCH, Module, max_grid, unsupported};

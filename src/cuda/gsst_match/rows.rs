@@ -5,8 +5,7 @@ use cudarc::driver::{DeviceRepr, ValidAsZeroBits};
 use gsst::layout::{ALIGNMENT_BYTES, HEADER_BYTES};
 use gsst::{Block, CodeWidth, SealedBlock};
 
-use super::anchor::FourGrams;
-use super::units::{ListUnits, unit_frames};
+use super::predicate::{FourGrams, ListUnits, unit_frames};
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::memory::DeviceBuffer;

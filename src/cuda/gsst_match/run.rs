@@ -19,13 +19,11 @@ use cudarc::driver::{CudaFunction, LaunchConfig, PushKernelArg};
 
 use gsst::{CodeWidth, SealedBlock};
 
-use super::anchor::FourGrams;
 use super::kernels::{
     Kernels, ListAddresses, MaskInputs, MatchAddresses, OutputAddresses, UNITS_PER_TILE,
 };
-use super::predicate::RowPredicate;
+use super::predicate::{FourGrams, ListUnits, RowPredicate, unit_frames};
 use super::rows::{MatchBlock, MatchFrame, SLACK_BYTES};
-use super::units::{ListUnits, unit_frames};
 use crate::device::Device;
 use crate::error::GpuError;
 use crate::gsst_run::{BufferRanges, Plain, RowForm, RunLayout, put};

@@ -1,9 +1,9 @@
 //! Tests that the kernel and its wrapper declare the same constants and structs.
 
 use super::kernels::{MASK_WARPS, SCAN_THREADS, WRITE_WARPS};
+use super::predicate::MAX_UNIT_FRAMES;
 use super::rows::{FORM_WIDTH_BIT, FRAME_ROWS, MatchBlock, MatchFrame};
 use super::run::{FRAME_GROUPS, LENGTH_BYTES, PLACES_THREADS};
-use super::units::MAX_UNIT_FRAMES;
 
 #[test]
 fn constants_are_those_of_the_kernel() {

@@ -2,7 +2,7 @@
 //! tests of validity bits and layouts.
 
 use super::*;
-use crate::block_check::CHECKS;
+use crate::error::CHECKS;
 use gsst::{BlockOptions, write_block};
 
 const HEADER: &str = include_str!("../../../kernels/gsst_run.cuh");

@@ -3,27 +3,41 @@
 //! Partition `p` uses device `p` modulo the number of devices that did not fail. A result is one
 //! buffer of pinned host memory. The arrays of all stretches are slices of it, so no text is copied
 //! on the host. The account counts the buffer until the last slice is dropped.
+//!
+//! # Arrays
+//!
+//! Arrow arrays of the rows that a device decoded. They are views of the memory of the copied rows.
+//!
+//! The device has checked the properties that Arrow would check again, row by row: views point into
+//! the text, and if UTF-8 is demanded, the text is valid and rows start at characters
+//! (`kernels/gsst_rows.cu`). A second check on the host takes longer than all work of the device.
+//! `tests/gpu/parity.rs` and the suite `gpu_sql` compare such arrays with checked ones of the CPU.
 
+#![allow(unsafe_code, reason = "arrays of rows that were checked on the device")]
+
+use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, BinaryArray, BinaryViewArray, StringArray, StringViewArray};
+use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer};
 use bytes::Bytes;
-
-use super::column_arrays::{block_matches, stretch_arrays};
-use super::{CudaSession, Seat};
-use crate::error::GpuError;
-use crate::gsst_match::RowPredicate;
-use crate::gsst_run::RowForm;
-use crate::matched_rows::PendingMatches;
-use crate::scan_memory::RunBytes;
-use crate::scanned_rows;
-use gsst::SealedBlock;
 use gsst::arrow::TextType;
 use gsst::parquet::device::{
     ColumnDevice, ColumnMatcher, ColumnScanner, DeviceError, DeviceFault, DeviceResult,
     PendingRows, RowMemory,
 };
 use gsst::parquet::{CodePredicate, CodeTest, StretchMatches};
+use gsst::{Error, Result, SealedBlock};
+
+use crate::error::GpuError;
+use crate::gsst_match::RowPredicate;
+use crate::gsst_run::RowForm;
+use crate::gsst_scan::RunBytes;
+use crate::pinned::HostBuffer;
+use crate::scanned_rows;
+use crate::scanned_rows::{MatchedRows, PendingMatches, ScannedRows};
+
+use super::{CudaSession, Seat};
 
 impl From<GpuError> for DeviceError {
     fn from(error: GpuError) -> Self {
@@ -140,4 +154,126 @@ fn resize(memory: &dyn RowMemory, len_bytes: usize) -> DeviceResult<()> {
         fault: DeviceFault::HostMemory,
         error: gsst::Error::external("host memory for the rows of a device", full),
     })
+}
+
+/// Host memory of Arrow arrays, with its account.
+struct Held {
+    buffer: Arc<HostBuffer>,
+    _account: Box<dyn RowMemory>,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.buffer
+    }
+}
+
+/// Returns the rows of each block of a run. `account` lives until the last array is dropped.
+///
+/// # Errors
+///
+/// [`Error::InvalidArgument`] if the rows have no views.
+pub(super) fn stretch_arrays(
+    rows: ScannedRows,
+    text_type: TextType,
+    account: Box<dyn RowMemory>,
+) -> Result<Vec<ArrayRef>> {
+    if rows.views().is_none() {
+        return Err(Error::InvalidArgument {
+            name: "rows of a device",
+            got: "offsets".to_owned(),
+            allowed: "views".to_owned(),
+        });
+    }
+    let held = Held { buffer: Arc::clone(rows.buffer()), _account: account };
+    let all = Buffer::from(Bytes::from_owner(held));
+    let part = |range: Range<usize>| all.slice_with_length(range.start, range.len());
+    let (text, views) = (part(rows.text_range()), part(rows.rows_range()));
+    let views: ScalarBuffer<u128> = ScalarBuffer::new(views, 0, rows.num_rows());
+    let validity = rows.validity().map(|bits| Buffer::from(bits.to_vec()));
+    let mut start = 0;
+    let stretch = |num_rows: &usize| {
+        let (from, num_rows) = (start, *num_rows);
+        start += num_rows;
+        let views = views.slice(from, num_rows);
+        let nulls = validity
+            .as_ref()
+            .map(|bits| NullBuffer::new(BooleanBuffer::new(bits.clone(), from, num_rows)));
+        let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
+        array(views, text.clone(), nulls, text_type)
+    };
+    Ok(rows.block_rows().iter().map(stretch).collect())
+}
+
+/// Returns the rows of each block that match, with their text if the device returned it. `account`
+/// lives until the last array is dropped.
+///
+/// The text of the few selected rows is checked to be UTF-8 here, as on the CPU.
+///
+/// # Errors
+///
+/// [`Error::External`] if the text is not valid for `text_type`.
+pub(super) fn block_matches(
+    matched: &MatchedRows,
+    text_type: TextType,
+    account: Box<dyn RowMemory>,
+) -> Result<Vec<StretchMatches>> {
+    let texts = match (matched.offsets_range(), matched.text_range()) {
+        (Some(offsets), Some(text)) => {
+            let held = Held { buffer: Arc::clone(matched.buffer()), _account: account };
+            Some(matched_texts(held, offsets, text, text_type)?)
+        }
+        _ => None,
+    };
+    let mut rows = matched.rows().peekable();
+    let (mut first_row, mut start) = (0, 0);
+    let of_block = |num_rows: &usize| {
+        let end = first_row + *num_rows as u32;
+        let of_block: Vec<u32> =
+            std::iter::from_fn(|| rows.next_if(|row| *row < end).map(|row| row - first_row))
+                .collect();
+        let text = texts.as_ref().map(|texts| texts.slice(start, of_block.len()));
+        first_row = end;
+        start += of_block.len();
+        StretchMatches { rows: of_block, text }
+    };
+    Ok(matched.block_rows().iter().map(of_block).collect())
+}
+
+/// Returns the text of all rows that match, as views of the memory in `held`.
+fn matched_texts(
+    held: Held,
+    offsets: Range<usize>,
+    text: Range<usize>,
+    text_type: TextType,
+) -> Result<ArrayRef> {
+    let all = Buffer::from(Bytes::from_owner(held));
+    let part = |range: Range<usize>| all.slice_with_length(range.start, range.len());
+    let num_offsets = offsets.len() / size_of::<i32>();
+    let offsets = OffsetBuffer::new(ScalarBuffer::new(part(offsets), 0, num_offsets));
+    let not_valid = |error| Error::external("rows of a device", error);
+    Ok(if text_type.is_utf8() {
+        let texts = StringArray::try_new(offsets, part(text), None).map_err(not_valid)?;
+        Arc::new(StringViewArray::from(&texts))
+    } else {
+        let texts = BinaryArray::try_new(offsets, part(text), None).map_err(not_valid)?;
+        Arc::new(BinaryViewArray::from(&texts))
+    })
+}
+
+fn array(
+    views: ScalarBuffer<u128>,
+    text: Buffer,
+    nulls: Option<NullBuffer>,
+    text_type: TextType,
+) -> ArrayRef {
+    if text_type.is_utf8() {
+        // SAFETY: the rows were decoded with `must_be_utf8`. So the device has checked that the
+        // text is UTF-8 and that all rows start at characters. It made the views from its own
+        // offsets.
+        Arc::new(unsafe { StringViewArray::new_unchecked(views, vec![text], nulls) })
+    } else {
+        // SAFETY: the device made the views from its own offsets.
+        Arc::new(unsafe { BinaryViewArray::new_unchecked(views, vec![text], nulls) })
+    }
 }

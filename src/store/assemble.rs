@@ -18,8 +18,8 @@ use std::ops::Range;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 
 use super::store::{LivingStore, VersionEdits};
-use super::thread::on_computing_thread;
 use super::version::{Part, Version};
+use crate::retry::on_computing_thread;
 use tadoc::edits::{Edit, EditBatch, LivingCorpus};
 use tadoc::error::{Error, Result};
 use tadoc::format::OpenLimits;

@@ -21,10 +21,10 @@ use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
 
 use super::names::{SEGMENTS, UNFINISHED, VERSIONS, segment_id, version_number};
-use super::retry::retrying;
 use super::storage::StoredFile;
 use super::store::LivingStore;
 use super::version::{Part, Version};
+use crate::retry::retrying;
 use tadoc::error::Result;
 
 /// Result of a clean-up or of a dry run.
@@ -80,8 +80,8 @@ impl LivingStore {
         Ok(CleanUp { removed: removed.collect(), oldest_version: oldest.number })
     }
 
-    /// Removes the first version of a corpus, so that there is no corpus any more, unless somebody has
-    /// committed to it or is about to. Returns true if it is gone. Folders stay.
+    /// Removes the first version of a corpus, so that there is no corpus any more, unless somebody
+    /// has committed to it or is about to. Returns true if it is gone. Folders stay.
     ///
     /// A commit that comes in between stays: a version does not need the one before it.
     ///

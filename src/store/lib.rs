@@ -43,10 +43,10 @@
 //!
 //! Reading order: `names` (of commits and files), `version` (the value), `manifest` (its bytes),
 //! `staging`, `storage` (the operations at a location), `local`, `object` and `location` (folders
-//! that survive power loss, object stores, and the choice between them), `thread` and `retry`
-//! (helpers), `abandoned` (files without a commit), `store` (the handle), `part_file`, `change` and
-//! `commit` (the next version), `assemble` (a version as a corpus), `optimize` (parts built anew),
-//! `recompress` (when that is due), `clean_up`.
+//! that survive power loss, object stores, and the choice between them), `retry` (also threads),
+//! `abandoned` (files without a commit), `store` (the handle), `part_file`, `change` and `commit`
+//! (the next version), `assemble` (a version as a corpus), `optimize` (parts built anew, and when
+//! that is due), `clean_up`.
 //!
 //! The crate needs no runtime: blocking work and waiting happen on threads of their own.
 
@@ -62,14 +62,16 @@ mod names;
 mod object;
 mod optimize;
 mod part_file;
-mod recompress;
 mod retry;
 pub mod staging;
 mod storage;
 mod store;
-mod thread;
 mod version;
 
+pub use crate::optimize::{
+    ColumnsOfPart, MergeColumns, OptimizeOptions, OptimizePlan, PartRun, RECOMPRESS_RATIO,
+};
+pub use crate::retry::RetryPolicy;
 pub use assemble::{assemble, assemble_documents};
 pub use change::Change;
 pub use clean_up::{CleanUp, RemovedFile};
@@ -78,10 +80,7 @@ pub use location::{storage_at, storage_in};
 pub use manifest::{decode_manifest, encode_manifest};
 pub use names::CommitId;
 pub use object::ObjectPrefix;
-pub use optimize::{ColumnsOfPart, MergeColumns, OptimizeOptions, OptimizePlan, PartRun};
 pub use part_file::{PartWriter, WrittenPart};
-pub use recompress::RECOMPRESS_RATIO;
-pub use retry::RetryPolicy;
 pub use storage::{ByteStream, Hold, Storage, StorageError, StorageResult, StoredFile};
 pub use store::{LivingStore, StoreOptions, VersionEdits};
 pub use version::{Bookmark, CommitCounts, CommitKind, Part, Version};

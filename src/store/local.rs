@@ -27,7 +27,7 @@ use futures::StreamExt;
 
 use super::names::{CommitId, SEGMENTS, UNFINISHED, VERSIONS, mark_name, marked_name};
 use super::storage::{ByteStream, Hold, Storage, StorageError, StorageResult, StoredFile};
-use super::thread::on_thread;
+use crate::retry::on_thread;
 use crate::staging::LockedFile;
 
 /// File system calls of [`LocalFolder`]. Tests replace them by a disk that loses power.

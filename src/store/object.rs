@@ -28,8 +28,8 @@ use object_store::{
 
 use super::local::too_large;
 use super::names::SEGMENTS;
-use super::retry::{RetryPolicy, retrying};
 use super::storage::{ByteStream, Storage, StorageError, StorageResult, StoredFile};
+use crate::retry::{RetryPolicy, retrying};
 
 /// Length of a part of an upload, in bytes. Objects up to this size are put at once.
 const PART_BYTES: usize = 8 << 20;

@@ -16,11 +16,10 @@ use futures::channel::mpsc::{Sender, channel};
 use futures::{SinkExt, StreamExt};
 
 use super::names::{CommitId, segment_name};
-use super::retry::retrying;
 use super::storage::StorageError;
 use super::store::LivingStore;
-use super::thread::on_computing_thread;
 use super::version::Part;
+use crate::retry::{on_computing_thread, retrying};
 use tadoc::error::{Error, Result};
 use tadoc::format::{FileFooter, OpenLimits};
 use tadoc::segment::Corpus;
@@ -103,9 +102,9 @@ impl LivingStore {
         self.write_file(write, true).await
     }
 
-    /// Variant of [`write_part`](Self::write_part) for a commit that another process makes. The end of
-    /// this process does not remove the file: only [`clean_up`](Self::clean_up) does, if no version names
-    /// it.
+    /// Variant of [`write_part`](Self::write_part) for a commit that another process makes. The end
+    /// of this process does not remove the file: only [`clean_up`](Self::clean_up) does, if no
+    /// version names it.
     ///
     /// # Errors
     /// As [`write_part`](Self::write_part).
@@ -116,8 +115,8 @@ impl LivingStore {
         self.write_file(write, false).await
     }
 
-    /// Writes a segment file. If `commits_here` is true, the file is removed if this process ends before
-    /// its commit.
+    /// Writes a segment file. If `commits_here` is true, the file is removed if this process ends
+    /// before its commit.
     async fn write_file(
         &self,
         write: impl FnOnce(&mut PartWriter) -> Result<FileFooter> + Send + 'static,

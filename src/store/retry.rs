@@ -4,12 +4,22 @@
 //! writers that collided once do not collide at every attempt (Brooker, "Exponential backoff and
 //! jitter"). Stores that retry by themselves may take minutes for one attempt (`object_store`: 10
 //! times or 3 minutes). After that there are no further attempts.
+//!
+//! # Threads
+//!
+//! Threads for blocking work and waiting, so that neither needs a runtime nor blocks the polling
+//! thread.
+//!
+//! A thread costs much less than a sync of a disk.
 
+use std::panic::resume_unwind;
 use std::time::{Duration, Instant};
 
-use super::names::CommitId;
-use super::storage::{StorageError, StorageResult};
-use super::thread;
+use futures::channel::oneshot;
+use tadoc::error::{Error, Result};
+
+use crate::names::CommitId;
+use crate::storage::{StorageError, StorageResult};
 
 /// Time after the first attempt from which no further attempt begins.
 const MAX_TIME: Duration = Duration::from_secs(180);
@@ -65,7 +75,7 @@ impl Attempts {
         let longest = self.policy.wait(self.num_failed);
         // Without random numbers, or without a thread to wait on, the next attempt comes sooner.
         let random = CommitId::random().map_or(0, |id| u32::from(id.as_bytes()[0]));
-        let _waited = thread::wait(longest / 2 + longest / 512 * random).await;
+        let _waited = wait(longest / 2 + longest / 512 * random).await;
         true
     }
 }
@@ -87,6 +97,54 @@ pub(super) async fn retrying<T, F: Future<Output = StorageResult<T>>>(
             done => return done,
         }
     }
+}
+
+/// Runs `work` on a thread of its own. The work runs to its end even if nobody waits for it any
+/// more.
+///
+/// # Errors
+/// [`Error::Io`] if the system cannot start more threads.
+pub(super) async fn on_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
+    let (sender, receiver) = oneshot::channel();
+    let thread = std::thread::Builder::new().name("tadoc-living".into()).spawn(move || {
+        // The receiver is gone if nobody waits.
+        let _unheard = sender.send(work());
+    });
+    let thread = thread.map_err(|e| Error::io("starting a thread", e))?;
+    match receiver.await {
+        Ok(answer) => Ok(answer),
+        Err(_) => match thread.join() {
+            Err(panic) => resume_unwind(panic),
+            Ok(()) => Err(Error::Cancelled),
+        },
+    }
+}
+
+/// Runs `work`, which uses rayon's workers, on a thread of its own. If the caller is one of these
+/// workers, the work gets a pool of its own, because the caller could be the last free worker.
+///
+/// # Errors
+/// The errors of [`on_thread`], and [`Error::External`] if no pool can be started.
+pub(super) async fn on_computing_thread<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T> {
+    if rayon::current_thread_index().is_none() {
+        return on_thread(work).await;
+    }
+    let num_threads = rayon::current_num_threads();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(num_threads).build();
+    let pool = pool.map_err(|e| Error::external("starting threads", e))?;
+    on_thread(move || pool.install(work)).await
+}
+
+/// Waits for `duration`.
+///
+/// # Errors
+/// The errors of [`on_thread`].
+pub(super) async fn wait(duration: Duration) -> Result<()> {
+    if duration.is_zero() { Ok(()) } else { on_thread(move || std::thread::sleep(duration)).await }
 }
 
 #[cfg(test)]

@@ -13,13 +13,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::restriction::{Restricted, push_range};
+use super::plan::{Restricted, push_range};
 use super::{ColumnsOfPart, OptimizeOptions};
 use crate::assemble::assemble;
 use crate::part_file::{PartWriter, WrittenPart};
-use crate::retry::retrying;
+use crate::retry::{on_computing_thread, retrying};
 use crate::store::LivingStore;
-use crate::thread::on_computing_thread;
 use crate::version::Part;
 use tadoc::build::{CorpusBuilder, IngestOptions};
 use tadoc::edits::{Edit, LivingCorpus};

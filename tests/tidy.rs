@@ -547,6 +547,16 @@ fn signatures() -> Vec<String> {
     names
 }
 
+/// Crates have versions of their own, and files name the release that writes them.
+#[test]
+fn files_name_the_release() {
+    let manifest = read("Cargo.toml");
+    let (_, version) = manifest.split_once("[workspace.package]\nversion = \"").unwrap();
+    let (version, _) = version.split_once('"').unwrap();
+    let writer = read("src/tadoc/format/writer.rs");
+    assert!(writer.contains(&format!("\"datafusion-tadoc {version}\"")), "{version}");
+}
+
 #[test]
 fn every_sql_function_has_an_example() {
     let (examples, reference) = (read("sql/examples/reference.sql"), read("sql/README.md"));

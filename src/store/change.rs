@@ -13,9 +13,10 @@ use std::ops::Range;
 
 use super::names::CommitId;
 use super::part_file::WrittenPart;
-use super::version::{Bookmark, CommitCounts, CommitKind, Part, Version, WRITER};
+use super::version::{Bookmark, CommitCounts, CommitKind, Part, Version};
 use tadoc::edits::{Edit, EditBatch, encode_batch};
 use tadoc::error::{Error, Result};
+use tadoc::format::WRITER;
 
 /// A change of a corpus, made by a commit. The functions below create it.
 #[derive(Debug, Clone)]
@@ -99,9 +100,9 @@ impl Change {
         Self { replacement, ..Self::empty(CommitKind::Optimize) }
     }
 
-    /// Moves the bookmark of a source in the same commit, from the place `before` to `after`. `before` is
-    /// none for a source without a bookmark. If the bookmark is at another place, the change is refused.
-    /// So no part of a source is added twice.
+    /// Moves the bookmark of a source in the same commit, from the place `before` to `after`.
+    /// `before` is none for a source without a bookmark. If the bookmark is at another place, the
+    /// change is refused. So no part of a source is added twice.
     ///
     /// ```
     /// use tadoc::text::TokenizerProfile;
@@ -135,8 +136,8 @@ impl Change {
         self
     }
 
-    /// Lets the change be made only on a version that its author has seen. A commit on an older version is a
-    /// conflict, and the author looks at the newer one.
+    /// Lets the change be made only on a version that its author has seen. A commit on an older
+    /// version is a conflict, and the author looks at the newer one.
     #[must_use]
     pub fn pinned(self) -> Self {
         Self { is_pinned: true, ..self }
@@ -169,9 +170,8 @@ impl Change {
     /// Returns the version that the change makes of `base`.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if the parts that it replaces do not exist any more, or another commit has moved
-    /// its bookmark, and
-    /// [`Error::InvalidArgument`] if its parts do not cover the ids.
+    /// [`Error::Conflict`] if the parts that it replaces do not exist any more, or another commit
+    /// has moved its bookmark, and [`Error::InvalidArgument`] if its parts do not cover the ids.
     pub(super) fn on(
         &self,
         location: &str,

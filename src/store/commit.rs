@@ -26,11 +26,12 @@ use bytes::Bytes;
 use super::change::Change;
 use super::manifest::encode_manifest;
 use super::names::{CommitId, VERSIONS, version_name, version_number};
-use super::retry::{Attempts, retrying};
 use super::storage::{Storage, StorageError};
 use super::store::{LivingStore, StoreOptions};
-use super::version::{CommitCounts, CommitKind, Version, WRITER};
+use super::version::{CommitCounts, CommitKind, Version};
+use crate::retry::{Attempts, retrying};
 use tadoc::error::{Error, Result};
+use tadoc::format::WRITER;
 use tadoc::text::TokenizerProfile;
 
 /// Outcome of putting a version.

@@ -17,9 +17,6 @@ use std::time::{Duration, SystemTime};
 use super::names::{CommitId, segment_name};
 use tadoc::text::TokenizerProfile;
 
-/// Name and version of the writing program.
-pub(super) const WRITER: &str = concat!("datafusion-tadoc ", env!("CARGO_PKG_VERSION"));
-
 /// Largest number of a version.
 const MAX_NUMBER: u64 = u64::MAX >> 1;
 
@@ -145,8 +142,8 @@ impl Part {
     }
 }
 
-/// The place up to which a source was read into a corpus, such as a log that grows. Commits carry it on, so
-/// that a writer that was killed goes on where its last commit ended.
+/// The place up to which a source was read into a corpus, such as a log that grows. Commits carry
+/// it on, so that a writer that was killed goes on where its last commit ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bookmark {
     /// Name of the source, as its reader chose it.

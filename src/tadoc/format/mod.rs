@@ -60,4 +60,4 @@ pub use reader::{
     read_segment_with, read_words, verify_segment,
 };
 pub use stored_dictionary::StoredDictionary;
-pub use writer::{CorpusWriter, EncodedSegment, SegmentContents};
+pub use writer::{CorpusWriter, EncodedSegment, SegmentContents, WRITER};

@@ -16,6 +16,10 @@ use crate::grammar::Grammar;
 use crate::segment::{Paths, Segment};
 use crate::text::{Dictionary, TokenizerProfile};
 
+/// Name and version of the writing program, as files have it. It follows the release of
+/// `datafusion-tadoc` and not the version of this crate.
+pub const WRITER: &str = "datafusion-tadoc 55.0.0";
+
 /// Length of document lengths that are always written.
 const MAX_LENGTHS_BYTES: usize = 1024;
 
@@ -37,7 +41,7 @@ impl<W: Write> CorpusWriter<W> {
         let footer = FileFooter {
             profile,
             unicode_version: profile.unicode_version(),
-            writer: concat!("datafusion-tadoc ", env!("CARGO_PKG_VERSION")).into(),
+            writer: WRITER.into(),
             builder: builder.into(),
             segments: Vec::new(),
             columns: None,

@@ -43,6 +43,7 @@ const IMPORTS: &[(&str, &[&str])] = &[
     ("read", &["error", "ids", "segment"]),
     ("query", &["error", "ids", "interrupt", "text", "grammar", "segment", "format", "read"]),
     ("analytics", &["error", "ids", "interrupt", "text", "grammar", "segment", "format"]),
+    ("corpus", &["error", "segment", "read", "query", "analytics"]),
     ("edits", &["error", "ids", "text", "grammar", "segment", "format", "read", "query"]),
     ("accelerator", &["error", "grammar", "segment", "analytics"]),
 ];

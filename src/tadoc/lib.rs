@@ -8,8 +8,6 @@
 //!
 //! ```
 //! use tadoc::Corpus;
-//! use tadoc::query::{Query, SearchOptions, search};
-//! use tadoc::analytics::word_count;
 //! use tadoc::build::{CorpusBuilder, IngestOptions};
 //! use tadoc::format::OpenLimits;
 //!
@@ -20,20 +18,19 @@
 //! let (file, _report) = builder.finish(None)?;
 //!
 //! let (_footer, corpus) = Corpus::from_bytes("plays.tadoc", &file, &OpenLimits::default())?;
-//! let counts = word_count(&corpus)?;
+//! let counts = corpus.word_count()?;
 //! assert!(counts.iter().any(|(word, count)| (word, count) == ("be", 3)));
 //!
-//! let query = Query::parse(corpus.profile(), "\"not to be\"")?;
-//! let hits = search(&corpus, &query, None)?;
+//! let hits = corpus.search("\"not to be\"")?;
 //! assert_eq!((hits.len(), hits[0].doc_id, hits[0].byte_offset), (1, 0, 9));
 //! # Ok(())
 //! # }
 //! ```
 //!
 //! Reading order: [`text`] (bytes to tokens), [`grammar`] (tokens to rules), [`segment`] (rules as
-//! flat arrays, and the corpus as a value), [`mod@format`] (the file), [`build`] (documents to a file),
-//! [`read`] (documents and passages), [`query`] (search), [`analytics`] (tasks over a corpus),
-//! [`edits`] (documents that change).
+//! flat arrays, and the corpus as a value), [`mod@format`] (the file), [`build`] (documents to a
+//! file), [`read`] (documents and passages), [`query`] (search), [`analytics`] (tasks over a
+//! corpus), [`edits`] (documents that change). [`Corpus`] answers the commonest questions itself.
 //!
 //! The crate knows neither Arrow nor DataFusion, no runtime, no object store and no device. Those
 //! are the crates around it: `tadoc-store`, `tadoc-cuda`, `datafusion-tadoc`.
@@ -129,6 +126,7 @@ pub mod accelerator;
 pub mod analytics;
 pub mod build;
 pub mod containment;
+mod corpus;
 pub mod edits;
 pub mod error;
 pub mod format;

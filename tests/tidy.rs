@@ -24,8 +24,30 @@ const CRATES: &[(&str, &[&str])] = &[
     ("testkit", &["tadoc", "gsst", "tadoc-store", "tadoc-cuda"]),
     ("datafusion-tadoc", &["tadoc", "gsst", "tadoc-store", "tadoc-cuda"]),
     ("tadoc-documents", &["tadoc", "gsst"]),
-    ("tadoc-cli", &["tadoc", "tadoc-store", "tadoc-cuda", "datafusion-tadoc", "tadoc-documents"]),
-    ("datafusion-tadoc-python", &["gsst", "tadoc-cuda", "datafusion-tadoc", "tadoc-cli"]),
+    ("tadoc-session", &["tadoc", "tadoc-store", "datafusion-tadoc", "tadoc-documents"]),
+    ("tadoc-server", &["tadoc", "datafusion-tadoc", "tadoc-documents", "tadoc-session"]),
+    (
+        "tadoc-cli",
+        &[
+            "tadoc",
+            "tadoc-store",
+            "datafusion-tadoc",
+            "tadoc-documents",
+            "tadoc-session",
+            "tadoc-server",
+        ],
+    ),
+    (
+        "datafusion-tadoc-python",
+        &[
+            "gsst",
+            "tadoc-cuda",
+            "datafusion-tadoc",
+            "tadoc-documents",
+            "tadoc-session",
+            "tadoc-cli",
+        ],
+    ),
     ("datafusion-tadoc-ballista", &["datafusion-tadoc"]),
 ];
 
@@ -77,8 +99,8 @@ const ENGINE_CRATES: &[&str] = &[
 /// Files that may contain unsafe code.
 const MAY_BE_UNSAFE: &[&str] = &[
     "benches/gsst_layouts.rs",
-    "src/cli/leave.rs",
-    "src/cli/sql/heap.rs",
+    "src/session/heap.rs",
+    "src/session/leave.rs",
     "src/python/capsules.rs",
     "src/python/device.rs",
     "src/python/host.rs",

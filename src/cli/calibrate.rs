@@ -6,9 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use datafusion_tadoc::throughput::Calibration;
 use datafusion_tadoc::throughput::calibration::{DeviceProbe, measure, path};
-
-use crate::failure::{Failure, Outcome};
-use crate::output::note;
+use tadoc_session::{Failure, Outcome, note};
 
 /// Measure this machine, so that plans choose between CPU and GPU by its rates
 ///

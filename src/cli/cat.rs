@@ -18,12 +18,11 @@ use tadoc::edits::LivingCorpus;
 use tadoc::format::{OpenLimits, path_text, read_paths, read_segment};
 use tadoc::read::{DocumentDecoder, document_len_bytes, extract};
 use tadoc::segment::{Paths, Segment};
+use tadoc_session::{BlockingResolver, Corpora, CorpusFile, Failure, Outcome, StoredFile};
 
 use crate::chains::for_each_chain;
-use crate::failure::{Failure, Outcome};
 use crate::listing::Listing;
 use crate::living::Living;
-use crate::resolver::{BlockingResolver, Corpora, CorpusFile, StoredFile};
 use crate::tasks::{Task, num_at_once, path_of, tasks_of};
 
 /// Maximum bytes that are read at once. Longer documents are written in several steps.

@@ -19,9 +19,7 @@ use tadoc::format::{OpenLimits, SegmentMeta, StoredDictionary, read_segment_with
 use tadoc::query::{SegmentWords, TextPattern, segments_for_texts};
 use tadoc::segment::Segment;
 use tadoc::text::Dictionary;
-
-use crate::failure::Outcome;
-use crate::resolver::CorpusFile;
+use tadoc_session::{CorpusFile, Outcome};
 
 /// Calls `visit` with each chain of `file` that may have a document whose text matches, for each
 /// entry of `demands`, one of its patterns, in order, until `visit` breaks. If `docs` is given, a chain

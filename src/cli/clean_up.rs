@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use clap::Args;
 use tadoc_documents::display::{bytes, parse_age, plural};
+use tadoc_session::Outcome;
 use tadoc_store::CleanUp;
 
-use crate::failure::Outcome;
 use crate::living::Living;
 use crate::output::say;
 

@@ -27,12 +27,13 @@ use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::errors::ParquetError;
 use datafusion_tadoc::check_type_depth;
 use datafusion_tadoc::user_columns::{self, join_schemas, parquet_properties, storable};
+use tadoc_documents as documents;
 use tadoc_documents::columns::leaves;
 use tadoc_documents::numbers::Numbers;
-use tadoc_documents::{self as documents, ColumnSink, Documents};
+use tadoc_documents::{ColumnSink, Documents};
+use tadoc_session::{Failure, Outcome};
 
 use self::guess::Guesses;
-use crate::failure::{Failure, Outcome};
 
 /// Names of columns that every corpus has. A user column with such a name is renamed.
 const TAKEN_NAMES: [&str; 6] = ["doc_id", "path", "bytes", "words", "text", "content"];

@@ -11,17 +11,14 @@ use std::{env, fs};
 
 use clap::Args;
 use tadoc::build::IngestOptions;
-use tadoc_documents::display;
-use tadoc_documents::{ArchiveOptions, Documents, ReadOptions};
-use tadoc_documents::{Input, Source};
+use tadoc_documents::{ArchiveOptions, Documents, Input, ReadOptions, Source, display};
+use tadoc_session::{Failure, Outcome, runtime};
 
-use crate::failure::{Failure, Outcome};
 use crate::ingest::Job;
 use crate::inputs::{self, Wanted};
 use crate::machine::Machine;
 use crate::output::{Output, say, write_file};
-use crate::runtime::runtime;
-use crate::sql::Session;
+use crate::sql::Console;
 
 /// Queries of the tour. They name the corpus `demo.tadoc`.
 const TOUR: &str = include_str!("../../sql/examples/tour.sql");
@@ -92,13 +89,13 @@ fn job() -> Job {
 }
 
 async fn take_tour(corpus: &Path) -> Outcome {
-    let session = Session::for_tables()?;
-    session.prepare().await?;
+    let console = Console::for_tables()?;
+    console.session.prepare().await?;
     let corpus = corpus.display().to_string().replace('\'', "''");
     for (stop_idx, stop) in stops(TOUR).into_iter().enumerate() {
         say(format_args!("\n{}. {}\n\n{}\n", stop_idx + 1, stop.title, stop.sql))?;
         let start = Instant::now();
-        session.run_script(&stop.sql.replace(CORPUS_NAME, &corpus), false).await?;
+        console.run_script(&stop.sql.replace(CORPUS_NAME, &corpus), false).await?;
         say(display::seconds(start.elapsed()))?;
     }
     Ok(())

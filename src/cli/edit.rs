@@ -15,10 +15,10 @@ use tadoc::build::IngestOptions;
 use tadoc::edits::{Edit, EditBatch, EditMode, LivingCorpus};
 use tadoc_documents::Documents;
 use tadoc_documents::display::{plain, plural};
+use tadoc_session::{Failure, Outcome};
 use tadoc_store::{Change, CommitKind, RECOMPRESS_RATIO, Version};
 
 use self::flags::Flags;
-use crate::failure::{Failure, Outcome};
 use crate::living::{Living, parse_share};
 use crate::output::say;
 use crate::taken::TakenPaths;

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use tadoc_documents::display::{grouped, time};
+use tadoc_session::Outcome;
 use tadoc_store::Version;
 
-use crate::failure::Outcome;
 use crate::info::json_string;
 use crate::living::Living;
 

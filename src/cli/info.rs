@@ -11,10 +11,9 @@ use datafusion_tadoc::mask_secrets;
 use tadoc::format::{FileFooter, SectionMeta, SegmentLayout, SegmentMeta};
 use tadoc::grammar::Effort;
 use tadoc_documents::display::{bytes, grouped, percent, plain};
+use tadoc_session::{BlockingResolver, Corpora, CorpusFile, Outcome};
 
-use crate::failure::Outcome;
 use crate::living::Living;
-use crate::resolver::{BlockingResolver, Corpora, CorpusFile};
 
 /// Show what a corpus holds
 ///

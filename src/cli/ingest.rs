@@ -20,24 +20,22 @@ use tadoc::build::{BuilderKind, IngestOptions};
 use tadoc::format::SegmentLayout;
 use tadoc::grammar::Effort;
 use tadoc::text::TokenizerProfile;
-use tadoc_documents::display;
 use tadoc_documents::pattern::Pattern;
 use tadoc_documents::{
     ArchiveOptions, Charset, Dialect, Division, Documents, ExpansionLimits, MAX_COLUMNS, Quote,
-    ReadOptions, Timestamps,
+    ReadOptions, Timestamps, display,
 };
+use tadoc_session::location::{check_living_location, is_living_folder, local_path};
+use tadoc_session::{Failure, Outcome, interrupt, note};
 use tadoc_store::RECOMPRESS_RATIO;
 
 use self::append::{Appending, append};
 use self::follow::{Follow, follow};
 pub use self::job::Job;
-use crate::failure::{Failure, Outcome};
 use crate::inputs::{self, Filter, Found};
-use crate::interrupt;
 use crate::living::{Living, parse_share};
-use crate::location::{check_living_location, is_living_folder, local_path};
 use crate::machine::Machine;
-use crate::output::{Output, note};
+use crate::output::Output;
 
 /// The form in which HTML is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

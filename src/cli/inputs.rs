@@ -18,11 +18,10 @@ use std::sync::Arc;
 use tadoc::format::path_text;
 use tadoc_documents::pattern::{self, Folders, Pattern};
 use tadoc_documents::{Input, Source, display};
+use tadoc_session::location::{local_path, url_of};
+use tadoc_session::{BlockingResolver, Failure, Outcome};
 
 use self::repeated::{files, keep_once};
-use crate::failure::{Failure, Outcome};
-use crate::location::{local_path, url_of};
-use crate::resolver::BlockingResolver;
 
 /// Path of documents of standard input.
 pub const STDIN_PATH: &str = "stdin";

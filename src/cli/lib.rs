@@ -20,15 +20,13 @@
 //! calibrate measures this machine for the throughput model
 //! ```
 //!
-//! Each subcommand has its own file. Shared modules are `failure` (exit codes), `location` (paths and URLs),
-//! `resolver` (the corpora at a location), `living` (an open living corpus), `listing` (its documents by path),
-//! `taken` (the paths that it has), `origins` (the files that they came from), `chains` and `tasks` (its documents
-//! a few at a time), `inputs` (the files to read), `documents` (from files to documents), `columns` (the user
-//! columns of rows) and `output` (the files that commands write). The command uses only the public API of the
-//! libraries.
+//! Each subcommand has its own file. Shared modules are `living` (an open living corpus), `listing` (its documents
+//! by path), `taken` (the paths that it has), `origins` (the files that they came from), `chains` and `tasks` (its
+//! documents a few at a time), `inputs` (the files to read), `columns` (the user columns of rows) and `output` (the
+//! files that commands write). Statements are those of `tadoc_session`, and documents are read by
+//! `tadoc_documents`. The command uses only the public API of the libraries.
 //!
-//! The binary and the Python module are about this library. The binary calls [`main`]. The module
-//! calls [`run`] for its command `tadoc`, and [`Session`] for statements, so that both run alike.
+//! The binary calls [`main`]. The wheel of the Python module calls [`run`] for its command `tadoc`.
 
 mod calibrate;
 mod cat;
@@ -37,17 +35,13 @@ mod clean_up;
 mod columns;
 mod demo;
 mod edit;
-mod failure;
 mod grep;
 mod history;
 mod info;
 mod ingest;
 mod inputs;
-mod interrupt;
-mod leave;
 mod listing;
 mod living;
-mod location;
 mod ls;
 mod machine;
 mod optimize;
@@ -55,17 +49,11 @@ mod origins;
 mod output;
 mod plot;
 mod progress;
-mod resolver;
 mod restore;
-mod runtime;
-#[cfg(feature = "server")]
-mod serve;
 mod sql;
 mod taken;
 mod tasks;
 mod verify;
-#[cfg(feature = "distributed")]
-mod worker;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -75,13 +63,7 @@ use std::{env, io, thread};
 #[cfg(not(feature = "distributed"))]
 use clap::Args;
 use clap::{Parser, Subcommand};
-
-pub use crate::failure::{Failure, Outcome, remember_secrets};
-pub use crate::runtime::runtime;
-pub use crate::sql::{
-    BoundedTable, MaxWidth, Parameters, Rows, Session, Statements, is_shown_whole,
-};
-pub use tadoc_documents::display::parse_size;
+use tadoc_session::{Failure, Outcome, STACK_BYTES, leave};
 
 /// SQL on compressed text.
 ///
@@ -100,11 +82,11 @@ enum Command {
     Ingest(ingest::Arguments),
     Sql(sql::Arguments),
     #[cfg(feature = "server")]
-    Serve(serve::Arguments),
+    Serve(tadoc_server::Arguments),
     #[cfg(not(feature = "server"))]
     Serve(LeftOut),
     #[cfg(feature = "distributed")]
-    Worker(worker::Arguments),
+    Worker(tadoc_server::worker::Arguments),
     #[cfg(not(feature = "distributed"))]
     Worker(LeftOut),
     Info(info::Arguments),
@@ -183,7 +165,7 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
 /// Runs `command` on a thread with room for deep statements.
 fn on_deep_stack(command: impl FnOnce() -> Outcome + Send) -> Outcome {
     thread::scope(|scope| {
-        let thread = thread::Builder::new().stack_size(runtime::STACK_BYTES);
+        let thread = thread::Builder::new().stack_size(STACK_BYTES);
         let running = thread.spawn_scoped(scope, command);
         let running = running.map_err(|error| Failure::with_cause("starting a thread", &error))?;
         running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -195,11 +177,11 @@ fn dispatch(command: Command) -> Outcome {
         Command::Ingest(arguments) => ingest::run(&arguments),
         Command::Sql(arguments) => sql::run(arguments),
         #[cfg(feature = "server")]
-        Command::Serve(arguments) => serve::run(&arguments),
+        Command::Serve(arguments) => tadoc_server::run(&arguments),
         #[cfg(not(feature = "server"))]
         Command::Serve(arguments) => arguments.refuse("serve"),
         #[cfg(feature = "distributed")]
-        Command::Worker(arguments) => worker::run(&arguments),
+        Command::Worker(arguments) => tadoc_server::worker::run(&arguments),
         #[cfg(not(feature = "distributed"))]
         Command::Worker(arguments) => arguments.refuse("worker"),
         Command::Info(arguments) => info::run(&arguments),

@@ -14,10 +14,9 @@ use tadoc::format::{OpenLimits, SegmentMeta, read_document_facts, read_segment};
 use tadoc::ids::DocId;
 use tadoc::segment::{DocumentFacts, SegmentFacts};
 use tadoc_documents::pattern::{Pattern, is_glob};
+use tadoc_session::{BlockingResolver, Corpora, CorpusFile, Failure, Outcome, StoredFile};
 
-use crate::failure::{Failure, Outcome};
 use crate::living::Living;
-use crate::resolver::{BlockingResolver, Corpora, CorpusFile, StoredFile};
 
 /// A document.
 #[derive(Debug, Clone, Copy)]

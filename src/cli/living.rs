@@ -12,12 +12,9 @@ use tadoc::edits::LivingCorpus;
 use tadoc::format::OpenLimits;
 use tadoc::text::TokenizerProfile;
 use tadoc::{Error, Result};
+use tadoc_session::location::{FOLDERS, is_living_folder, local_path, url_of};
+use tadoc_session::{BlockingResolver, Corpora, Failure, Outcome, note};
 use tadoc_store::{Change, LivingStore, OptimizeOptions, Storage, StoreOptions, Version};
-
-use crate::failure::{Failure, Outcome};
-use crate::location::{FOLDERS, is_living_folder, local_path, url_of};
-use crate::output::note;
-use crate::resolver::{BlockingResolver, Corpora};
 
 /// An open living corpus.
 pub struct Living {

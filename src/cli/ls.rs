@@ -10,10 +10,9 @@ use std::path::PathBuf;
 use clap::Args;
 use serde_json::json;
 use tadoc_documents::display::plain;
+use tadoc_session::{BlockingResolver, Outcome};
 
-use crate::failure::Outcome;
 use crate::listing::{Globs, Listing};
-use crate::resolver::BlockingResolver;
 
 /// List the documents of a corpus
 ///

@@ -6,8 +6,7 @@ use std::io::Write;
 
 use clap::{Args, ValueEnum};
 use tadoc::build::{CorpusBuilder, MAX_BLOCKS_AT_ONCE, usual_blocks_at_once};
-
-use crate::output::note;
+use tadoc_session::note;
 
 /// The device that scripts for earlier versions name. All grammars are built on the cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -18,14 +18,13 @@ use tadoc::format::{
 use tadoc::grammar::Effort;
 use tadoc::read::{DocumentDecoder, document_len_bytes, extract};
 use tadoc_documents::display::{bytes, parse_age, parse_size, percent, plural};
+use tadoc_session::{BlockingResolver, Corpora, CorpusFile, Failure, Outcome, StoredFile};
 use tadoc_store::{CleanUp, OptimizeOptions, OptimizePlan, Part, PartRun, Version};
 
 use crate::chains::for_each_chain;
 use crate::clean_up::told;
-use crate::failure::{Failure, Outcome};
 use crate::living::Living;
 use crate::output::{Output, say};
-use crate::resolver::{BlockingResolver, Corpora, CorpusFile, StoredFile};
 use crate::tasks::path_of;
 
 /// Number of bytes of a long document that are decoded at once.

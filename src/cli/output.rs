@@ -17,12 +17,11 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use tadoc_session::location::{is_living_folder, local_path};
+use tadoc_session::{Failure, Outcome, interrupt};
 use tadoc_store::staging::StagedFile;
 
 use self::upload::Upload;
-use crate::failure::{Failure, Outcome};
-use crate::interrupt;
-use crate::location::{is_living_folder, local_path};
 
 /// Writes a line to standard output.
 ///
@@ -30,11 +29,6 @@ use crate::location::{is_living_folder, local_path};
 /// Standard output cannot be written. If its reader has gone, the [`Failure`] is silent.
 pub fn say(line: impl Display) -> Outcome {
     Ok(writeln!(io::stdout().lock(), "{line}")?)
-}
-
-/// Writes a line to standard error and ignores errors.
-pub fn note(line: impl Display) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
 /// Writes the file `path` in one step; see [`Output`].

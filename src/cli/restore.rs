@@ -32,14 +32,11 @@ use tadoc::Corpus;
 use tadoc::format::path_bytes;
 use tadoc::read::{DocumentDecoder, document_len_bytes, extract};
 use tadoc_documents::display::{bytes, plain, plural, rate, seconds};
+use tadoc_session::{BlockingResolver, Failure, Outcome, interrupt, note};
 
 use self::running::Running;
 use crate::chains::for_each_chain;
-use crate::failure::{Failure, Outcome};
-use crate::interrupt;
 use crate::listing::{Globs, Listing};
-use crate::output::note;
-use crate::resolver::BlockingResolver;
 use crate::tasks::{Task, num_at_once, path_of, tasks_of};
 
 /// Longest name of a file or folder on most systems.

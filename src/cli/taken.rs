@@ -19,9 +19,9 @@ use rayon::prelude::*;
 use tadoc::edits::Edit;
 use tadoc_documents::display::{grouped, plain, plural};
 use tadoc_documents::{Documents, Input, Source};
+use tadoc_session::{Failure, Outcome};
 use tadoc_store::{Part, Version, VersionEdits};
 
-use crate::failure::{Failure, Outcome};
 use crate::inputs::path_of;
 use crate::listing::facts_of;
 use crate::living::Living;

@@ -2,8 +2,7 @@
 
 use tadoc::Corpus;
 use tadoc::read::document_len_bytes;
-
-use crate::failure::Outcome;
+use tadoc_session::Outcome;
 
 /// Least and greatest number of bytes of documents in one task. Texts that repeat are decoded once
 /// in each task, and the texts of all tasks that are worked on together are held.

@@ -14,11 +14,10 @@ use datafusion_tadoc::mask_secrets;
 use tadoc::Error;
 use tadoc::format::{OpenLimits, SectionMeta, check_header, read_columns, verify_segment};
 use tadoc_documents::display::{bytes, grouped, plain, plural};
+use tadoc_session::{BlockingResolver, Corpora, CorpusFile, Failure, Outcome, StoredFile};
 use tadoc_store::{Part, Version};
 
-use crate::failure::{Failure, Outcome};
 use crate::living::Living;
-use crate::resolver::{BlockingResolver, Corpora, CorpusFile, StoredFile};
 
 /// Bytes at the start of every file that belong to no section.
 const HEADER_BYTES: u64 = 64;

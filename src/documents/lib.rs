@@ -616,7 +616,10 @@ mod tests {
         #[cfg(not(feature = "warc"))]
         assert_eq!(kind(b"WARC/1.0", Documents::Warc), FailureKind::LeftOut { feature: "warc" });
         #[cfg(not(feature = "office"))]
-        assert_eq!(kind(b"PK\x03\x04", Documents::Files), FailureKind::LeftOut { feature: "office" });
+        assert_eq!(
+            kind(b"PK\x03\x04", Documents::Files),
+            FailureKind::LeftOut { feature: "office" }
+        );
     }
 
     #[test]

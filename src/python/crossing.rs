@@ -3,7 +3,7 @@
 //! ```text
 //! host's session                                │ this library
 //! filters, columns, limit ─▶ FFI_TableProvider ─┼▶ Crossing: the plan with filters, columns, limit
-//! operators of the host  ◀── FFI stream ◀───────┼─ CrossingExec: one partition ◀─ tadoc_cli::Session
+//! operators of the host  ◀── FFI stream ◀───────┼─ CrossingExec: one partition ◀─ tadoc_session::Session
 //! ```
 //!
 //! The host gets nothing but a stream of rows. The plan is optimized and runs in the session of this
@@ -41,7 +41,7 @@ use datafusion::physical_plan::{
 use datafusion::prelude::Column;
 use datafusion_tadoc::{contain_panics, contain_panics_of};
 use futures::TryStreamExt;
-use tadoc_cli::{Failure, Outcome};
+use tadoc_session::{Failure, Outcome};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::AbortHandle;
 
@@ -56,7 +56,7 @@ type Sent = Option<Result<RecordBatch>>;
 
 /// A plan of a session, as a table.
 pub struct Crossing {
-    session: Arc<tadoc_cli::Session>,
+    session: Arc<tadoc_session::Session>,
     plan: Plan,
     schema: SchemaRef,
 }
@@ -66,7 +66,7 @@ impl Crossing {
     ///
     /// # Errors
     /// Two columns have the same name.
-    pub fn new(session: Arc<tadoc_cli::Session>, plan: LogicalPlan) -> Result<Self> {
+    pub fn new(session: Arc<tadoc_session::Session>, plan: LogicalPlan) -> Result<Self> {
         let schema = Arc::clone(plan.schema().inner());
         for (at, field) in schema.fields().iter().enumerate() {
             if schema.fields()[..at].iter().any(|other| other.name() == field.name()) {
@@ -195,14 +195,14 @@ fn can_cross(filter: &Expr) -> Result<bool> {
 
 /// The plan node that runs a plan in its session.
 struct CrossingExec {
-    session: Arc<tadoc_cli::Session>,
+    session: Arc<tadoc_session::Session>,
     plan: Plan,
     schema: SchemaRef,
     properties: Arc<PlanProperties>,
 }
 
 impl CrossingExec {
-    fn new(session: Arc<tadoc_cli::Session>, plan: LogicalPlan) -> Self {
+    fn new(session: Arc<tadoc_session::Session>, plan: LogicalPlan) -> Self {
         let schema = Arc::clone(plan.schema().inner());
         let properties = PlanProperties::new(
             EquivalenceProperties::new(Arc::clone(&schema)),
@@ -285,7 +285,7 @@ impl ExecutionPlan for CrossingExec {
 
 /// The rows of a plan, as the host takes them.
 enum Rows {
-    Waiting { session: Arc<tadoc_cli::Session>, plan: LogicalPlan, schema: SchemaRef },
+    Waiting { session: Arc<tadoc_session::Session>, plan: LogicalPlan, schema: SchemaRef },
     Running { sent: Receiver<Sent>, _task: StopOnDrop },
     Ended,
 }
@@ -323,7 +323,7 @@ impl Drop for StopOnDrop {
 
 /// Starts `plan` on the threads of this library.
 fn start(
-    session: Arc<tadoc_cli::Session>,
+    session: Arc<tadoc_session::Session>,
     plan: LogicalPlan,
     schema: SchemaRef,
 ) -> Result<(Receiver<Sent>, StopOnDrop)> {
@@ -343,7 +343,7 @@ fn start(
 }
 
 async fn send_rows(
-    session: &tadoc_cli::Session,
+    session: &tadoc_session::Session,
     plan: LogicalPlan,
     schema: SchemaRef,
     sender: &Sender<Sent>,

@@ -28,7 +28,7 @@ use datafusion::scalar::ScalarValue;
 use datafusion_ffi::proto::logical_extension_codec::FFI_LogicalExtensionCodec;
 use datafusion_ffi::table_provider::{FFI_TableProvider, ForeignTableProvider};
 use datafusion_tadoc::{contain_panics, contain_panics_of};
-use tadoc_cli::Failure;
+use tadoc_session::Failure;
 
 use crate::crossing::{Crossing, crossing_error, no_threads};
 use crate::waiting::runtime;
@@ -43,7 +43,7 @@ fn contained<T>(name: &str, call: impl FnOnce() -> Result<T>) -> Result<T> {
 
 /// Returns the rows of `table`, which belongs to `session`.
 fn crossing_of(
-    session: &Arc<tadoc_cli::Session>,
+    session: &Arc<tadoc_session::Session>,
     name: &str,
     table: Arc<dyn TableProvider>,
 ) -> Result<Crossing> {
@@ -54,7 +54,7 @@ fn crossing_of(
 
 /// A table function of a session.
 pub struct CrossingFunction {
-    session: Arc<tadoc_cli::Session>,
+    session: Arc<tadoc_session::Session>,
     name: String,
     codec: FFI_LogicalExtensionCodec,
 }
@@ -62,7 +62,7 @@ pub struct CrossingFunction {
 impl CrossingFunction {
     /// Creates the function `name` of `session` for the host with `codec`.
     pub fn new(
-        session: Arc<tadoc_cli::Session>,
+        session: Arc<tadoc_session::Session>,
         name: String,
         codec: FFI_LogicalExtensionCodec,
     ) -> Self {
@@ -101,13 +101,13 @@ impl TableFunctionImpl for CrossingFunction {
 
 /// The tables `STORED AS` a file type of a session.
 pub struct CrossingFactory {
-    session: Arc<tadoc_cli::Session>,
+    session: Arc<tadoc_session::Session>,
     file_type: String,
 }
 
 impl CrossingFactory {
     /// Creates the factory of tables of `file_type`, which is in capitals.
-    pub fn new(session: Arc<tadoc_cli::Session>, file_type: String) -> Self {
+    pub fn new(session: Arc<tadoc_session::Session>, file_type: String) -> Self {
         Self { session, file_type }
     }
 }
@@ -149,13 +149,13 @@ impl TableProviderFactory for CrossingFactory {
 
 /// A scalar function of a session.
 pub struct CrossingScalar {
-    session: Arc<tadoc_cli::Session>,
+    session: Arc<tadoc_session::Session>,
     function: Arc<ScalarUDF>,
 }
 
 impl CrossingScalar {
     /// Creates the function of `session` as another session calls it.
-    pub fn wrap(session: Arc<tadoc_cli::Session>, function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
+    pub fn wrap(session: Arc<tadoc_session::Session>, function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
         Arc::new(ScalarUDF::from(Self { session, function }))
     }
 

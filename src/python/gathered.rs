@@ -14,7 +14,7 @@ use datafusion::logical_expr::LogicalPlan;
 use futures::TryStreamExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyList};
-use tadoc_cli::{BoundedTable, MaxWidth, Outcome, is_shown_whole};
+use tadoc_session::{BoundedTable, MaxWidth, Outcome, is_shown_whole};
 
 use crate::capsules::{Reader, stream_capsule};
 use crate::error_of;
@@ -99,7 +99,7 @@ impl Gathered {
 
 /// Runs a plan and returns its rows, at most `limit` of them.
 pub async fn gather(
-    session: &tadoc_cli::Session,
+    session: &tadoc_session::Session,
     plan: LogicalPlan,
     limit: Option<usize>,
 ) -> Outcome<Gathered> {
@@ -169,7 +169,7 @@ impl Preview {
 /// Runs a plan until it has more than `limit` rows, and returns the first ones as cells for people. It keeps
 /// the cells of a batch, not the batch.
 pub async fn preview(
-    session: &tadoc_cli::Session,
+    session: &tadoc_session::Session,
     plan: LogicalPlan,
     limit: usize,
     max_width: Option<usize>,

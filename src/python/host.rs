@@ -39,13 +39,13 @@ const FACTORY: &CStr = c"datafusion_table_provider_factory";
 /// A table function for sessions of the package `datafusion`.
 #[pyclass(frozen, module = "datafusion_tadoc._native")]
 pub struct HostFunction {
-    session: Arc<tadoc_cli::Session>,
+    session: Arc<tadoc_session::Session>,
     name: String,
 }
 
 impl HostFunction {
     /// Creates the table function `name` of `session`.
-    pub fn new(session: Arc<tadoc_cli::Session>, name: String) -> Self {
+    pub fn new(session: Arc<tadoc_session::Session>, name: String) -> Self {
         Self { session, name }
     }
 }
@@ -68,13 +68,13 @@ impl HostFunction {
 /// A scalar function for sessions of the package `datafusion`.
 #[pyclass(frozen, module = "datafusion_tadoc._native")]
 pub struct HostScalar {
-    session: Arc<tadoc_cli::Session>,
+    session: Arc<tadoc_session::Session>,
     name: String,
 }
 
 impl HostScalar {
     /// Creates the scalar function `name` of `session`.
-    pub fn new(session: Arc<tadoc_cli::Session>, name: String) -> Self {
+    pub fn new(session: Arc<tadoc_session::Session>, name: String) -> Self {
         Self { session, name }
     }
 }
@@ -95,13 +95,13 @@ impl HostScalar {
 /// Tables `STORED AS` a file type for sessions of the package `datafusion`.
 #[pyclass(frozen, module = "datafusion_tadoc._native")]
 pub struct HostFactory {
-    session: Arc<tadoc_cli::Session>,
+    session: Arc<tadoc_session::Session>,
     file_type: String,
 }
 
 impl HostFactory {
     /// Creates the factory of tables of `file_type` of `session`.
-    pub fn new(session: Arc<tadoc_cli::Session>, file_type: String) -> Self {
+    pub fn new(session: Arc<tadoc_session::Session>, file_type: String) -> Self {
         Self { session, file_type }
     }
 }
@@ -181,7 +181,7 @@ fn codec_of(session: &Bound<'_, PyAny>) -> PyResult<FFI_LogicalExtensionCodec> {
 /// # Errors
 /// Two columns have the same name.
 pub fn table_of(
-    session: &Arc<tadoc_cli::Session>,
+    session: &Arc<tadoc_session::Session>,
     plan: &datafusion::logical_expr::LogicalPlan,
 ) -> PyResult<Crossing> {
     Crossing::new(Arc::clone(session), plan.clone()).map_err(error_of)

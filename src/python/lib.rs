@@ -19,7 +19,8 @@
 //!               crossing_functions
 //! ```
 //!
-//! Sessions are those of the command line (`tadoc_cli::Session`), so errors have the same texts.
+//! Sessions are those of the command line (`tadoc_session::Session`), so errors have the same texts. The command
+//! itself is a feature, which wheels have.
 //! Panics become errors at two borders: in the task of a statement, and in each function that
 //! Python calls.
 
@@ -41,8 +42,7 @@ mod usual_types;
 mod waiting;
 
 use pyo3::prelude::*;
-
-use tadoc_cli::Failure;
+use tadoc_session::Failure;
 
 use self::made_names::without_made_names;
 
@@ -75,11 +75,13 @@ mod _native {
     #[pymodule_export]
     use super::statement::Statement;
 
+    #[cfg(feature = "command")]
     use std::ffi::OsString;
 
     use pyo3::prelude::*;
 
     /// Runs a command line and returns its exit status. The first argument is the program's name.
+    #[cfg(feature = "command")]
     #[pyfunction]
     fn command(py: Python<'_>, arguments: Vec<OsString>) -> u8 {
         py.detach(|| tadoc_cli::run(arguments))
@@ -94,7 +96,7 @@ mod _native {
     /// Returns the number of bytes that a text such as `4GiB` names.
     #[pyfunction]
     fn size(text: &str) -> PyResult<u64> {
-        tadoc_cli::parse_size(text).map_err(super::Error::new_err)
+        tadoc_documents::display::parse_size(text).map_err(super::Error::new_err)
     }
 
     #[pymodule_init]

@@ -14,7 +14,7 @@ use pyo3::types::{
     PyBool, PyBytes, PyDate, PyDateAccess, PyDateTime, PyDelta, PyDeltaAccess, PyDict, PyFloat,
     PyInt, PyList, PyString, PyTime, PyTuple, PyTzInfoAccess,
 };
-use tadoc_cli::Parameters;
+use tadoc_session::Parameters;
 
 use crate::Error;
 

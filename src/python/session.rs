@@ -8,7 +8,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion_tadoc::notices;
 use pyo3::prelude::*;
-use tadoc_cli::{Failure, Outcome, Parameters, Statements, remember_secrets};
+use tadoc_session::{Failure, Outcome, Parameters, Statements, remember_secrets};
 
 use crate::capsules::reader_of;
 use crate::error_of;
@@ -22,7 +22,7 @@ use crate::waiting::{Task, wait};
 /// A session of the engine. Threads may share it.
 #[pyclass(frozen, module = "datafusion_tadoc._native")]
 pub struct Session {
-    session: Arc<tadoc_cli::Session>,
+    session: Arc<tadoc_session::Session>,
 }
 
 #[pymethods]
@@ -34,7 +34,8 @@ impl Session {
         memory_limit: Option<u64>,
         settings: Vec<(String, String)>,
     ) -> PyResult<Self> {
-        let open = async move { tadoc_cli::Session::for_program(memory_limit, &settings).await };
+        let open =
+            async move { tadoc_session::Session::for_program(memory_limit, &settings).await };
         Ok(Self { session: Arc::new(wait(py, open)?) })
     }
 
@@ -121,7 +122,7 @@ impl Session {
 
 /// Runs all statements of `sql` but the last, and plans that one.
 async fn prepare(
-    session: Arc<tadoc_cli::Session>,
+    session: Arc<tadoc_session::Session>,
     sql: &str,
     parameters: Parameters,
 ) -> Outcome<Statement> {
@@ -145,7 +146,7 @@ async fn prepare(
 }
 
 /// Runs `statement` and returns its rows.
-async fn run(session: &tadoc_cli::Session, statement: Parsed) -> Outcome<Gathered> {
+async fn run(session: &tadoc_session::Session, statement: Parsed) -> Outcome<Gathered> {
     match session.plan(statement).await? {
         Some(plan) => gather(session, plan, None).await,
         None => Ok(no_rows()),
@@ -158,7 +159,7 @@ fn no_rows() -> Gathered {
 
 /// Parses `sql`, with its parameters replaced.
 fn parsed(
-    session: &tadoc_cli::Session,
+    session: &tadoc_session::Session,
     sql: &str,
     mut parameters: Parameters,
 ) -> Outcome<Vec<Parsed>> {

@@ -20,7 +20,7 @@ use datafusion::logical_expr::LogicalPlan;
 use futures::TryStreamExt;
 use pyo3::prelude::*;
 use pyo3::types::PyCapsule;
-use tadoc_cli::Outcome;
+use tadoc_session::Outcome;
 use tokio::sync::Semaphore;
 
 use crate::capsules::{schema_capsule, stream_capsule};
@@ -41,13 +41,13 @@ pub struct Statement {
 }
 
 enum State {
-    Query { session: Arc<tadoc_cli::Session>, plan: Plan },
+    Query { session: Arc<tadoc_session::Session>, plan: Plan },
     Done(Gathered),
 }
 
 impl Statement {
     /// Creates a query that has not run.
-    pub fn query(session: Arc<tadoc_cli::Session>, plan: LogicalPlan) -> Self {
+    pub fn query(session: Arc<tadoc_session::Session>, plan: LogicalPlan) -> Self {
         Self { state: State::Query { session, plan: Plan::new(plan) }, notices: Vec::new() }
     }
 
@@ -174,7 +174,7 @@ struct Stream {
 impl Stream {
     fn start(
         py: Python<'_>,
-        session: Arc<tadoc_cli::Session>,
+        session: Arc<tadoc_session::Session>,
         plan: LogicalPlan,
     ) -> PyResult<Self> {
         let (sender, batches) = channel();

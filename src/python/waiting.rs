@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use datafusion_tadoc::contain_panics_of;
 use pyo3::prelude::*;
-use tadoc_cli::Outcome;
+use tadoc_session::Outcome;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
@@ -28,7 +28,7 @@ static RUNTIME: OnceLock<(u32, Runtime)> = OnceLock::new();
 /// Threads cannot be started, or this process was forked from one that had started them.
 pub fn runtime() -> PyResult<&'static Runtime> {
     if RUNTIME.get().is_none() {
-        let runtime = tadoc_cli::runtime().map_err(error_of)?;
+        let runtime = tadoc_session::runtime().map_err(error_of)?;
         if let Err((_, second)) = RUNTIME.set((process::id(), runtime)) {
             second.shutdown_background();
         }

@@ -8,9 +8,9 @@ use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
 use tadoc::edits::Edit;
 use tadoc::format::path_text;
+use tadoc_session::{Failure, Outcome};
 
 use super::{Asked, lines, read};
-use crate::failure::{Failure, Outcome};
 
 /// A flag: its name, the names of its values, and its help text.
 type Kind = (&'static str, &'static [&'static str], &'static str);

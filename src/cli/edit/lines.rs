@@ -6,9 +6,9 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 use tadoc::edits::Edit;
+use tadoc_session::{Failure, Outcome};
 
 use super::{Asked, read};
-use crate::failure::{Failure, Outcome};
 
 /// Names of the operations and their fields. `file` may stand instead of `text`.
 const OPERATIONS: [(&str, &[&str]); 6] = [

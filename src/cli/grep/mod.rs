@@ -26,12 +26,11 @@ use tadoc::query::{
     is_any_case_by_smart_case,
 };
 use tadoc::read::document_len_bytes;
+use tadoc_session::{BlockingResolver, Corpora, Failure, Outcome};
 
 use crate::chains::for_each_chain;
-use crate::failure::{Failure, Outcome};
 use crate::grep::printer::{Format, Printer, Statistics, Style};
 use crate::living::Living;
-use crate::resolver::{BlockingResolver, Corpora};
 use crate::tasks::{Task, num_at_once, path_of, tasks_of};
 
 /// Bytes of text that are gathered before they are passed on.

@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use tadoc::format::FileFooter;
 use tadoc::grammar::Effort;
 use tadoc_documents::display::{bytes, plural, time};
+use tadoc_session::Outcome;
 use tadoc_store::{OptimizeOptions, Part, Version};
 
 use super::{Arguments, Fact, json_string, layout_of, lines_of, members_of, one_or_mixed};
-use crate::failure::Outcome;
 use crate::living::Living;
 
 /// Runs the command for a living corpus.

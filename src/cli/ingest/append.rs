@@ -6,16 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tadoc::Error;
 use tadoc_documents::Input;
+use tadoc_session::{Failure, Outcome, interrupt, note};
 use tadoc_store::{Bookmark, Change, CommitKind, PartWriter, Version, WrittenPart};
 
 use super::job::{Done, Job};
 use super::shapes::Shapes;
-use crate::failure::{Failure, Outcome};
 use crate::inputs::Found;
-use crate::interrupt;
 use crate::living::Living;
 use crate::origins::{KnownOrigins, Origins};
-use crate::output::note;
 use crate::taken::TakenPaths;
 
 /// A bookmark that a commit moves.

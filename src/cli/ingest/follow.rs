@@ -23,18 +23,16 @@ mod rotated;
 mod waiting;
 
 use std::collections::HashSet;
-use std::fs;
-use std::io;
 use std::path::Path;
 use std::thread::sleep;
 use std::time::Duration;
+use std::{fs, io};
 
 use bytes::Bytes;
 use clap::Args;
 use memchr::memchr_iter;
-use tadoc_documents::Documents;
-use tadoc_documents::display;
-use tadoc_documents::{Input, Source};
+use tadoc_documents::{Documents, Input, Source, display};
+use tadoc_session::{Failure, Outcome, interrupt, note};
 use tadoc_store::{Bookmark, Change, CommitKind, Version};
 
 use self::growing::GrowingFile;
@@ -44,11 +42,8 @@ use self::waiting::{Limits, Waiting};
 use super::append::{Appending, Moved, add};
 use super::job::Job;
 use super::shapes::Shapes;
-use crate::failure::{Failure, Outcome};
 use crate::inputs::{STDIN_PATH, path_of};
-use crate::interrupt;
 use crate::living::Living;
-use crate::output::note;
 use crate::taken::TakenPaths;
 
 /// Time between two looks at a file that does not grow.

@@ -15,18 +15,16 @@ use std::time::{Duration, Instant};
 
 use datafusion::arrow::datatypes::SchemaRef;
 use tadoc::build::{CorpusBuilder, IngestOptions, IngestReport};
+use tadoc_documents as documents;
 use tadoc_documents::{
-    self as documents, ArchiveOptions, Batch, Counts, Division, Input, Read, ReadOptions, Sink,
-    display,
+    ArchiveOptions, Batch, Counts, Division, Input, Read, ReadOptions, Sink, display,
 };
+use tadoc_session::{Failure, Outcome, STACK_BYTES, interrupt, note};
 
 use crate::columns::{Columns, StoredColumns};
-use crate::failure::{Failure, Outcome};
-use crate::interrupt;
 use crate::machine::Machine;
-use crate::output::{Output, note};
+use crate::output::Output;
 use crate::progress::Progress;
-use crate::runtime::STACK_BYTES;
 use crate::taken::TakenPaths;
 
 /// Maximum number of batches that wait between reader and builder.

@@ -13,11 +13,10 @@ use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use datafusion_tadoc::contain_panics;
 use datafusion_tadoc::user_columns::join_schemas;
 use tadoc::format::read_columns;
+use tadoc_session::{CorpusFile, Failure, Outcome};
 use tadoc_store::Version;
 
-use crate::failure::{Failure, Outcome};
 use crate::living::Living;
-use crate::resolver::CorpusFile;
 
 /// Columns of the parts that were read so far.
 pub struct Shapes {

@@ -9,9 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tadoc_documents::{Input, Source, display, pattern};
+use tadoc_session::{Failure, Outcome};
 
 use super::{Found, text_of};
-use crate::failure::{Failure, Outcome};
 
 /// Returns the real paths or URLs of `inputs`, empty for pipes. `ends` has the number of inputs behind each of
 /// `arguments`.

@@ -19,11 +19,8 @@ use datafusion_tadoc::check_writable;
 use object_store::{
     Error, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutResult, WriteMultipart,
 };
-
-use crate::failure::{Failure, Outcome};
-use crate::interrupt;
-use crate::location::text_of;
-use crate::resolver::BlockingResolver;
+use tadoc_session::location::text_of;
+use tadoc_session::{BlockingResolver, Failure, Outcome, interrupt};
 
 /// Bytes of a part. Stores accept 10,000 parts.
 const PART_BYTES: usize = 16 << 20;

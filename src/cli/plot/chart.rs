@@ -1,10 +1,11 @@
 //! Draws series as bars or lines.
 
+use tadoc_session::{Failure, Outcome};
+
 use super::drawing::{
     Area, Axis, Bars, COLORS, Curve, Drawn, Group, LINES_HEIGHT, Page, draw_lines,
 };
 use super::series::{AllSeries, Series};
-use crate::failure::{Failure, Outcome};
 
 /// Maximum number of groups. More could not be told apart.
 const MAX_GROUPS: usize = 100;

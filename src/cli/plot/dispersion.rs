@@ -16,11 +16,11 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Int64Type};
 use futures::StreamExt;
 use tadoc_documents::display;
+use tadoc_session::{Failure, Outcome};
 
 use super::chart::{MAX_LABEL_CHARS, cut};
 use super::drawing::{Axis, Page, Strips};
-use crate::failure::{Failure, Outcome};
-use crate::sql::Session;
+use crate::sql::Console;
 
 /// Most marks of a row; two units of the picture each.
 const MAX_MARKS: u64 = 700;
@@ -31,7 +31,7 @@ const MAX_BORDERS: usize = 100;
 
 /// Draws the places of `queries` in the corpus at `corpus`.
 pub async fn svg_of(
-    session: &Session,
+    console: &Console,
     corpus: &str,
     queries: &[String],
     title: Option<&str>,
@@ -42,10 +42,10 @@ pub async fn svg_of(
             queries.len()
         )));
     }
-    let words = Words::read(session, corpus).await?;
+    let words = Words::read(console, corpus).await?;
     let mut rows = Vec::new();
     for query in queries {
-        rows.push(words.row_of(session, corpus, query).await?);
+        rows.push(words.row_of(console, corpus, query).await?);
     }
     let borders = match words.starts.as_slice() {
         starts if starts.len() <= MAX_BORDERS => starts.iter().map(|(_, at)| *at as f64).collect(),
@@ -79,11 +79,11 @@ struct Words {
 }
 
 impl Words {
-    async fn read(session: &Session, corpus: &str) -> Outcome<Self> {
+    async fn read(console: &Console, corpus: &str) -> Outcome<Self> {
         let corpus = quoted(corpus);
         let sql = format!("SELECT doc_id, words FROM documents({corpus}) ORDER BY doc_id");
         let mut words = Self { starts: Vec::new(), total: 0 };
-        let (mut batches, _) = session.rows_of(&sql).await?;
+        let (mut batches, _) = console.rows_of(&sql).await?;
         while let Some(batch) = batches.next().await {
             let batch = batch?;
             for (doc_id, len) in numbers(&batch, 0)?.into_iter().zip(numbers(&batch, 1)?) {
@@ -97,14 +97,14 @@ impl Words {
     /// Returns the label of a query and the places of its marks.
     async fn row_of(
         &self,
-        session: &Session,
+        console: &Console,
         corpus: &str,
         query: &str,
     ) -> Outcome<(String, Vec<f64>)> {
         let (corpus, text) = (quoted(corpus), quoted(query));
         let sql = format!("SELECT doc_id, word_index FROM search({corpus}, {text})");
         let (mut marks, mut num_hits) = (BTreeSet::new(), 0);
-        let (mut batches, _) = session.rows_of(&sql).await?;
+        let (mut batches, _) = console.rows_of(&sql).await?;
         while let Some(batch) = batches.next().await {
             let batch = batch?;
             num_hits += batch.num_rows() as u64;

@@ -24,12 +24,10 @@ use datafusion::arrow::compute::concat_batches;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
 use tadoc_documents::display;
+use tadoc_session::{Failure, Outcome, interrupt, runtime};
 
-use crate::failure::{Failure, Outcome};
-use crate::interrupt;
 use crate::output::{check_file, write_file};
-use crate::runtime::runtime;
-use crate::sql::Session;
+use crate::sql::Console;
 
 /// Maximum number of rows. More do not fit into a picture.
 const MAX_ROWS: usize = 100_000;
@@ -69,7 +67,7 @@ pub struct Arguments {
 
     #[cfg(feature = "distributed")]
     #[command(flatten)]
-    workers: crate::sql::WorkerArguments,
+    workers: tadoc_server::workers::Arguments,
 }
 
 /// File name endings of pictures that are not SVG.
@@ -123,13 +121,13 @@ fn refuse_other_pictures(path: &Path) -> Outcome {
 }
 
 async fn draw(arguments: &Arguments) -> Outcome<String> {
-    let session = Session::for_tables()?;
+    let console = Console::for_tables()?;
     #[cfg(feature = "distributed")]
-    let session = session.on_workers(&arguments.workers)?;
-    session.prepare().await?;
+    let console = console.on_workers(&arguments.workers)?;
+    console.session.prepare().await?;
     let title = arguments.title.as_deref();
     if let Some(corpus) = &arguments.dispersion {
-        return dispersion::svg_of(&session, corpus, &arguments.texts, title).await;
+        return dispersion::svg_of(&console, corpus, &arguments.texts, title).await;
     }
     let [sql] = arguments.texts.as_slice() else {
         return Err(Failure::usage(
@@ -137,7 +135,7 @@ async fn draw(arguments: &Arguments) -> Outcome<String> {
              before queries",
         ));
     };
-    let (stream, sql) = session.rows_of(sql).await?;
+    let (stream, sql) = console.rows_of(sql).await?;
     let series = series::series_of(&rows_of(stream).await?)?;
     chart::svg_of(&series, title, &sql)
 }

@@ -4,8 +4,7 @@ use datafusion::arrow::array::{Array, ArrayRef, AsArray, RecordBatch};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{DataType, Float64Type};
 use datafusion::arrow::util::display::array_value_to_string;
-
-use crate::failure::{Failure, Outcome};
+use tadoc_session::{Failure, Outcome};
 
 /// The data to draw.
 pub struct AllSeries {

@@ -1,54 +1,23 @@
 //! `tadoc sql`: statements, scripts, or a prompt, in one DataFusion session.
 
-mod cells;
+mod console;
 mod format;
-mod heap;
-mod parameters;
-mod prepared;
 mod print;
 mod prompt;
-mod remote;
-mod resident;
 mod safe;
-mod script;
-#[cfg(feature = "stores")]
-mod stores;
-#[cfg(feature = "distributed")]
-mod workers;
 
 use std::fs;
 use std::io::{IsTerminal, Read, stdin};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::Args;
-use datafusion::config::ConfigOptions;
-use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::logical_expr::ExplainFormat;
-use datafusion::prelude::{SessionConfig, SessionContext};
-use datafusion_tadoc::safety::Sandbox;
-use datafusion_tadoc::{DeviceSession, charge_calls, with_stores};
 use tadoc_documents::display;
-
-use crate::failure::{Failure, Outcome};
-use crate::output::note;
-use crate::runtime::runtime;
-use crate::{interrupt, leave};
-
-pub use self::cells::{BoundedTable, MaxWidth};
-pub use self::parameters::Parameters;
-#[cfg(feature = "server")]
-pub use self::parameters::parameter_names;
-pub use self::print::is_shown_whole;
-#[cfg(feature = "server")]
-pub use self::safe::sandbox_over;
-pub use self::script::{Rows, Statements};
 #[cfg(feature = "distributed")]
-pub use self::workers::{Arguments as WorkerArguments, credentials};
+use tadoc_server::workers::Arguments as WorkerArguments;
+use tadoc_session::{Failure, MaxWidth, Outcome, Session, interrupt, note, runtime};
 
+pub use self::console::Console;
 use self::format::{Format, MaxRows, PrintOptions};
-use self::prepared::Prepared;
-use self::resident::ResidentPool;
 use self::safe::SafeArguments;
 
 /// Ask questions in SQL
@@ -135,12 +104,12 @@ pub fn run(arguments: Arguments) -> Outcome {
     }
     let runtime = runtime()?;
     let scripts = scripts(&arguments)?;
-    let session = Session::new(&arguments)?;
+    let console = Console::new(&arguments)?;
     let outcome = match scripts {
-        Some(scripts) => runtime.block_on(run_scripts(session, scripts)),
+        Some(scripts) => runtime.block_on(run_scripts(console, scripts)),
         None => {
             let first = first_scripts(&arguments.rc)?;
-            runtime.block_on(session.prompt(&first))
+            runtime.block_on(console.prompt(&first))
         }
     };
     // Dropping the runtime would wait for queries that never end.
@@ -149,12 +118,12 @@ pub fn run(arguments: Arguments) -> Outcome {
 }
 
 /// Runs scripts in order until one fails or the user interrupts.
-async fn run_scripts(session: Session, scripts: Vec<String>) -> Outcome {
+async fn run_scripts(console: Console, scripts: Vec<String>) -> Outcome {
     let interrupted = interrupt::watch();
     let run = async {
-        session.prepare().await?;
+        console.session.prepare().await?;
         for (at, script) in scripts.iter().enumerate() {
-            session.run_script(script, at + 1 == scripts.len()).await?;
+            console.run_script(script, at + 1 == scripts.len()).await?;
         }
         Ok(())
     };
@@ -204,179 +173,23 @@ fn read_script(path: &Path) -> Outcome<String> {
     }
 }
 
-/// Makes `COPY` to Parquet end a row group at an eighth of `limit`, as the default is a million
-/// rows.
-fn limit_row_groups(config: &mut ConfigOptions, limit: u64) -> Outcome {
-    if config.execution.parquet.max_row_group_bytes.is_none() {
-        let bytes = (limit / 8).max(1).to_string();
-        config.set("datafusion.execution.parquet.max_row_group_bytes", &bytes)?;
-        // Only the writer that has all columns measures the bytes of a row group.
-        config.execution.parquet.allow_single_file_parallelism = false;
-    }
-    Ok(())
-}
-
-/// Returns `runtime` with the limit of memory and the places of `sandbox`, and the pool of the memory.
-pub fn limited(
-    mut runtime: RuntimeEnvBuilder,
-    memory_limit: Option<u64>,
-    sandbox: Option<&Sandbox>,
-) -> (RuntimeEnvBuilder, Option<Arc<ResidentPool>>) {
-    if let Some(sandbox) = sandbox {
-        runtime = sandbox.guard(runtime);
-    }
-    let Some(limit) = memory_limit else { return (runtime, None) };
-    heap::keep_little();
-    let pool = ResidentPool::new(usize::try_from(limit).unwrap_or(usize::MAX));
-    (runtime.with_memory_pool(Arc::clone(&pool) as _), Some(pool))
-}
-
-/// A DataFusion session with all table functions.
-pub struct Session {
-    context: SessionContext,
-    options: PrintOptions,
-    /// Maximum width of a cell of a table.
-    max_width: MaxWidth,
-    /// Memory pool, if memory is limited.
-    memory: Option<Arc<ResidentPool>>,
-    /// Places and statements that are allowed, in safe mode.
-    sandbox: Option<Sandbox>,
-    /// Prepared statements that DataFusion cannot plan before they have values.
-    prepared: Prepared,
-    #[cfg(feature = "distributed")]
-    workers: Option<datafusion_tadoc::distributed::WorkerUrls>,
-}
-
-impl Session {
+impl Console {
     fn new(arguments: &Arguments) -> Outcome<Self> {
         let options = PrintOptions {
             format: arguments.format,
             max_rows: arguments.maxrows,
             quiet: arguments.quiet,
         };
-        let session =
-            Self::with_options(options, arguments.memory_limit, arguments.safe.sandbox()?)?;
-        let session = Self { max_width: arguments.maxwidth, ..session };
+        let session = Session::new(arguments.memory_limit, arguments.safe.sandbox()?)?;
+        let console = Self { session, options, max_width: arguments.maxwidth };
         #[cfg(feature = "distributed")]
-        let session = session.on_workers(&arguments.workers)?;
-        Ok(session)
-    }
-
-    /// Lets statements run on the workers that `arguments` name, if they name any. Call it before
-    /// [`prepare`](Self::prepare).
-    ///
-    /// # Errors
-    /// The text is no list of workers.
-    #[cfg(feature = "distributed")]
-    pub fn on_workers(self, arguments: &WorkerArguments) -> Outcome<Self> {
-        Ok(Self { workers: arguments.urls()?, ..self })
-    }
-
-    /// Creates a session that prints whole tables.
-    pub fn for_tables() -> Outcome<Self> {
-        Self::with_options(PrintOptions::whole_tables(), None, None)
-    }
-
-    /// Creates a session that a program asks, with at most `memory_limit` bytes of memory for the
-    /// process, and with `settings`, each a name and a value as in `SET name = 'value'`.
-    ///
-    /// # Errors
-    /// There is no such setting, or it does not take the value.
-    pub async fn for_program(
-        memory_limit: Option<u64>,
-        settings: &[(String, String)],
-    ) -> Outcome<Self> {
-        let session = Self::with_options(PrintOptions::whole_tables(), memory_limit, None)?;
-        session.prepare().await?;
-        let state = session.context.state_ref();
-        let mut state = state.write();
-        let options = state.config_mut().options_mut();
-        settings.iter().try_for_each(|(name, value)| options.set(name, value))?;
-        drop(state);
-        Ok(session)
-    }
-
-    /// Creates a session of statements that are not trusted, with at most `memory_limit` bytes of
-    /// memory for the process.
-    ///
-    /// # Errors
-    /// The environment has settings that are not valid.
-    pub async fn for_strangers(memory_limit: Option<u64>, sandbox: Sandbox) -> Outcome<Self> {
-        let session =
-            Self::with_options(PrintOptions::whole_tables(), memory_limit, Some(sandbox))?;
-        session.prepare().await?;
-        Ok(session)
-    }
-
-    /// Returns DataFusion's session.
-    pub fn context(&self) -> &SessionContext {
-        &self.context
-    }
-
-    fn with_options(
-        options: PrintOptions,
-        memory_limit: Option<u64>,
-        sandbox: Option<Sandbox>,
-    ) -> Outcome<Self> {
-        let mut config = ConfigOptions::from_env()?;
-        if std::env::var_os("DATAFUSION_EXPLAIN_FORMAT").is_none() {
-            config.explain.format = ExplainFormat::Indent;
-        }
-        if std::env::var_os("DATAFUSION_FORMAT_NULL").is_none() {
-            config.format.null = "NULL".to_owned();
-        }
-        let runtime = with_stores(RuntimeEnvBuilder::new());
-        let (runtime, memory) = limited(runtime, memory_limit, sandbox.as_ref());
-        if let Some(limit) = memory_limit {
-            limit_row_groups(&mut config, limit)?;
-        }
-        let config = SessionConfig::from(config).with_information_schema(true);
-        let context = SessionContext::new_with_config_rt(config, runtime.build_arc()?);
-        Ok(Self {
-            context: context.enable_url_table(),
-            options,
-            max_width: MaxWidth::default(),
-            memory,
-            sandbox,
-            prepared: Prepared::default(),
-            #[cfg(feature = "distributed")]
-            workers: None,
-        })
-    }
-
-    /// Registers catalogs and table functions.
-    pub async fn prepare(&self) -> Outcome {
-        let context = &self.context;
-        context.refresh_catalogs().await?;
-        datafusion_tadoc::register_all(context)?;
-        if self.memory.is_some() {
-            let pool = Arc::clone(&context.runtime_env().memory_pool);
-            charge_calls(context, &pool)?;
-        }
-        #[cfg(feature = "distributed")]
-        if let Some(workers) = &self.workers {
-            datafusion_tadoc::distributed::register_workers(context, workers.clone())?;
-        }
-        leave::remember(self.devices());
-        Ok(())
-    }
-
-    /// Returns true if statements run on workers.
-    fn has_workers(&self) -> bool {
-        #[cfg(feature = "distributed")]
-        return self.workers.is_some();
-        #[cfg(not(feature = "distributed"))]
-        return false;
-    }
-
-    /// Returns the devices of the session.
-    fn devices(&self) -> Arc<DeviceSession> {
-        DeviceSession::from_config(self.context.state_ref().read().config())
+        let console = console.on_workers(&arguments.workers)?;
+        Ok(console)
     }
 
     /// Opens the prompt after the statements of the scripts `first`. One that fails ends its script, not the prompt.
     async fn prompt(self, first: &[String]) -> Outcome {
-        self.prepare().await?;
+        self.session.prepare().await?;
         if !self.options.quiet {
             note(BANNER);
         }

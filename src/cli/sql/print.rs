@@ -2,7 +2,7 @@
 //!
 //! csv, tsv, json and ndjson are streamed batch by batch and are always complete. (The printer of
 //! datafusion-cli keeps only `maxrows` rows.) Lists are JSON in csv and tsv. A table needs the widths
-//! of all columns first. It collects the [cells](super::cells) that it shows and counts the other rows.
+//! of all columns first. It collects the [cells](BoundedTable) that it shows and counts the other rows.
 //!
 //! JSON has every column in every row: NULL is `null`, as with `duckdb -json`. So are NaN and infinite
 //! numbers, which JSON cannot write. (datafusion-cli leaves columns that are NULL out of a row.)
@@ -13,9 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use datafusion::arrow::array::{
-    Array, ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray,
-};
+use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
 use datafusion::arrow::csv::WriterBuilder;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::arrow::json::writer::{
@@ -26,47 +24,17 @@ use datafusion::config::FormatOptions;
 use datafusion::error::Result;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::MemoryPool;
-use datafusion::logical_expr::LogicalPlan;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 use tadoc_documents::display;
+use tadoc_session::{BoundedTable, MaxWidth};
 
-use super::cells::{BoundedTable, MaxWidth};
 use super::format::{Format, MaxRows, PrintOptions};
-use crate::failure;
 
 /// Numbers of rows: those of the result, and those written.
 pub struct Printed {
     num_rows: u64,
     num_shown: u64,
     is_relation: bool,
-}
-
-/// Returns true if `maxrows` and `maxwidth` do not apply, as plans and descriptions are always shown whole.
-pub fn is_shown_whole(plan: &LogicalPlan) -> bool {
-    matches!(
-        plan,
-        LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_)
-    )
-}
-
-/// Masks the secrets of the session in plans and descriptions.
-pub fn masked(stream: SendableRecordBatchStream) -> SendableRecordBatchStream {
-    let schema = stream.schema();
-    let masked = stream.map(|batch| masked_batch(&batch?));
-    Box::pin(RecordBatchStreamAdapter::new(schema, masked))
-}
-
-fn masked_batch(batch: &RecordBatch) -> Result<RecordBatch> {
-    let column = |column: &ArrayRef| match column.as_string_opt::<i32>() {
-        Some(texts) => {
-            let masked = texts.iter().map(|text| text.map(failure::masked));
-            Arc::new(masked.collect::<StringArray>())
-        }
-        None => Arc::clone(column),
-    };
-    let columns = batch.columns().iter().map(column).collect();
-    Ok(RecordBatch::try_new(batch.schema(), columns)?)
 }
 
 /// Formats the footer, such as `12 rows, 0.34 s`.

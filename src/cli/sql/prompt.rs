@@ -17,10 +17,10 @@ use rustyline::hint::Hinter;
 use rustyline::history::DefaultHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Editor, Helper};
+use tadoc_session::{Failure, Outcome};
 
 use super::format::Format;
-use super::{Session, read_script};
-use crate::failure::{Failure, Outcome};
+use super::{Console, read_script};
 
 /// File of the lines of earlier sessions, in the working directory.
 const HISTORY: &str = ".history";
@@ -47,7 +47,7 @@ enum Next {
     Leave,
 }
 
-impl Session {
+impl Console {
     /// Reads and answers lines until the user leaves.
     pub async fn answer_lines(mut self) -> Outcome {
         let mut editor = Editor::<Lines, DefaultHistory>::new().map_err(ended)?;
@@ -110,7 +110,7 @@ impl Session {
 
     /// Runs the statements of the file at `path`.
     async fn include(&self, path: &str) -> Outcome {
-        if let Some(sandbox) = &self.sandbox {
+        if let Some(sandbox) = self.session.sandbox() {
             sandbox.check_location(path)?;
         }
         let script = read_script(Path::new(path))?;
@@ -201,12 +201,12 @@ impl Helper for Lines {}
 
 #[cfg(test)]
 mod tests {
-    use super::super::cells::MaxWidth;
     use super::*;
+    use tadoc_session::MaxWidth;
 
     #[tokio::test]
     async fn widths_are_set_at_the_prompt() {
-        let mut session = Session::for_tables().unwrap();
+        let mut session = Console::for_tables().unwrap();
         for (line, width) in [("\\maxwidth 7", "7"), ("\\maxwidth inf", "inf")] {
             assert!(session.answer(line).await.is_ok());
             assert_eq!(session.max_width.to_string(), width);

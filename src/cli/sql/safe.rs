@@ -2,8 +2,7 @@
 
 use clap::Args;
 use datafusion_tadoc::safety::{Permission, Sandbox};
-
-use crate::failure::{self, Outcome};
+use tadoc_session::{Outcome, sandbox_over};
 
 /// Arguments of safe mode.
 #[derive(Debug, Clone, Default, Args)]
@@ -41,15 +40,4 @@ impl SafeArguments {
         let sandbox = sandbox_over(&self.allow, self.allow_private)?;
         Ok(Some(self.permit.iter().copied().fold(sandbox, Sandbox::permit)))
     }
-}
-
-/// Returns the sandbox of queries over `places`. Secrets of the environment are masked from now on.
-///
-/// # Errors
-/// A place does not exist, or it is no valid URL.
-pub fn sandbox_over(places: &[String], allows_private: bool) -> Outcome<Sandbox> {
-    failure::remember_environment();
-    let allow = |sandbox: Sandbox, place: &String| sandbox.allow(place);
-    let sandbox = places.iter().try_fold(Sandbox::default(), allow)?;
-    Ok(if allows_private { sandbox.allow_private() } else { sandbox })
 }

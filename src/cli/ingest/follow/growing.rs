@@ -37,12 +37,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
 use tadoc_documents::display;
+use tadoc_session::{Failure, Outcome};
 
 use super::Step;
 use super::known::Known;
 use super::place::{FileId, FilePlace, Mark, Place, checksum};
 use super::rotated::{self, Listed};
-use crate::failure::{Failure, Outcome};
 
 /// Time without new bytes after which a file that was renamed has ended.
 const GRACE: Duration = Duration::from_secs(1);

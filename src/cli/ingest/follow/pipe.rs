@@ -7,8 +7,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::Duration;
 
+use tadoc_session::{Failure, Outcome};
+
 use super::Step;
-use crate::failure::{Failure, Outcome};
 
 /// Number of bytes that are read at once.
 const READ_BYTES: usize = 64 << 10;

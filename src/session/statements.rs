@@ -1,31 +1,30 @@
-//! Runs a script statement by statement and stops at the first failure.
+//! Statements: parses them one by one, and starts them within the limits of the session.
 //!
-//! Statements are parsed one at a time, so the statements before a syntax error have run. `SET` can
+//! Statements of a script are parsed one at a time, so the statements before a syntax error have run. `SET` can
 //! change the dialect for the next script.
 
 use std::sync::Arc;
-use std::time::Instant;
 
+use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execute_stream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::{DFParser, DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::dialect::{Dialect, dialect_from_str};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use datafusion_tadoc::{
-    Stop, TadocOptions, asking, check_statement_depth, contain_panics_of, cooperative,
-    enough_memory, fold_little, notices, stoppable,
+    Stop, TadocOptions, asking, check_statement_depth, cooperative, enough_memory, fold_little,
+    stoppable,
 };
-use tadoc_documents::display;
+use futures::StreamExt;
 
-use super::cells::MaxWidth;
-use super::resident::Statement as LimitedStatement;
-use super::{Session, print};
 use crate::failure::{self, Failure, Outcome};
-use crate::output::note;
+use crate::memory::Statement as LimitedStatement;
+use crate::session::Session;
 
 /// The statements of a script, parsed on demand.
 pub struct Statements<'a>(DFParser<'a>);
@@ -94,33 +93,38 @@ impl<'a> Statements<'a> {
     }
 }
 
-/// Writes the notices about a planned statement to standard error.
-fn say_notices(plan: &LogicalPlan) {
-    for notice in notices(plan) {
-        note(format!("note: {}", display::plain(&notice)));
-    }
+/// Returns true if `maxrows` and `maxwidth` do not apply, as plans and descriptions are always shown whole.
+pub fn is_shown_whole(plan: &LogicalPlan) -> bool {
+    matches!(
+        plan,
+        LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_)
+    )
+}
+
+/// Masks the secrets of the session in plans and descriptions.
+fn masked(stream: SendableRecordBatchStream) -> SendableRecordBatchStream {
+    let schema = stream.schema();
+    let masked = stream.map(|batch| masked_batch(&batch?));
+    Box::pin(RecordBatchStreamAdapter::new(schema, masked))
+}
+
+fn masked_batch(batch: &RecordBatch) -> Result<RecordBatch> {
+    let column = |column: &ArrayRef| match column.as_string_opt::<i32>() {
+        Some(texts) => {
+            let masked = texts.iter().map(|text| text.map(failure::masked));
+            Arc::new(masked.collect::<StringArray>())
+        }
+        None => Arc::clone(column),
+    };
+    let columns = batch.columns().iter().map(column).collect();
+    Ok(RecordBatch::try_new(batch.schema(), columns)?)
 }
 
 impl Session {
-    /// Runs all statements of `script`. `is_last` says that no other script follows. Only one
-    /// statement at a time is held in parsed form.
-    pub async fn run_script(&self, script: &str, is_last: bool) -> Outcome {
-        failure::remember_secrets(script);
-        let dialect = self.dialect()?;
-        let mut statements = Statements::new(script, dialect.as_ref())?;
-        while let Some(statement) = statements.next(self.max_depth())? {
-            if is_last && statements.is_at_end() {
-                self.devices().expect_last_statement();
-            }
-            contain_panics_of("the statement", self.run_statement(statement)).await??;
-        }
-        Ok(())
-    }
-
     /// Returns the maximum depth of statements.
     pub fn max_depth(&self) -> u64 {
         // A copy of the state would copy the lists of all functions.
-        let state = self.context.state_ref();
+        let state = self.context().state_ref();
         TadocOptions::from_config(state.read().config_options()).max_statement_depth
     }
 
@@ -146,37 +150,12 @@ impl Session {
     /// # Errors
     /// The setting names no dialect.
     pub fn dialect(&self) -> Result<Box<dyn Dialect>> {
-        let state = self.context.state_ref();
+        let state = self.context().state_ref();
         let state = state.read();
         let name = &state.config_options().sql_parser.dialect;
         dialect_from_str(name).ok_or_else(|| {
             DataFusionError::Configuration(format!("there is no SQL dialect `{name}`"))
         })
-    }
-
-    /// Runs one statement and prints its rows.
-    pub async fn run_statement(&self, statement: Statement) -> Outcome {
-        let start = Instant::now();
-        let Some(plan) = self.plan(statement).await? else { return Ok(()) };
-        say_notices(&plan);
-        let max_width = self.width_of(&plan);
-        let rows = self.start(plan).await?;
-        let print = async |stream| {
-            let format = self.context.state_ref().read().config_options().format.clone();
-            let pool = &self.context.runtime_env().memory_pool;
-            let options = print::TableOptions { max_width, format: &format, pool };
-            print::print(stream, &self.options, &options).await
-        };
-        let num_rows = rows.take(print).await?;
-        if !self.options.quiet {
-            note(print::footer(&num_rows, start.elapsed()));
-        }
-        Ok(())
-    }
-
-    /// Returns the maximum width of a cell in the table of the rows of `plan`.
-    fn width_of(&self, plan: &LogicalPlan) -> MaxWidth {
-        if print::is_shown_whole(plan) { MaxWidth::Lines } else { self.max_width }
     }
 
     /// Starts the statement of `plan`. DDL is done when this returns.
@@ -198,7 +177,7 @@ impl Session {
         pool: Option<Arc<dyn MemoryPool>>,
         stop: Option<&Stop>,
     ) -> Result<Rows> {
-        let whole = print::is_shown_whole(&plan);
+        let whole = is_shown_whole(&plan);
         let frame = self.execute(plan).await?;
         let mut context = frame.task_ctx();
         if let Some(memory_pool) = pool {
@@ -222,27 +201,8 @@ impl Session {
         let limited = self.memory.as_ref().map(|pool| pool.statement(enough_memory(&plan)));
         let mut stream = execute_stream(plan, context)?;
         if whole {
-            stream = print::masked(stream);
+            stream = masked(stream);
         }
         Ok(Rows { stream, limited })
-    }
-
-    /// Runs all statements of `script`. Returns the rows of the last one, and its text.
-    pub async fn rows_of(&self, script: &str) -> Outcome<(SendableRecordBatchStream, String)> {
-        failure::remember_secrets(script);
-        let dialect = self.dialect()?;
-        let mut statements = Statements::new(script, dialect.as_ref())?;
-        let last = statements.next(self.max_depth())?;
-        let mut last = last.ok_or_else(|| Failure::usage("there is no statement"))?;
-        while let Some(next) = statements.next(self.max_depth())? {
-            self.run_statement(std::mem::replace(&mut last, next)).await?;
-        }
-        self.devices().expect_last_statement();
-        let sql = last.to_string();
-        let plan = self.plan(last).await?;
-        let plan = plan.ok_or_else(|| Failure::usage("the last statement has no rows"))?;
-        say_notices(&plan);
-        let frame = self.context.execute_logical_plan(plan).await?;
-        Ok((frame.execute_stream().await?, sql))
     }
 }

@@ -31,9 +31,9 @@ use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 use uuid::Uuid;
 
-use super::connections::InUse;
-use super::refusal::{Kind, Refusal};
-use super::statements::{MAX_STATEMENT_BYTES, Statements, Text};
+use crate::connections::InUse;
+use crate::refusal::{Kind, Refusal};
+use crate::statements::{MAX_STATEMENT_BYTES, Statements, Text};
 
 /// The page.
 const PAGE: &str = include_str!("page.html");

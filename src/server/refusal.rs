@@ -13,9 +13,8 @@ use axum::http::StatusCode;
 use datafusion::arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 use datafusion_tadoc::safety::{Refusal as Cause, Refused};
+use tadoc_session::Failure;
 use tonic::{Code, Status};
-
-use crate::failure::Failure;
 
 /// Maximum bytes of a text. gRPC sends it in a header, and clients limit these.
 const MAX_TEXT_BYTES: usize = 2000;

@@ -15,8 +15,9 @@ use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion_tadoc::safety::Refused;
 use datafusion_tadoc::{Secrets, way_out};
+use tadoc_documents as documents;
 use tadoc_documents::failure::chain;
-use tadoc_documents::{self as documents, FailureKind, display};
+use tadoc_documents::{FailureKind, display};
 
 /// Exit status of a command that failed.
 const FAILED: u8 = 1;
@@ -172,6 +173,11 @@ impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         Self::from_cause(&error)
     }
+}
+
+/// Writes a line to standard error and ignores errors.
+pub fn note(line: impl fmt::Display) {
+    let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
 /// Remembers the secrets in `sql`, so that no message repeats them.

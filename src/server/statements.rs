@@ -31,6 +31,7 @@ use datafusion::sql::sqlparser::ast::{self, SetExpr};
 use datafusion::sql::unparser::expr_to_sql;
 use datafusion_tadoc::{Stop, contain_panics_of, notices};
 use futures::TryStreamExt;
+use tadoc_session::{Parameters, Session, parameter_names};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, oneshot};
@@ -38,13 +39,12 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
-use super::connections::InUse;
-use super::literals::literal;
-use super::memory::StatementPool;
-use super::metrics::Metrics;
-use super::refusal::{Kind, Refusal};
-use super::wire;
-use crate::sql::{Parameters, Session, parameter_names};
+use crate::connections::InUse;
+use crate::literals::literal;
+use crate::memory::StatementPool;
+use crate::metrics::Metrics;
+use crate::refusal::{Kind, Refusal};
+use crate::wire;
 
 /// Maximum bytes of a statement.
 pub const MAX_STATEMENT_BYTES: usize = 1 << 20;

@@ -14,10 +14,10 @@ use datafusion::arrow::array::RecordBatch;
 use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::catalog::SchemaProvider;
 use datafusion::datasource::TableType;
+use tadoc_session::Session;
 
-use super::refusal::{Kind, Refusal};
-use super::wire;
-use crate::sql::Session;
+use crate::refusal::{Kind, Refusal};
+use crate::wire;
 
 /// Kinds of tables.
 const TABLE_TYPES: [&str; 2] = ["TABLE", "VIEW"];

@@ -17,7 +17,6 @@ pub fn runtime() -> Outcome<Runtime> {
 
 /// Creates a runtime with `num_threads` threads, and with at most `num_blocking` more for work that
 /// blocks.
-#[cfg(feature = "server")]
 pub fn runtime_of(num_threads: usize, num_blocking: usize) -> Outcome<Runtime> {
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     build(builder.worker_threads(num_threads).max_blocking_threads(num_blocking))

@@ -19,9 +19,8 @@ use axum::response::{IntoResponse, Response};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use base64::{Engine, alphabet};
 use subtle::ConstantTimeEq;
+use tadoc_session::{Failure, Outcome};
 use tonic::Status;
-
-use crate::failure::{Failure, Outcome};
 
 /// Paths that need no token.
 const OPEN_PATHS: [&str; 2] = ["/", "/healthz"];

@@ -7,9 +7,9 @@ use clap::Args;
 use datafusion_tadoc::distributed::{Credentials, WorkerUrls};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
+use tadoc_session::{Failure, Outcome};
 
-use crate::failure::{Failure, Outcome};
-use crate::serve::token;
+use crate::token;
 
 /// Variable of the environment with the workers.
 const WORKERS_VARIABLE: &str = "TADOC_WORKERS";

@@ -43,11 +43,11 @@ use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status, Streaming};
 use uuid::Uuid;
 
-use super::access::Access;
-use super::connections::InUse;
-use super::metadata;
-use super::refusal::{Kind, Refusal};
-use super::statements::{Statements, Text, only_reads};
+use crate::access::Access;
+use crate::connections::InUse;
+use crate::metadata;
+use crate::refusal::{Kind, Refusal};
+use crate::statements::{Statements, Text, only_reads};
 
 /// Maximum bytes of the parameters of a statement.
 const MAX_PARAMETER_BYTES: usize = 1 << 20;

@@ -25,16 +25,14 @@ use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion_tadoc::distributed::{WORKER_VERSION, WorkerAccess, worker_of, worker_routes};
 use http_body_util::BodyExt;
 use tadoc_documents::display;
+use tadoc_session::{Failure, Outcome, interrupt, limited, note, runtime_of, sandbox_over};
 use tokio::net::TcpListener;
 
-use crate::failure::{Failure, Outcome};
-use crate::interrupt;
-use crate::output::note;
-use crate::runtime::runtime_of;
-use crate::serve::{
-    Access, Connections, InUse, Metrics, check, parse_address, tls, token, usual_memory,
-};
-use crate::sql::{credentials, limited, sandbox_over};
+use crate::access::{Access, check, parse_address};
+use crate::connections::{Connections, InUse};
+use crate::metrics::Metrics;
+use crate::workers::credentials;
+use crate::{tls, token, usual_memory};
 
 /// Threads of connections and of tasks. Many, so that the system shares the cores among tasks that
 /// compute for long without a pause.

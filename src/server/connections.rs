@@ -27,7 +27,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsAcceptor;
 
-use super::metrics::Metrics;
+use crate::metrics::Metrics;
 
 /// Time for the first byte, for the TLS handshake, and for the head of a request.
 const START: Duration = Duration::from_secs(10);

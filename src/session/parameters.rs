@@ -1,27 +1,170 @@
-//! `PREPARE`, `EXECUTE` and `DEALLOCATE` of statements whose parameters are arguments of table functions.
+//! Parameters of statements, and statements that are prepared.
 //!
 //! ```text
+//! SELECT * FROM kwic($1, :query) ─parse─▶ kwic(Placeholder, Placeholder) ─replace─▶ kwic('a', 'b')
+//!
 //! PREPARE s AS SELECT … FROM search('c', $1)   not planned: kept as it was parsed
 //! EXECUTE s('storm')                           ─▶ SELECT … FROM search('c', 'storm')
 //! ```
 //!
-//! DataFusion plans a statement when it is prepared, and table functions from literals, which are not there
-//! yet. So a statement with parameters that DataFusion cannot plan is kept here, and each `EXECUTE` plans it
-//! with its values. All others are DataFusion's own.
+//! Literals take the place of placeholders in the parsed statement. Values never become part of the text, so no
+//! value can change a statement. DataFusion plans table functions from literals, so parameters have to be literals
+//! before planning.
+//!
+//! DataFusion plans a statement when it is prepared, and the literals of its table functions are not there yet. So
+//! a statement with parameters that DataFusion cannot plan is kept here, and each `EXECUTE` plans it with its
+//! values. All others are DataFusion's own.
 
 use std::collections::hash_map::Entry;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::ControlFlow;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast;
+use datafusion::sql::parser::{CopyToSource, Statement};
+use datafusion::sql::sqlparser::ast::{self, Expr, Value, VisitMut, visit_expressions_mut};
 use datafusion_tadoc::{check_clauses, check_parameters, explain_missing_table, plan_statement};
 
-use super::Session;
-use super::parameters::{Parameters, parameter_names};
 use crate::failure::{Failure, Outcome};
+use crate::session::Session;
+
+/// The literals of the parameters of statements, by name: `1` for `$1`, `word` for `$word`.
+#[derive(Debug, Default)]
+pub struct Parameters {
+    literals: BTreeMap<String, Expr>,
+    used: BTreeSet<String>,
+    /// Number of `?` that were replaced.
+    num_anonymous: usize,
+}
+
+impl Parameters {
+    /// Creates parameters from literals by name.
+    pub fn new(literals: BTreeMap<String, Expr>) -> Self {
+        Self { literals, ..Self::default() }
+    }
+
+    /// Replaces the placeholders of `statement`. Those of `PREPARE` stay, as `EXECUTE` gives their values.
+    ///
+    /// # Errors
+    /// A placeholder has no value.
+    pub fn replace(&mut self, statement: &mut Statement) -> Outcome {
+        if let Statement::Statement(plain) = statement
+            && matches!(plain.as_ref(), ast::Statement::Prepare { .. })
+        {
+            return Ok(());
+        }
+        visit_placeholders(statement, &mut |name| self.literal_of(name).map(Some))
+    }
+
+    /// Checks that all values were used.
+    ///
+    /// # Errors
+    /// A value belongs to no placeholder.
+    pub fn finish(self) -> Outcome {
+        match self.literals.keys().find(|name| !self.used.contains(*name)) {
+            None => Ok(()),
+            Some(name) => Err(Failure::new(format!(
+                "the statement has no parameter ${name}; it uses: {}",
+                listed(&self.used)
+            ))),
+        }
+    }
+
+    fn literal_of(&mut self, placeholder: &str) -> Outcome<Expr> {
+        let name = match placeholder {
+            "?" => {
+                self.num_anonymous += 1;
+                self.num_anonymous.to_string()
+            }
+            _ => plain_name(placeholder).to_owned(),
+        };
+        let found = self.literals.get(&name).cloned();
+        let literal = found.ok_or_else(|| {
+            let given = self.literals.keys().cloned().collect();
+            Failure::new(format!(
+                "no value for the parameter {placeholder}; given: {}",
+                listed(&given)
+            ))
+        })?;
+        self.used.insert(name);
+        Ok(literal)
+    }
+}
+
+/// Returns the names of the parameters of `statement`, in the order in which values are bound: by
+/// number if all are numbers, else by place. The nth `?` has the name `n`.
+pub fn parameter_names(statement: &mut Statement) -> Vec<String> {
+    let (mut names, mut num_anonymous) = (Vec::new(), 0);
+    // Collecting cannot fail.
+    let _ = visit_placeholders(statement, &mut |placeholder| {
+        let name = match placeholder {
+            "?" => {
+                num_anonymous += 1;
+                num_anonymous.to_string()
+            }
+            _ => plain_name(placeholder).to_owned(),
+        };
+        if !names.contains(&name) {
+            names.push(name);
+        }
+        Ok(None)
+    });
+    if names.iter().all(|name| name.parse::<u64>().is_ok()) {
+        names.sort_by_key(|name| name.parse::<u64>().unwrap_or(u64::MAX));
+    }
+    names
+}
+
+fn plain_name(placeholder: &str) -> &str {
+    placeholder.trim_start_matches(['$', ':', '@'])
+}
+
+/// Calls `literal` for each placeholder of `statement` and puts what it returns in its place.
+fn visit_placeholders(
+    statement: &mut Statement,
+    literal: &mut dyn FnMut(&str) -> Outcome<Option<Expr>>,
+) -> Outcome {
+    match statement {
+        Statement::Statement(statement) => visit_node(statement.as_mut(), literal),
+        Statement::Explain(explain) => visit_placeholders(&mut explain.statement, literal),
+        Statement::CopyTo(copy) => match &mut copy.source {
+            CopyToSource::Query(query) => visit_node(query.as_mut(), literal),
+            CopyToSource::Relation(_) => Ok(()),
+        },
+        Statement::CreateExternalTable(_) | Statement::Reset(_) => Ok(()),
+    }
+}
+
+fn visit_node(
+    node: &mut impl VisitMut,
+    literal: &mut dyn FnMut(&str) -> Outcome<Option<Expr>>,
+) -> Outcome {
+    let visited = visit_expressions_mut(node, |expression| {
+        let Expr::Value(value) = &*expression else { return ControlFlow::Continue(()) };
+        let Value::Placeholder(placeholder) = &value.value else {
+            return ControlFlow::Continue(());
+        };
+        match literal(placeholder) {
+            Ok(Some(literal)) => *expression = literal,
+            Ok(None) => {}
+            Err(failure) => return ControlFlow::Break(failure),
+        }
+        ControlFlow::Continue(())
+    });
+    match visited {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(failure) => Err(failure),
+    }
+}
+
+fn listed(names: &BTreeSet<String>) -> String {
+    if names.is_empty() {
+        "none".to_owned()
+    } else {
+        names.iter().map(|name| format!("${name}")).collect::<Vec<_>>().join(", ")
+    }
+}
 
 /// Statements that were prepared.
 #[derive(Debug, Default)]
@@ -79,7 +222,7 @@ impl Session {
                 self.prepared.declare(&name.value, data_types);
                 let mut inner = Statement::Statement(inner.clone());
                 let name = name.value.clone();
-                check_clauses(&self.context.state_ref().read(), &inner)?;
+                check_clauses(&self.context().state_ref().read(), &inner)?;
                 let planned = self.plan_alone(statement).await;
                 if planned.is_ok() || parameter_names(&mut inner).is_empty() {
                     return Ok(Some(planned?));
@@ -123,7 +266,7 @@ impl Session {
     /// # Errors
     /// The errors of planning.
     pub async fn plan_alone(&self, statement: Statement) -> Result<LogicalPlan> {
-        let state = self.context.state();
+        let state = self.context().state();
         let planned = plan_statement(&state, statement).await;
         planned.map_err(|error| explain_missing_table(&state, error))
     }

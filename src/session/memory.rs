@@ -31,7 +31,7 @@ use datafusion::execution::memory_pool::{
 use datafusion_tadoc::is_memory_of_calls;
 use tokio::sync::oneshot::{self, Receiver};
 
-use super::heap;
+use crate::heap;
 
 /// Number of consumers that a refusal names.
 const NUM_NAMED: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4);

@@ -6,6 +6,9 @@
 //!                                  └──▶ statements ─▶ the session of `tadoc sql`
 //! ```
 //!
+//! [`run`] is the command `tadoc serve`, and [`worker::run`] is `tadoc worker` (feature `distributed`), which shares
+//! connections and access with it.
+//!
 //! Connections run on a few threads of their own, and statements on others, so that a computation
 //! delays no request. [`statements`] has the limits of statements, [`connections`] those of clients.
 
@@ -20,6 +23,10 @@ mod metrics;
 mod refusal;
 mod statements;
 mod wire;
+#[cfg(feature = "distributed")]
+pub mod worker;
+#[cfg(feature = "distributed")]
+pub mod workers;
 
 use std::fs;
 use std::net::SocketAddr;
@@ -39,25 +46,16 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tadoc_documents::display;
+use tadoc_session::location::text_of;
+use tadoc_session::{Failure, Outcome, Session, interrupt, note, runtime_of, sandbox_over};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-pub use self::access::Access;
-use self::access::TOKEN_VARIABLE;
-#[cfg(feature = "distributed")]
-pub use self::access::{check, parse_address};
-pub use self::connections::Connections;
-#[cfg(feature = "distributed")]
-pub use self::connections::InUse;
+use self::access::{Access, TOKEN_VARIABLE};
+use self::connections::Connections;
 use self::flight::Flight;
-pub use self::metrics::Metrics;
+use self::metrics::Metrics;
 use self::statements::{Limits, MAX_STATEMENT_BYTES, Statements};
-use crate::failure::{Failure, Outcome};
-use crate::interrupt;
-use crate::location::text_of;
-use crate::output::note;
-use crate::runtime::runtime_of;
-use crate::sql::{Session, sandbox_over};
 
 /// Path of the requests of Flight.
 const FLIGHT: &str = "/arrow.flight.protocol.FlightService/{method}";
@@ -274,7 +272,7 @@ fn router(statements: Arc<Statements>, access: Access, request_time: Duration) -
 ///
 /// # Errors
 /// The file cannot be read.
-pub fn token(file: Option<&Path>) -> Outcome<Option<String>> {
+pub(crate) fn token(file: Option<&Path>) -> Outcome<Option<String>> {
     match file {
         Some(path) => {
             let text = fs::read_to_string(path);
@@ -288,7 +286,7 @@ pub fn token(file: Option<&Path>) -> Outcome<Option<String>> {
 ///
 /// # Errors
 /// A file cannot be read, or the key is not that of the certificate.
-pub fn tls(certificates: Option<&Path>, key: Option<&Path>) -> Outcome<Option<TlsAcceptor>> {
+pub(crate) fn tls(certificates: Option<&Path>, key: Option<&Path>) -> Outcome<Option<TlsAcceptor>> {
     let (Some(certificates), Some(key)) = (certificates, key) else { return Ok(None) };
     let failed = |path: &Path| {
         let shown = path.display().to_string();
@@ -309,7 +307,7 @@ pub fn tls(certificates: Option<&Path>, key: Option<&Path>) -> Outcome<Option<Tl
 }
 
 /// Returns three quarters of the memory of the machine, or `None` if the system does not say.
-pub fn usual_memory() -> Option<u64> {
+pub(crate) fn usual_memory() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: u64 = line.split_whitespace().next()?.parse().ok()?;

@@ -22,10 +22,10 @@ use datafusion_tadoc::FILE_TYPE;
 use object_store::ObjectStore;
 use url::Url;
 
-use super::Session;
-#[cfg(feature = "stores")]
-use super::stores::store_at;
 use crate::failure;
+use crate::session::Session;
+#[cfg(feature = "stores")]
+use crate::stores::store_at;
 
 impl Session {
     /// Runs `plan`: executes DDL at once, and starts queries.
@@ -35,15 +35,15 @@ impl Session {
             let mut plan = plan;
             mask_definition(&mut plan);
             // Its door makes the stores.
-            return self.context.execute_logical_plan(plan).await;
+            return self.context().execute_logical_plan(plan).await;
         }
         let mut asked = plan.clone();
         self.register_stores(&mut asked, false).await?;
-        match self.context.execute_logical_plan(asked).await {
+        match self.context().execute_logical_plan(asked).await {
             Err(DataFusionError::ObjectStore(fault)) if may_be_elsewhere(&plan, &fault) => {
                 let mut elsewhere = plan;
                 self.register_stores(&mut elsewhere, true).await?;
-                self.context.execute_logical_plan(elsewhere).await
+                self.context().execute_logical_plan(elsewhere).await
             }
             outcome => outcome,
         }
@@ -80,7 +80,7 @@ impl Session {
                 continue;
             }
             if let Some(store) = store_at(&url, &for_store, resolve_region).await? {
-                self.context.register_object_store(&url, store);
+                self.context().register_object_store(&url, store);
                 options.retain(|key, _| !for_store.contains_key(key));
             }
         }

@@ -14,7 +14,7 @@ use url::Url;
 
 /// Returns the store of `url`, or `None` if the scheme is not known here. Settings that are not in
 /// `options` come from the environment of the process.
-pub(super) async fn store_at(
+pub async fn store_at(
     url: &Url,
     options: &HashMap<String, String>,
     resolve_region: bool,

@@ -1,0 +1,56 @@
+//! A session of SQL: what the command, its server and the Python module share.
+//!
+//! ```text
+//! statements   parsed one by one, planned with parameters, started ─▶ rows
+//!     │
+//! session      DataFusion with all table functions
+//!     ├─ memory      the limit of the process, and freed memory that goes back to the system (heap)
+//!     ├─ remote      the stores that statements name (stores)
+//!     └─ leave       the end of a process that is opening a GPU
+//!
+//! resolver     corpora at a location, for programs that wait
+//! cells        rows as cells of bounded width
+//! failure      errors of all libraries as one line; notes; secrets that no line repeats
+//! interrupt    Ctrl-C and SIGTERM
+//! ```
+//!
+//! ```
+//! use tadoc_session::{Outcome, Session, Statements, runtime};
+//!
+//! # fn main() -> Outcome {
+//! let names = runtime()?.block_on(async {
+//!     let session = Session::for_program(None, &[]).await?;
+//!     let plan = session.plan(session.parse_one("SELECT 1 AS one")?).await?;
+//!     Ok::<_, tadoc_session::Failure>(plan.map(|plan| plan.schema().field_names()))
+//! })?;
+//! assert_eq!(names, Some(vec!["one".to_owned()]));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! It knows no command line, no server and no prompt.
+
+mod cells;
+mod failure;
+mod heap;
+pub mod interrupt;
+pub mod leave;
+pub mod location;
+mod memory;
+mod parameters;
+mod remote;
+mod resolver;
+mod runtime;
+mod session;
+mod statements;
+#[cfg(feature = "stores")]
+mod stores;
+
+pub use self::cells::{BoundedTable, MaxWidth};
+pub use self::failure::{Failure, Outcome, masked, note, remember_secrets};
+pub use self::memory::ResidentPool;
+pub use self::parameters::{Parameters, parameter_names};
+pub use self::resolver::{BlockingResolver, Corpora, CorpusFile, StoredFile};
+pub use self::runtime::{STACK_BYTES, runtime, runtime_of};
+pub use self::session::{Session, limited, sandbox_over};
+pub use self::statements::{Rows, Statements, is_shown_whole};

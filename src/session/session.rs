@@ -1,0 +1,180 @@
+//! A session: DataFusion with all table functions, limits of memory, safe mode and workers.
+
+use std::sync::Arc;
+
+use datafusion::config::ConfigOptions;
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::logical_expr::ExplainFormat;
+use datafusion::prelude::{SessionConfig, SessionContext};
+#[cfg(feature = "distributed")]
+use datafusion_tadoc::distributed::{WorkerUrls, register_workers};
+use datafusion_tadoc::safety::Sandbox;
+use datafusion_tadoc::{DeviceSession, charge_calls, with_stores};
+
+use crate::failure::{self, Outcome};
+use crate::heap;
+use crate::leave;
+use crate::memory::ResidentPool;
+use crate::parameters::Prepared;
+
+/// Makes `COPY` to Parquet end a row group at an eighth of `limit`, as the default is a million
+/// rows.
+fn limit_row_groups(config: &mut ConfigOptions, limit: u64) -> Outcome {
+    if config.execution.parquet.max_row_group_bytes.is_none() {
+        let bytes = (limit / 8).max(1).to_string();
+        config.set("datafusion.execution.parquet.max_row_group_bytes", &bytes)?;
+        // Only the writer that has all columns measures the bytes of a row group.
+        config.execution.parquet.allow_single_file_parallelism = false;
+    }
+    Ok(())
+}
+
+/// Returns `runtime` with the limit of memory and the places of `sandbox`, and the pool of the memory.
+pub fn limited(
+    mut runtime: RuntimeEnvBuilder,
+    memory_limit: Option<u64>,
+    sandbox: Option<&Sandbox>,
+) -> (RuntimeEnvBuilder, Option<Arc<ResidentPool>>) {
+    if let Some(sandbox) = sandbox {
+        runtime = sandbox.guard(runtime);
+    }
+    let Some(limit) = memory_limit else { return (runtime, None) };
+    heap::keep_little();
+    let pool = ResidentPool::new(usize::try_from(limit).unwrap_or(usize::MAX));
+    (runtime.with_memory_pool(Arc::clone(&pool) as _), Some(pool))
+}
+
+/// Returns the sandbox of queries over `places`. Secrets of the environment are masked from now on.
+///
+/// # Errors
+/// A place does not exist, or it is no valid URL.
+pub fn sandbox_over(places: &[String], allows_private: bool) -> Outcome<Sandbox> {
+    failure::remember_environment();
+    let allow = |sandbox: Sandbox, place: &String| sandbox.allow(place);
+    let sandbox = places.iter().try_fold(Sandbox::default(), allow)?;
+    Ok(if allows_private { sandbox.allow_private() } else { sandbox })
+}
+
+/// A DataFusion session with all table functions.
+pub struct Session {
+    context: SessionContext,
+    /// Memory pool, if memory is limited.
+    pub(crate) memory: Option<Arc<ResidentPool>>,
+    /// Places and statements that are allowed, in safe mode.
+    pub(crate) sandbox: Option<Sandbox>,
+    /// Prepared statements that DataFusion cannot plan before they have values.
+    pub(crate) prepared: Prepared,
+    #[cfg(feature = "distributed")]
+    workers: Option<WorkerUrls>,
+}
+
+impl Session {
+    /// Creates a session with at most `memory_limit` bytes of memory for the process, in safe mode if there is a
+    /// `sandbox`. Call [`prepare`](Self::prepare) before its first statement.
+    ///
+    /// # Errors
+    /// The environment has settings that are not valid.
+    pub fn new(memory_limit: Option<u64>, sandbox: Option<Sandbox>) -> Outcome<Self> {
+        let mut config = ConfigOptions::from_env()?;
+        if std::env::var_os("DATAFUSION_EXPLAIN_FORMAT").is_none() {
+            config.explain.format = ExplainFormat::Indent;
+        }
+        if std::env::var_os("DATAFUSION_FORMAT_NULL").is_none() {
+            config.format.null = "NULL".to_owned();
+        }
+        let runtime = with_stores(RuntimeEnvBuilder::new());
+        let (runtime, memory) = limited(runtime, memory_limit, sandbox.as_ref());
+        if let Some(limit) = memory_limit {
+            limit_row_groups(&mut config, limit)?;
+        }
+        let config = SessionConfig::from(config).with_information_schema(true);
+        let context = SessionContext::new_with_config_rt(config, runtime.build_arc()?);
+        Ok(Self {
+            context: context.enable_url_table(),
+            memory,
+            sandbox,
+            prepared: Prepared::default(),
+            #[cfg(feature = "distributed")]
+            workers: None,
+        })
+    }
+
+    /// Creates a session that a program asks, with at most `memory_limit` bytes of memory for the
+    /// process, and with `settings`, each a name and a value as in `SET name = 'value'`.
+    ///
+    /// # Errors
+    /// There is no such setting, or it does not take the value.
+    pub async fn for_program(
+        memory_limit: Option<u64>,
+        settings: &[(String, String)],
+    ) -> Outcome<Self> {
+        let session = Self::new(memory_limit, None)?;
+        session.prepare().await?;
+        let state = session.context.state_ref();
+        let mut state = state.write();
+        let options = state.config_mut().options_mut();
+        settings.iter().try_for_each(|(name, value)| options.set(name, value))?;
+        drop(state);
+        Ok(session)
+    }
+
+    /// Creates a session of statements that are not trusted, with at most `memory_limit` bytes of
+    /// memory for the process.
+    ///
+    /// # Errors
+    /// The environment has settings that are not valid.
+    pub async fn for_strangers(memory_limit: Option<u64>, sandbox: Sandbox) -> Outcome<Self> {
+        let session = Self::new(memory_limit, Some(sandbox))?;
+        session.prepare().await?;
+        Ok(session)
+    }
+
+    /// Lets statements run on `workers`. Call it before [`prepare`](Self::prepare).
+    #[cfg(feature = "distributed")]
+    pub fn on_workers(self, workers: Option<WorkerUrls>) -> Self {
+        Self { workers, ..self }
+    }
+
+    /// Registers catalogs and table functions.
+    ///
+    /// # Errors
+    /// A catalog cannot be read.
+    pub async fn prepare(&self) -> Outcome {
+        let context = &self.context;
+        context.refresh_catalogs().await?;
+        datafusion_tadoc::register_all(context)?;
+        if self.memory.is_some() {
+            let pool = Arc::clone(&context.runtime_env().memory_pool);
+            charge_calls(context, &pool)?;
+        }
+        #[cfg(feature = "distributed")]
+        if let Some(workers) = &self.workers {
+            register_workers(context, workers.clone())?;
+        }
+        leave::remember(self.devices());
+        Ok(())
+    }
+
+    /// Returns DataFusion's session.
+    pub fn context(&self) -> &SessionContext {
+        &self.context
+    }
+
+    /// Returns the places and statements that are allowed, in safe mode.
+    pub fn sandbox(&self) -> Option<&Sandbox> {
+        self.sandbox.as_ref()
+    }
+
+    /// Returns the devices of the session.
+    pub fn devices(&self) -> Arc<DeviceSession> {
+        DeviceSession::from_config(self.context.state_ref().read().config())
+    }
+
+    /// Returns true if statements run on workers.
+    pub(crate) fn has_workers(&self) -> bool {
+        #[cfg(feature = "distributed")]
+        return self.workers.is_some();
+        #[cfg(not(feature = "distributed"))]
+        return false;
+    }
+}

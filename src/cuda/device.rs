@@ -299,7 +299,7 @@ impl Device {
     }
 
     /// Allocates device memory with a copy of `values`. The budget counts it until it is dropped.
-    pub(super) fn copy_of<T: DeviceRepr + ValidAsZeroBits>(
+    pub(super) fn copy_for<T: DeviceRepr + ValidAsZeroBits>(
         &self,
         what: &'static str,
         values: &[T],

@@ -98,7 +98,8 @@ impl DeviceColumn {
     pub fn fill(&self, byte: u8) -> Result<(), GpuError> {
         let filling = self.device.fault("filling device memory");
         self.device.context().bind_to_thread().map_err(&filling)?;
-        let (at, stream) = (self.output.address(), self.output.stream().cu_stream());
+        let at = self.output.address();
+        let stream = self.output.stream().cu_stream();
         // SAFETY: the allocation has this length and lives until the work on its stream is done.
         unsafe { result::memset_d8_async(at, byte, self.output.len_bytes(), stream) }
             .map_err(filling)
@@ -230,7 +231,8 @@ impl DeviceColumn {
         let output = self.output.address();
         let has_nulls = self.num_nulls > 0;
         let (length, null_count) = (self.num_rows as i64, self.num_nulls as i64);
-        let (device_id, is_view) = (self.device.ordinal() as i64, self.form == RowForm::Views);
+        let device_id = self.device.ordinal() as i64;
+        let is_view = self.form == RowForm::Views;
         let mut held = Box::new(Held {
             buffers: [
                 if has_nulls { at(rest.address()) } else { ptr::null() },
@@ -253,7 +255,8 @@ impl DeviceColumn {
             release: Some(release),
             private_data: Box::into_raw(held).cast(),
         };
-        let (sync_event, reserved) = (ptr::null_mut(), [0; 3]);
+        let sync_event = ptr::null_mut();
+        let reserved = [0; 3];
         Ok(ArrowDeviceArray { array, device_id, device_type: DEVICE_CUDA, sync_event, reserved })
     }
 }

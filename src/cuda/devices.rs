@@ -211,7 +211,8 @@ mod tests {
     /// Returns devices that open when they are told how, and the number of openings.
     fn fake() -> (Fake, Sender<Answer>, Arc<AtomicUsize>) {
         let (tell, told) = channel::<Answer>();
-        let (told, num_asked) = (Mutex::new(told), Arc::new(AtomicUsize::new(0)));
+        let told = Mutex::new(told);
+        let num_asked = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&num_asked);
         let open = move || {
             counted.fetch_add(1, Ordering::SeqCst);

@@ -206,7 +206,7 @@ impl GsstDecoder {
         }
         Ok(DeviceBlocks {
             bytes,
-            error: self.device.copy_of("error word", &[NO_ERROR])?,
+            error: self.device.copy_for("error word", &[NO_ERROR])?,
             eight: eight.upload(&self.device)?,
             twelve: twelve.upload(&self.device)?,
             stored_len_bytes: stored_len as u64,
@@ -243,7 +243,8 @@ impl GsstDecoder {
             return Err(GpuError::Mismatch { what: "device of a buffer", got, expected });
         }
         if text.len_bytes() as u64 != blocks.text_len_bytes {
-            let (got, expected) = (text.len_bytes() as u64, blocks.text_len_bytes);
+            let got = text.len_bytes() as u64;
+            let expected = blocks.text_len_bytes;
             return Err(GpuError::Mismatch { what: "length of the output", got, expected });
         }
         let launches = [(CodeWidth::Eight, &blocks.eight), (CodeWidth::Twelve, &blocks.twelve)];
@@ -343,8 +344,8 @@ impl Plan {
             return Ok(None);
         }
         Ok(Some(Launch {
-            tables: device.copy_of("symbol tables", &self.tables)?,
-            blocks: device.copy_of("places of blocks", &self.blocks)?,
+            tables: device.copy_for("symbol tables", &self.tables)?,
+            blocks: device.copy_for("places of blocks", &self.blocks)?,
             num_blocks: self.blocks.len() as u32,
             num_splits: self.num_splits as u32,
         }))
@@ -431,7 +432,8 @@ impl Entry {
             let reason = format!("it has {available_bytes} bytes of shared memory per block");
             return Err(unsupported(device, KERNEL, reason));
         }
-        let (threads, shared_bytes) = (32 * num_warps, fixed_bytes + num_warps * warp_bytes);
+        let threads = 32 * num_warps;
+        let shared_bytes = fixed_bytes + num_warps * warp_bytes;
         let max_grid = max_grid(device, &function, KERNEL, threads, shared_bytes)?;
         Ok(Self { function, threads, shared_bytes, max_grid })
     }

@@ -207,7 +207,8 @@ impl GsstMatcher {
         lists: &[ListAddresses<'_>],
         selection: &mut DeviceSelection,
     ) -> Result<(), GpuError> {
-        let (kernels, output) = (self.kernels()?, selection.output());
+        let kernels = self.kernels()?;
+        let output = selection.output();
         for list in lists {
             // SAFETY: same argument as for the mask, which was written earlier on the same stream.
             // The output is as long as it says.

@@ -259,8 +259,8 @@ impl RunLayout {
                 ..run
             };
             let which = usize::from(block.width() == CodeWidth::Twelve);
-            let of_twelve = if which == 1 { TABLE_OF_TWELVE } else { 0 };
-            run.table = if run.num_codes == 0 { 0 } else { num_places[which] as u32 | of_twelve };
+            let from_twelve = if which == 1 { TABLE_OF_TWELVE } else { 0 };
+            run.table = if run.num_codes == 0 { 0 } else { num_places[which] as u32 | from_twelve };
             put(input, self.blocks.start, block_idx, &run);
             self.write_frames(block, block_idx, &run, input);
             if block.num_codes() > 0 {
@@ -356,7 +356,7 @@ pub(super) fn put<T: Plain>(input: &mut [u8], at: usize, idx: usize, value: &T) 
 }
 
 /// Returns one bit per row of the run, low bits first; 1 means not null. `None` if no row is null.
-pub(super) fn validity_of<B: AsRef<[u8]>>(blocks: &[SealedBlock<B>]) -> Option<Vec<u8>> {
+pub(super) fn validity_for<B: AsRef<[u8]>>(blocks: &[SealedBlock<B>]) -> Option<Vec<u8>> {
     if blocks.iter().all(|block| block.num_nulls() == 0) {
         return None;
     }
@@ -364,7 +364,8 @@ pub(super) fn validity_of<B: AsRef<[u8]>>(blocks: &[SealedBlock<B>]) -> Option<V
     let mut bits = vec![0_u8; num_rows.div_ceil(8) + 1];
     let mut row = 0;
     for block in blocks {
-        let (first, shift) = (row / 8, row % 8);
+        let first = row / 8;
+        let shift = row % 8;
         let num_bytes = block.num_rows().div_ceil(8);
         for i in 0..num_bytes {
             let byte = match block.validity() {

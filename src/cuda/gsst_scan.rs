@@ -49,7 +49,7 @@ use crate::error;
 use crate::error::GpuError;
 use crate::gsst_decode::NO_ERROR;
 use crate::gsst_match::{GsstMatcher, MatchLayout, MatchOutput, MatchRunKernels, RowPredicate};
-use crate::gsst_run::{RowForm, RunLayout, validity_of};
+use crate::gsst_run::{RowForm, RunLayout, validity_for};
 use crate::memory::DeviceMemory;
 use crate::pinned::PinnedPool;
 use crate::run_kernels::{RunAddresses, RunKernels};
@@ -176,7 +176,7 @@ impl GsstScanner {
             num_rows: layout.num_rows,
             num_nulls: layout.num_nulls,
             block_rows: blocks.iter().map(SealedBlock::num_rows).collect(),
-            validity: validity_of(blocks),
+            validity: validity_for(blocks),
         };
         Ok(PendingRows { device: self.device.clone(), done: Some(done), rows: Some(rows) })
     }
@@ -217,7 +217,7 @@ impl GsstScanner {
             rows: layout.rows.clone(),
             num_rows: layout.num_rows,
             num_nulls: layout.num_nulls,
-            validity: validity_of(blocks),
+            validity: validity_for(blocks),
         })
     }
 
@@ -249,7 +249,7 @@ impl GsstScanner {
                 // `decode_into` works on the device's own stream.
                 let stream = self.device.stream();
                 let (input, scratch) = (input.moved_to(stream), scratch.moved_to(stream));
-                Ok(DeviceRun { layout, input, scratch, validity: validity_of(&sealed) })
+                Ok(DeviceRun { layout, input, scratch, validity: validity_for(&sealed) })
             }
             _ => Err(slot.gone()),
         }
@@ -262,7 +262,8 @@ impl GsstScanner {
     /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
     pub fn column_for(&self, run: &DeviceRun) -> Result<DeviceColumn, GpuError> {
         let layout = &run.layout;
-        let (stream, len_bytes) = (self.device.stream(), layout.output_len_bytes);
+        let stream = self.device.stream();
+        let len_bytes = layout.output_len_bytes;
         let output = DeviceMemory::new(self.device.budget(), stream, "rows", len_bytes)?;
         let rows = DeviceColumn {
             device: self.device.clone(),

@@ -379,7 +379,8 @@ impl<'a, T: DeviceRepr + ValidAsZeroBits> Lent<'a, T> {
         slice: &'a CudaSlice<T>,
         stream: &'a CudaStream,
     ) -> Result<Self, DriverError> {
-        let (at, len) = (slice.device_ptr(stream).0, slice.len());
+        let at = slice.device_ptr(stream).0;
+        let len = slice.len();
         attach(at, stream, Attach::CU_MEM_ATTACH_HOST)?;
         let lent = Self { at, len, stream, _values: PhantomData };
         stream.synchronize()?;

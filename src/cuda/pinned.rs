@@ -65,7 +65,8 @@ impl RefUnwindSafe for HostBuffer {}
 impl PinnedPool {
     /// Builds an empty pool of at most `max_bytes`.
     pub(super) fn new(context: &Arc<CudaContext>, max_bytes: usize) -> Arc<Self> {
-        let (max_bytes, state) = (AtomicUsize::new(max_bytes), Mutex::default());
+        let max_bytes = AtomicUsize::new(max_bytes);
+        let state = Mutex::default();
         Arc::new(Self { context: context.clone(), max_bytes, state })
     }
 

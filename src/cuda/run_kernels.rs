@@ -100,7 +100,8 @@ impl RunKernels {
     pub(super) fn new(device: &Device) -> Result<Self, GpuError> {
         let processors = Attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT;
         let num_processors = device.attribute(processors)?.max(1);
-        let (decoder, loaded) = (GsstDecoder::new(device), OnceLock::new());
+        let decoder = GsstDecoder::new(device);
+        let loaded = OnceLock::new();
         Ok(Self { device: device.clone(), decoder, num_processors, loaded })
     }
 
@@ -189,7 +190,7 @@ impl RunKernels {
         let places =
             [&ranges.tables, &ranges.places, &ranges.block_idxs].map(|part| at.input(part));
         let (blocks, code_ends) = (at.input(&layout.blocks), at.scratch(&layout.code_ends));
-        let offsets = offsets_of(layout, at);
+        let offsets = offsets_for(layout, at);
         let wanted = ranges.num_splits.div_ceil(WARPS);
         let grid = wanted.min(self.num_processors * CHECK_BLOCKS_PER_PROCESSOR);
         let mut launch = at.stream.launch_builder(function);
@@ -291,7 +292,8 @@ impl RunKernels {
         must_be_utf8: bool,
     ) -> Result<(), GpuError> {
         let loaded = self.loaded()?;
-        let (text, offsets) = (at.output(&layout.text), offsets_of(layout, at));
+        let text = at.output(&layout.text);
+        let offsets = offsets_for(layout, at);
         let (num_rows, len) = (layout.num_rows as u32, layout.text_len_bytes as u64);
         if must_be_utf8 && layout.may_be_not_ascii && len > 0 {
             let grid = layout.text_len_bytes.div_ceil(UTF8_BYTES).div_ceil(THREADS as usize) as u32;
@@ -336,7 +338,8 @@ impl RunKernels {
         if layout.decodes_views {
             return Ok(());
         }
-        let (num_frames, frames) = (layout.num_frames as u32, at.input(&layout.frames));
+        let num_frames = layout.num_frames as u32;
+        let frames = at.input(&layout.frames);
         let sums = at.scratch(&layout.sums);
         let (text, views) = (at.output(&layout.text), at.output(&layout.rows));
         let mut launch = at.stream.launch_builder(&self.loaded()?.rows_views);
@@ -354,7 +357,8 @@ impl RunKernels {
     ) -> Result<(), GpuError> {
         let loaded = self.loaded()?;
         let (blocks, frames) = (at.input(&layout.blocks), at.input(&layout.frames));
-        let (num_frames, sums) = (layout.num_frames as u32, at.scratch(&layout.sums));
+        let num_frames = layout.num_frames as u32;
+        let sums = at.scratch(&layout.sums);
         let sum = if is_check { &loaded.rows_sum_checked } else { &loaded.rows_sum };
         let mut launch = at.stream.launch_builder(sum);
         launch.arg(&at.input).arg(&blocks).arg(&frames).arg(&num_frames);
@@ -388,8 +392,10 @@ impl RunKernels {
         let offsets = if is_check { &loaded.rows_offsets_checked } else { &loaded.rows_offsets };
         let mut launch = at.stream.launch_builder(offsets);
         let frames = at.input(&layout.frames);
-        let (num_frames, sums) = (layout.num_frames as u32, at.scratch(&layout.sums));
-        let (offsets, code_ends) = (offsets_of(layout, at), at.scratch(&layout.code_ends));
+        let num_frames = layout.num_frames as u32;
+        let sums = at.scratch(&layout.sums);
+        let offsets = offsets_for(layout, at);
+        let code_ends = at.scratch(&layout.code_ends);
         launch.arg(&at.input).arg(&frames).arg(&num_frames).arg(&sums);
         launch.arg(&offsets).arg(&code_ends);
         // Launches at least one thread block, because it writes the first offset even if there are
@@ -419,7 +425,7 @@ impl RunKernels {
 }
 
 /// Returns the address of the offsets: in the output, or in scratch if views are requested.
-fn offsets_of(layout: &RunLayout, at: RunAddresses<'_>) -> u64 {
+fn offsets_for(layout: &RunLayout, at: RunAddresses<'_>) -> u64 {
     match layout.form {
         Some(RowForm::Views) => at.scratch(&layout.scratch_offsets),
         _ => at.output(&layout.rows),

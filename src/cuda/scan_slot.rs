@@ -166,7 +166,8 @@ impl Slot {
     /// it.
     pub(super) fn copy_back(&self, buffer: &mut HostBuffer) -> Result<CudaEvent, GpuError> {
         let copying = self.device.fault("copying rows from the device");
-        let (output, stream) = (self.address(SlotMemory::Output), self.stream.cu_stream());
+        let output = self.address(SlotMemory::Output);
+        let stream = self.stream.cu_stream();
         if self.shared_output.is_none() {
             // SAFETY: the output has the length of `buffer`. The caller keeps `buffer` until a wait
             // for the event below or for the stream.

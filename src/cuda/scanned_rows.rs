@@ -45,7 +45,9 @@ pub struct ScannedRows {
 
 /// Converts an error word to a result.
 pub(super) fn verdict(word: u64) -> Result<(), GpuError> {
-    let (block, check, place) = (word >> 32, word as u32 >> 26, word as u32 % (1 << 26));
+    let block = word >> 32;
+    let check = word as u32 >> 26;
+    let place = word as u32 % (1 << 26);
     match (word, block) {
         (NO_ERROR, _) => Ok(()),
         (_, NO_BLOCK) => Err(GpuError::NotText { check: BlockCheck::from_number(check), place }),

@@ -139,7 +139,8 @@ fn open_all() -> Result<Vec<Arc<Seat>>, GpuError> {
     let seat = |(position, device): (usize, &Device)| {
         let scanner = GsstScanner::new(device, ScanOptions::default())?;
         let copies = Mutex::new(CorpusCopies::new(device.clone()));
-        let (device, kept) = (device.clone(), Mutex::default());
+        let device = device.clone();
+        let kept = Mutex::default();
         Ok(Arc::new(Seat { position, device, scanner, copies, kept }))
     };
     let seats = devices.all().iter().enumerate().map(seat).collect::<Result<Vec<_>, GpuError>>()?;
@@ -160,7 +161,8 @@ fn load_kernels(seats: &[Arc<Seat>]) {
 fn usable<'a>(
     seats: Result<&'a Vec<Arc<Seat>>, &GpuError>,
 ) -> Result<Vec<&'a Arc<Seat>>, GpuError> {
-    let (mut usable, mut lost) = (Vec::new(), GpuError::NoDevice);
+    let mut usable = Vec::new();
+    let mut lost = GpuError::NoDevice;
     for seat in seats.map_err(GpuError::clone)? {
         match seat.device.check() {
             Ok(()) => usable.push(seat),

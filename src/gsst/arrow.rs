@@ -106,9 +106,9 @@ impl TextType {
 /// [`Error::InvalidArgument`] if the array has another type.
 pub fn rows(array: &dyn Array) -> Result<Vec<Option<&[u8]>>> {
     Ok(match TextType::from_data_type(array.data_type()) {
-        Some(TextType::Utf8) => bytes_of(array.as_string::<i32>().iter()),
-        Some(TextType::LargeUtf8) => bytes_of(array.as_string::<i64>().iter()),
-        Some(TextType::Utf8View) => bytes_of(array.as_string_view().iter()),
+        Some(TextType::Utf8) => bytes_for(array.as_string::<i32>().iter()),
+        Some(TextType::LargeUtf8) => bytes_for(array.as_string::<i64>().iter()),
+        Some(TextType::Utf8View) => bytes_for(array.as_string_view().iter()),
         Some(TextType::Binary) => array.as_binary::<i32>().iter().collect(),
         Some(TextType::LargeBinary) => array.as_binary::<i64>().iter().collect(),
         Some(TextType::BinaryView) => array.as_binary_view().iter().collect(),
@@ -122,7 +122,7 @@ pub fn rows(array: &dyn Array) -> Result<Vec<Option<&[u8]>>> {
     })
 }
 
-fn bytes_of<'a>(rows: impl Iterator<Item = Option<&'a str>>) -> Vec<Option<&'a [u8]>> {
+fn bytes_for<'a>(rows: impl Iterator<Item = Option<&'a str>>) -> Vec<Option<&'a [u8]>> {
     rows.map(|row| row.map(str::as_bytes)).collect()
 }
 

@@ -11,7 +11,7 @@ use super::{Block, BlockOptions, CodeWidth, Pattern, write_block};
 use crate::error::Error;
 
 /// Returns the text of `rows` as an array of `text_type`.
-fn array_of(rows: &[Option<String>], text_type: TextType) -> ArrayRef {
+fn array_for(rows: &[Option<String>], text_type: TextType) -> ArrayRef {
     let strings = StringArray::from(rows.to_vec());
     cast(&strings, &text_type.data_type()).unwrap()
 }
@@ -47,7 +47,7 @@ proptest! {
         selected in proptest::collection::vec(0.0..1.0, 0..40),
     ) {
         let text_type = TextType::ALL[type_idx];
-        let whole = array_of(&rows, text_type);
+        let whole = array_for(&rows, text_type);
         let at = |part: f64, of: usize| (part * (of + 1) as f64) as usize;
         let start = at(cut.0, rows.len());
         let array = whole.slice(start, at(cut.1, rows.len() - start));

@@ -167,7 +167,8 @@ impl Symbols<512> {
     /// begin with a literal.
     #[allow(unsafe_code, reason = "1.15 times as fast as the best safe loop, see above")]
     fn decode_eight<'a>(&self, codes: &'a [u8], text: &mut Vec<u8>) -> &'a [u8] {
-        let (start, spare_bytes) = (text.len(), spare_bytes(text));
+        let start = text.len();
+        let spare_bytes = spare_bytes(text);
         let spare = text.spare_capacity_mut().as_mut_ptr().cast::<u8>();
         let has_room = |out: *mut u8| out.addr() - spare.addr() + GROUP_BYTES <= spare_bytes;
         let (mut out, mut is_literal) = (spare, false);
@@ -254,7 +255,8 @@ impl Symbols<4096> {
             self.decode_twelve_checked(CodeRange { end: codes.start + 1, ..codes }, text);
             codes.start += 1;
         }
-        let (start, spare_bytes) = (text.len(), spare_bytes(text));
+        let start = text.len();
+        let spare_bytes = spare_bytes(text);
         let spare = text.spare_capacity_mut().as_mut_ptr().cast::<u8>();
         let mut out = spare;
         for group in codes.stored[codes.start / 2 * 3..].as_chunks::<12>().0 {

@@ -23,7 +23,7 @@ use crate::error::{Error, Result};
 use super::matcher::{Cursor, MAX_STAGED_BYTES, MAX_STAGED_ROWS, Matcher, row_end_byte};
 use crate::prefix_index::{NO_SYMBOL, OptimalParse, PrefixIndex, word_at};
 use crate::symbol_table;
-use crate::symbol_table::{CodeWidth, ESCAPE_CODE, Symbol, SymbolTable, bytes_of};
+use crate::symbol_table::{CodeWidth, ESCAPE_CODE, Symbol, SymbolTable, bytes_for};
 
 /// Method that cuts rows into symbols.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -57,7 +57,7 @@ pub(super) fn encode_rows(
 ) -> Result<EncodedRows> {
     if table.width() == CodeWidth::Twelve {
         let (has_code, occurs) =
-            (table.bytes_with_codes(), bytes_of(rows.iter().flatten().copied()));
+            (table.bytes_with_codes(), bytes_for(rows.iter().flatten().copied()));
         if let Some(byte) = (0..256).find(|byte| occurs[*byte] && !has_code[*byte]) {
             return Err(Error::InvalidArgument {
                 name: "rows",
@@ -284,7 +284,9 @@ impl<C: CodeUnit> Staging<C> {
         let (text, _) = self.text.as_chunks::<{ MAX_STAGED_BYTES + SLACK_BYTES }>();
         let (codes, _) = self.codes.as_chunks_mut::<{ 2 * MAX_STAGED_BYTES + 2 }>();
         let (row_ends, _) = self.row_ends.as_chunks_mut::<MAX_STAGED_ROWS>();
-        let (text, codes, row_ends) = (&text[0], &mut codes[0], &mut row_ends[0]);
+        let text = &text[0];
+        let codes = &mut codes[0];
+        let row_ends = &mut row_ends[0];
         let mut cursors = [Cursor::default(); NUM_LANES];
         let mut segments = self.segments.iter_mut();
         let mut lanes: Vec<&mut Segment> = Vec::with_capacity(NUM_LANES);

@@ -190,7 +190,8 @@ impl Header {
             let reason = format!("{} bytes, the header says {}", block.len(), number(8));
             return Err(fault("header", 8, reason));
         }
-        let (expected, got) = (number(4) as u32, crc32c::crc32c(&block[CHECKED_FROM..]));
+        let expected = number(4) as u32;
+        let got = crc32c::crc32c(&block[CHECKED_FROM..]);
         if expected != got {
             let file = SOURCE.to_owned();
             return Err(Error::Checksum { file, section: "block", offset: 0, expected, got });

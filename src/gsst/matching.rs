@@ -168,9 +168,11 @@ impl<B: AsRef<[u8]>> Block<B> {
     /// and returns the cheaper way.
     fn cheaper_way(&self, pattern: &Pattern, automaton: &CodeAutomaton<'_>) -> Way {
         let literal = pattern.longest_literal();
-        let (is_contains, is_suffix) = (pattern.is_contains(), pattern.suffix().is_some());
+        let is_contains = pattern.is_contains();
+        let is_suffix = pattern.suffix().is_some();
         let (mut by_codes_ns, mut by_text_ns) = (0.0, 0.0);
-        let (mut text, mut before) = (Vec::new(), 0);
+        let mut text = Vec::new();
+        let mut before = 0;
         let num_rows = self.num_rows();
         for row in (0..num_rows).step_by(num_rows.div_ceil(NUM_COMPARED_ROWS).max(1)) {
             let codes = self.code_range(row);

@@ -361,7 +361,8 @@ fn bytes_alike(tokens: &[Token]) -> [u8; 256] {
 
 /// Returns the place that follows `place` after `byte`, if there is one.
 fn steps(place: u32, byte: u8, tokens: &[Token]) -> Option<u32> {
-    let (token, num_missing) = (place / 4, place % 4);
+    let token = place / 4;
+    let num_missing = place % 4;
     if num_missing > 0 {
         let after = if num_missing == 1 { 4 * (token + 1) } else { place - 1 };
         return is_continuation(byte).then_some(after);

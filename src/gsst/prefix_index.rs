@@ -100,7 +100,8 @@ impl PrefixIndex {
                 if symbol.len_bytes() == len_bytes {
                     let word = symbol.word();
                     let place = &mut self.bucket_ends[bucket(word, self.shift) + 1];
-                    let (mask, id) = (PREFIX_MASKS[len_bytes], id as u16);
+                    let mask = PREFIX_MASKS[len_bytes];
+                    let id = id as u16;
                     self.longs[usize::from(*place)] =
                         LongSymbol { word, mask, id, len_bytes: len_bytes as u8 };
                     *place += 1;
@@ -120,7 +121,8 @@ impl PrefixIndex {
     #[inline]
     pub(super) fn longest(&self, word: u64, max_len: usize) -> (u16, usize) {
         let bucket = bucket(word, self.shift);
-        let (start, end) = (self.bucket_ends[bucket], self.bucket_ends[bucket + 1]);
+        let start = self.bucket_ends[bucket];
+        let end = self.bucket_ends[bucket + 1];
         for symbol in &self.longs[usize::from(start)..usize::from(end)] {
             let len_bytes = usize::from(symbol.len_bytes);
             if word & symbol.mask == symbol.word && len_bytes <= max_len {
@@ -141,7 +143,8 @@ impl PrefixIndex {
         mut found: impl FnMut(u16, usize),
     ) {
         let bucket = bucket(word, self.shift);
-        let (start, end) = (self.bucket_ends[bucket], self.bucket_ends[bucket + 1]);
+        let start = self.bucket_ends[bucket];
+        let end = self.bucket_ends[bucket + 1];
         for symbol in &self.longs[usize::from(start)..usize::from(end)] {
             let len_bytes = usize::from(symbol.len_bytes);
             if word & symbol.mask == symbol.word && len_bytes <= max_len {

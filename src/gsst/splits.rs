@@ -374,7 +374,8 @@ mod tests {
                 assert_eq!(frames.len(), lengths.len().div_ceil(FRAME_LEN));
                 for (expected, frame) in lengths.chunks(FRAME_LEN).zip(frames) {
                     let bits = &packed[frame.bits_offset as usize - 1000..];
-                    let (smallest, width) = (u64::from(frame.smallest), frame.width_bits);
+                    let smallest = u64::from(frame.smallest);
+                    let width = frame.width_bits;
                     let read = Frame { smallest, width, bits };
                     assert!((0..expected.len()).all(|i| read.get(i) == u64::from(expected[i])));
                 }

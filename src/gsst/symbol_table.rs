@@ -185,7 +185,8 @@ impl SymbolTable {
             let Some((&head, behind)) = rest.split_first() else {
                 return Err(fault(offset, "ends inside the table"));
             };
-            let (len_bytes, num_shared) = (usize::from(head & 7) + 1, usize::from(head >> 3));
+            let len_bytes = usize::from(head & 7) + 1;
+            let num_shared = usize::from(head >> 3);
             if num_shared >= len_bytes || num_shared > len_before {
                 return Err(fault(offset, format!("{num_shared} shared bytes of {len_bytes}")));
             }
@@ -315,7 +316,7 @@ const fn prefix_masks() -> [u64; MAX_SYMBOL_BYTES + 1] {
 }
 
 /// Returns, for each byte, true if it occurs in `rows`.
-pub(super) fn bytes_of<'a>(rows: impl Iterator<Item = &'a [u8]>) -> [bool; 256] {
+pub(super) fn bytes_for<'a>(rows: impl Iterator<Item = &'a [u8]>) -> [bool; 256] {
     // Stores per pair of bytes are half as many as stores per byte.
     let mut pairs = vec![false; 1 << 16];
     let mut occurs = [false; 256];

@@ -46,7 +46,7 @@ use rustc_hash::FxHashSet;
 
 use crate::encode::{GreedyParser, Parse};
 use crate::prefix_index::{NO_SYMBOL, OptimalParse, PrefixIndex, word_at};
-use crate::symbol_table::{CodeWidth, MAX_SYMBOL_BYTES, Symbol, SymbolTable, bytes_of};
+use crate::symbol_table::{CodeWidth, MAX_SYMBOL_BYTES, Symbol, SymbolTable, bytes_for};
 
 /// Number of ids that are single bytes. Ids from here on are longer symbols.
 const NUM_BYTES: usize = 256;
@@ -112,7 +112,7 @@ impl SymbolTable {
         }
         let mut trainer = Trainer::new(&sample, width, options.parse);
         let occurs = match width {
-            CodeWidth::Twelve => bytes_of(rows.iter().flatten().copied()),
+            CodeWidth::Twelve => bytes_for(rows.iter().flatten().copied()),
             CodeWidth::Eight => sample.occurs_around(rows),
         };
         let num_bytes = occurs.iter().filter(|occurs| **occurs).count();
@@ -192,7 +192,7 @@ impl<'a> Trainer<'a> {
         let before = self.symbols.len();
         for len_bytes in 2..=MAX_SYMBOL_BYTES {
             let room = self.max_symbols.saturating_sub(self.num_symbols());
-            let Some(strings) = self.sample.strings_of(len_bytes, room) else { break };
+            let Some(strings) = self.sample.strings_for(len_bytes, room) else { break };
             self.symbols.extend(strings);
         }
         if self.symbols.len() > before {
@@ -438,12 +438,12 @@ impl Sample {
 
     /// Returns, for each byte, true if it occurs in the sample.
     pub(super) fn occurs(&self) -> [bool; 256] {
-        bytes_of(self.rows.iter().map(|&(start, end)| &self.text[start..end]))
+        bytes_for(self.rows.iter().map(|&(start, end)| &self.text[start..end]))
     }
 
     /// Returns the distinct strings of `len_bytes` that occur in rows, sorted. Returns `None` if
     /// there are more than `max_strings`, or none at all.
-    pub(super) fn strings_of(&self, len_bytes: usize, max_strings: usize) -> Option<Vec<Symbol>> {
+    pub(super) fn strings_for(&self, len_bytes: usize, max_strings: usize) -> Option<Vec<Symbol>> {
         let rows = self.rows.iter().map(|&(start, end)| &self.text[start..end]);
         let mut words = FxHashSet::default();
         let mut strings = Vec::new();
@@ -463,7 +463,7 @@ impl Sample {
     /// from which the sample was taken: all rows if their text is short, otherwise every n-th.
     pub(super) fn occurs_around(&self, rows: &[Option<&[u8]>]) -> [bool; 256] {
         let step = (self.text_len_bytes / MAX_SEARCHED_BYTES).max(1);
-        let mut occurs = bytes_of(rows.iter().step_by(step).flatten().copied());
+        let mut occurs = bytes_for(rows.iter().step_by(step).flatten().copied());
         occurs.iter_mut().zip(self.occurs()).for_each(|(all, here)| *all |= here);
         occurs
     }

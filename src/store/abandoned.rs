@@ -129,7 +129,8 @@ mod tests {
         let num_files = || std::fs::read_dir(dir.path().join(SEGMENTS)).unwrap().count();
         let open = async || LivingStore::open(location(), StoreOptions::default()).await.unwrap();
         futures::executor::block_on(async {
-            let (profile, options) = (TokenizerProfile::Word, StoreOptions::default());
+            let profile = TokenizerProfile::Word;
+            let options = StoreOptions::default();
             LivingStore::create(location(), profile, options).await.unwrap();
             let commit = async |store: &LivingStore, parts: &[WrittenPart]| {
                 let base = store.latest().await.unwrap();

@@ -67,7 +67,7 @@ pub fn assemble_documents<E: Borrow<VersionEdits>>(
         .collect();
     let edits = edits.iter().map(<E as Borrow<VersionEdits>>::borrow).filter_map(|edits| {
         let added = added.get(&edits.version).cloned().unwrap_or_default();
-        let batch = edits_of(&edits.batch, added, doc_ids);
+        let batch = edits_for(&edits.batch, added, doc_ids);
         (!batch.edits.is_empty()).then_some(VersionEdits { version: edits.version, batch })
     });
     let edits: Vec<VersionEdits> = edits.collect();
@@ -130,7 +130,7 @@ impl Assembly<'_> {
 /// Returns the edits of `batch` on documents of `doc_ids`. Documents that it adds get the ids
 /// `added`. If some of these are in `doc_ids`, the other added documents are kept too, with their
 /// paths and empty.
-fn edits_of(batch: &EditBatch, added: Range<u64>, doc_ids: &BTreeSet<u64>) -> EditBatch {
+fn edits_for(batch: &EditBatch, added: Range<u64>, doc_ids: &BTreeSet<u64>) -> EditBatch {
     let adds_any = doc_ids.range(added.clone()).next().is_some();
     let mut next_id = added.start;
     let edits = batch.edits.iter().filter_map(|edit| match edit {

@@ -124,7 +124,7 @@ impl LivingStore {
         let names: Vec<String> = files.iter().map(|file| file.name.clone()).collect();
         retrying(self.options().retry, || self.storage().remove(folder, &names))
             .await
-            .map_err(|e| e.into_error(format!("cleaning up {}", self.name_of(folder))))
+            .map_err(|e| e.into_error(format!("cleaning up {}", self.name_for(folder))))
     }
 }
 

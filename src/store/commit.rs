@@ -199,7 +199,7 @@ impl LivingStore {
                 }
                 Err(StorageError::Unknown(cause)) => return Err(self.unknown(next, cause)),
                 Err(error) => {
-                    let error = error.into_error(format!("writing {}", self.name_of(&name)));
+                    let error = error.into_error(format!("writing {}", self.name_for(&name)));
                     return Err(if is_unsure { self.unknown(next, error.into()) } else { error });
                 }
             };
@@ -221,7 +221,7 @@ impl LivingStore {
             Ok(_) => Ok(Put::Lost),
             Err(_) if is_unsure => Err(self.unknown(next, failure)),
             Err(_) => {
-                let name = self.name_of(&version_name(next.number));
+                let name = self.name_for(&version_name(next.number));
                 Err(Error::external(format!("writing {name}"), failure))
             }
         }
@@ -268,12 +268,14 @@ impl LivingStore {
         if requested <= limit {
             return Ok(());
         }
-        let (what, knob) = ("a commit (bytes)", "max_version_bytes");
+        let what = "a commit (bytes)";
+        let knob = "max_version_bytes";
         Err(Error::Capacity { what, requested, limit, knob })
     }
 
     fn unknown(&self, next: &Version, source: Box<dyn std::error::Error + Send + Sync>) -> Error {
-        let (location, version) = (self.location(), next.number);
+        let location = self.location();
+        let version = next.number;
         let commit_id = next.commit_id.to_string();
         Error::UnknownCommit { location, version, commit_id, source }
     }
@@ -371,7 +373,8 @@ mod tests {
         futures::executor::block_on(async {
             for hears_the_answer in [true, false] {
                 let inner = ObjectPrefix::new(Arc::new(InMemory::new()), "c".into());
-                let (profile, options) = (TokenizerProfile::Word, StoreOptions::default());
+                let profile = TokenizerProfile::Word;
+                let options = StoreOptions::default();
                 LivingStore::create(inner.clone(), profile, options).await.unwrap();
                 let has_slept = AtomicBool::new(false);
                 let store =

@@ -340,7 +340,8 @@ impl<D: Disk> Storage for LocalFolder<D> {
     }
 
     async fn list(&self, folder: &str, after: Option<&str>) -> StorageResult<Vec<StoredFile>> {
-        let (folder, after) = (folder.to_string(), after.map(str::to_string));
+        let folder = folder.to_string();
+        let after = after.map(str::to_string);
         self.with_disk(move |disk, root| {
             let names = match disk.list(&root.join(&folder)) {
                 Err(e) if e.kind() == ErrorKind::NotFound => Vec::new(),

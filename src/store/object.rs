@@ -87,7 +87,9 @@ impl ObjectPrefix {
 
     fn stored(&self, meta: ObjectMeta) -> Option<StoredFile> {
         let mut rest = meta.location.prefix_match(&self.prefix)?;
-        let (folder, file, end) = (rest.next()?, rest.next()?, rest.next());
+        let folder = rest.next()?;
+        let file = rest.next()?;
+        let end = rest.next();
         let name = format!("{}/{}", folder.as_ref(), file.as_ref());
         end.is_none().then(|| StoredFile {
             name,
@@ -275,7 +277,7 @@ mod tests {
 
     #[test]
     fn what_will_be_refused_again_is_told_from_what_may_pass() {
-        let of_s3 = |status: &str| {
+        let for_s3 = |status: &str| {
             let source = format!(
                 "Error performing PUT http://s3/b/versions/2 in 1ms - Server returned non-2xx \
                  status code: {status}: <Error><Code>Some</Code></Error>"
@@ -283,10 +285,10 @@ mod tests {
             failed(Error::Generic { store: "S3", source: source.into() })
         };
         for refused in ["400 Bad Request", "416 Range", "301 Moved Permanently"] {
-            assert!(matches!(of_s3(refused), StorageError::Permanent(_)), "{refused}");
+            assert!(matches!(for_s3(refused), StorageError::Permanent(_)), "{refused}");
         }
         for passes in ["500 Internal Server Error", "503 Slow Down", "429 Too Many Requests"] {
-            assert!(matches!(of_s3(passes), StorageError::Transient(_)), "{passes}");
+            assert!(matches!(for_s3(passes), StorageError::Transient(_)), "{passes}");
         }
         assert!(!is_refused("non-2xx status code: 400 Bad Request: RequestTimeout"));
         assert!(!is_refused("connection reset by peer"));

@@ -240,9 +240,9 @@ impl LivingStore {
         if self.has_many_edits(version, ratio).await? || has_many_small_files(version, &options) {
             return self.optimize(&options).await;
         }
-        let of_any_share = OptimizeOptions { recompress_ratio: 0.0, ..options };
-        if self.has_many_additions(version, &of_any_share).await? {
-            self.optimize(&of_any_share).await
+        let from_any_share = OptimizeOptions { recompress_ratio: 0.0, ..options };
+        if self.has_many_additions(version, &from_any_share).await? {
+            self.optimize(&from_any_share).await
         } else {
             Ok(None)
         }

@@ -144,7 +144,7 @@ impl LivingStore {
         let hold = if commits_here { self.storage().hold(&name).await } else { None };
         let putting = self.storage().put_stream(&name, receiver.boxed());
         let (written, put) = futures::join!(writing, putting);
-        let put = put.map_err(|e| e.into_error(format!("writing {}", self.name_of(&name))));
+        let put = put.map_err(|e| e.into_error(format!("writing {}", self.name_for(&name))));
         let written = written.and_then(|(written, is_refused)| {
             if is_refused {
                 put.and(written)
@@ -188,9 +188,9 @@ impl LivingStore {
                            latest version, or restore it from a copy"
                     .into(),
             },
-            error => error.into_error(format!("reading {}", self.name_of(&name))),
+            error => error.into_error(format!("reading {}", self.name_for(&name))),
         })?;
-        let file = self.name_of(&name);
+        let file = self.name_for(&name);
         part.check_bytes(&file, &bytes)?;
         let (limits, profile) = (limits.clone(), self.profile());
         on_computing_thread(move || {

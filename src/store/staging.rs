@@ -107,7 +107,7 @@ impl StagedFile {
     /// # Errors
     /// [`ErrorKind::NotFound`] if the folder does not exist, and those of creating a file there.
     pub fn create(target: &Path) -> io::Result<Self> {
-        let folder = folder_of(target);
+        let folder = folder_for(target);
         for left in
             LockedFile::abandoned(folder, |name| name.starts_with('.') && name.ends_with(PART))
         {
@@ -124,7 +124,8 @@ impl StagedFile {
             match LockedFile::create(folder.join(name)) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
                 created => {
-                    let (file, target) = (created?, target.to_owned());
+                    let file = created?;
+                    let target = target.to_owned();
                     return Ok(Self { file, target, is_complete: false });
                 }
             }
@@ -193,7 +194,7 @@ impl Drop for StagedFile {
 }
 
 /// Returns the folder that contains `path`.
-fn folder_of(path: &Path) -> &Path {
+fn folder_for(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

@@ -245,7 +245,7 @@ impl LivingStore {
     pub(super) async fn has_version(&self, number: u64) -> Result<bool> {
         let name = version_name(number);
         let exists = retrying(self.options.retry, || self.storage.exists(&name)).await;
-        exists.map_err(|e| e.into_error(format!("looking for {}", self.name_of(&name))))
+        exists.map_err(|e| e.into_error(format!("looking for {}", self.name_for(&name))))
     }
 
     /// Reads the version `number`, without unpacking its edits.
@@ -257,14 +257,15 @@ impl LivingStore {
 
     /// Reads the file of version `number`, and returns its name for messages and its bytes.
     async fn read_manifest(&self, number: u64) -> Result<(String, Bytes)> {
-        let (name, max_bytes) = (version_name(number), self.options.max_version_bytes);
+        let name = version_name(number);
+        let max_bytes = self.options.max_version_bytes;
         let bytes = retrying(self.options.retry, || self.storage.get(&name, max_bytes)).await;
         let bytes = match bytes {
             Err(StorageError::NotFound) => return Err(self.missing_version(Some(number)).await),
-            Err(e) => return Err(e.into_error(format!("reading {}", self.name_of(&name)))),
+            Err(e) => return Err(e.into_error(format!("reading {}", self.name_for(&name)))),
             Ok(bytes) => bytes,
         };
-        Ok((self.name_of(&name), bytes))
+        Ok((self.name_for(&name), bytes))
     }
 
     /// Records that `version`, read from `file`, exists, after checking that its number is
@@ -272,7 +273,8 @@ impl LivingStore {
     fn seen(&self, file: &str, version: Version, number: u64) -> Result<Version> {
         if version.number != number {
             let reason = format!("expected version {number}, got {}", version.number);
-            let (file, section) = (file.to_string(), "version");
+            let file = file.to_string();
+            let section = "version";
             return Err(Error::Format { file, section, offset: 24, reason });
         }
         self.see(number);
@@ -282,7 +284,8 @@ impl LivingStore {
     async fn read_edits(&self, number: u64) -> Result<Option<VersionEdits>> {
         let (file, bytes) = self.read_manifest(number).await?;
         let decoded = decode_manifest(&file, &bytes, self.options.max_version_bytes)?;
-        let (version, edits) = (self.seen(&file, decoded.0, number)?, decoded.1);
+        let version = self.seen(&file, decoded.0, number)?;
+        let edits = decoded.1;
         let batch = edits.map(|edits| decode_batch(&file, &edits)).transpose()?;
         let edits = batch.map(|batch| VersionEdits { version: number, batch });
         let added = edits.iter().flat_map(|edits| &edits.batch.edits);
@@ -313,7 +316,7 @@ impl LivingStore {
     }
 
     /// Returns the name of a file of the corpus, for messages.
-    pub(super) fn name_of(&self, name: &str) -> String {
+    pub(super) fn name_for(&self, name: &str) -> String {
         format!("{}/{name}", self.location())
     }
 
@@ -374,7 +377,7 @@ impl LivingStore {
     pub(super) async fn files(&self, folder: &str, after: Option<&str>) -> Result<Vec<StoredFile>> {
         retrying(self.options.retry, || self.storage.list(folder, after))
             .await
-            .map_err(|e| e.into_error(format!("listing {}", self.name_of(folder))))
+            .map_err(|e| e.into_error(format!("listing {}", self.name_for(folder))))
     }
 
     /// Returns the error for a missing version, which says which versions exist.

@@ -86,7 +86,7 @@ pub enum Error {
     /// An offset lies behind the end of a document.
     #[error(
         "{what} {got} is behind the end of {}, which has {len_bytes} bytes",
-        name_of(*doc_id, path)
+        name_for(*doc_id, path)
     )]
     PastEnd {
         /// Name of the offset, such as `byte_offset`.
@@ -184,7 +184,8 @@ impl Error {
 
     /// Returns the error for a count that does not fit into 64 bits.
     pub fn count_overflow(what: &'static str) -> Self {
-        let (requested, limit) = (u64::MAX, u64::MAX - 1);
+        let requested = u64::MAX;
+        let limit = u64::MAX - 1;
         Self::Capacity { what, requested, limit, knob: "nothing (counts are 64-bit numbers)" }
     }
 
@@ -222,7 +223,7 @@ impl Error {
     }
 }
 
-fn name_of(doc_id: u64, path: &Option<String>) -> String {
+fn name_for(doc_id: u64, path: &Option<String>) -> String {
     match path {
         Some(path) if !path.is_empty() => path.clone(),
         _ => format!("document {doc_id}"),

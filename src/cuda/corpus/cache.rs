@@ -172,7 +172,8 @@ impl CorpusCopies {
         &mut self,
         mut work: impl FnMut() -> Result<T, GpuError>,
     ) -> Result<T, GpuError> {
-        let (device, mut num_tries) = (&self.device, 0);
+        let device = &self.device;
+        let mut num_tries = 0;
         self.kept.retried(is_full, || {
             if num_tries > 0 {
                 // The device frees memory only after the earlier work on it is done.

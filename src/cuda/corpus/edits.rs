@@ -119,13 +119,13 @@ impl CorpusEdits {
         Ok(Self {
             kernels: Kernels::new(&module)?,
             sorter: Sorter::new(device)?,
-            docs: device.copy_of("documents of edits", &splices.docs)?,
-            starts: device.copy_of("edits of documents", &splices.starts)?,
-            froms: device.copy_of("offsets of edits", &splices.froms)?,
-            tos: device.copy_of("offsets of edits", &splices.tos)?,
-            token_starts: device.copy_of("tokens of edits", &splices.token_starts)?,
-            tokens: device.copy_of("tokens of edits", &splices.tokens)?,
-            new_edges: device.copy_of("tokens of edits", &new_edges)?,
+            docs: device.copy_for("documents of edits", &splices.docs)?,
+            starts: device.copy_for("edits of documents", &splices.starts)?,
+            froms: device.copy_for("offsets of edits", &splices.froms)?,
+            tos: device.copy_for("offsets of edits", &splices.tos)?,
+            token_starts: device.copy_for("tokens of edits", &splices.token_starts)?,
+            tokens: device.copy_for("tokens of edits", &splices.tokens)?,
+            new_edges: device.copy_for("tokens of edits", &new_edges)?,
             text: text.clone(),
             splices,
         })
@@ -149,7 +149,8 @@ impl CorpusEdits {
     /// [`GpuError::Mismatch`] if the new text has 2^31 elements or more, or if the old one has
     /// tokens that its tokenizer would cut; [`GpuError::OutOfMemory`], [`GpuError::Driver`].
     pub fn write(&self) -> Result<CorpusText, GpuError> {
-        let (device, old) = (self.text.device(), &self.text);
+        let device = self.text.device();
+        let old = &self.text;
         let num_new = self.splices.new_terminals.len();
         let num_elements = old.num_elements() + num_new;
         check_limit("elements and rules of a text", num_elements, MAX_SYMBOLS as usize)?;
@@ -197,7 +198,9 @@ impl CorpusEdits {
 
     /// Counts the runs, allocates room for them, writes them and sums their lengths.
     fn runs(&self, splices: Argument) -> Result<Runs, GpuError> {
-        let (device, num_gaps, text) = (self.text.device(), self.num_gaps(), self.text.arrays());
+        let device = self.text.device();
+        let num_gaps = self.num_gaps();
+        let text = self.text.arrays();
         let first_runs: DeviceBuffer<u32> = device.alloc("runs of edits", num_gaps + 1)?;
         let num_inner: DeviceBuffer<u32> = device.alloc("runs of edits", num_gaps)?;
         let sums = device.alloc("runs of edits", num_sums(num_gaps))?;
@@ -245,7 +248,8 @@ impl CorpusEdits {
         runs: &Runs,
         num_symbols: usize,
     ) -> Result<CorpusText, GpuError> {
-        let (device, old) = (self.text.device(), &self.text);
+        let device = self.text.device();
+        let old = &self.text;
         let (num_docs, num_root, num_rules) =
             (self.splices.docs.len(), runs.num_root, old.num_rules());
         let new = NewText {

@@ -129,7 +129,7 @@ struct Splice<'a> {
 impl<'a> Splice<'a> {
     fn from_edit(edit: &'a Edit) -> Result<Self, GpuError> {
         let splice = |doc_id, start, num_deleted, text| Self {
-            doc: doc_of(doc_id),
+            doc: doc_for(doc_id),
             start,
             num_deleted,
             text,
@@ -208,7 +208,7 @@ impl<T: BaseText> Planner<'_, T> {
             Operation::Search { doc_id, .. } | Operation::Count { doc_id, .. } => (*doc_id, 0),
             Operation::Edit(_) => (u64::MAX, 0),
         };
-        let doc = doc_of(doc_id);
+        let doc = doc_for(doc_id);
         let before = self.text.doc_len_bytes(doc)?;
         let followed = self.followed.entry(doc).or_insert_with(|| Followed::new(before));
         check_offset(offset, followed.pieces.len_bytes())?;
@@ -245,7 +245,8 @@ impl Followed {
         if start == end && text.is_empty() {
             return;
         }
-        let (at, len) = (self.text.len() as u64, text.len() as u64);
+        let at = self.text.len() as u64;
+        let len = text.len() as u64;
         self.text.extend_from_slice(text);
         self.pieces.replace(start, end, Piece { source: Source::Text, start: at, len });
     }
@@ -253,7 +254,8 @@ impl Followed {
     /// Returns the changes relative to a document of `len` bytes.
     fn changes(&self, len: u64) -> Vec<Change> {
         let mut changes = Vec::new();
-        let (mut start, mut text) = (0, Vec::new());
+        let mut start = 0;
+        let mut text = Vec::new();
         let last = Piece { source: Source::Base, start: len, len: 0 };
         for piece in self.pieces.pieces_from(0).chain([last]) {
             if piece.source == Source::Text {
@@ -272,7 +274,7 @@ impl Followed {
 
 /// Returns the id of a document in its segment; the largest id if it does not fit. No document has
 /// the largest id.
-fn doc_of(doc_id: u64) -> DocId {
+fn doc_for(doc_id: u64) -> DocId {
     u32::try_from(doc_id).unwrap_or(u32::MAX).into()
 }
 
@@ -308,7 +310,8 @@ mod tests {
 
     fn changed(text: &HostText, document: &NewDocument) -> Vec<u8> {
         let old = &text.docs[document.doc.index()];
-        let (mut new, mut at) = (Vec::new(), 0);
+        let mut new = Vec::new();
+        let mut at = 0;
         for Change { start, end, text } in &document.changes {
             assert!(*start >= at && (*start > at || at == 0 || new.is_empty()));
             new.extend_from_slice(&old[at as usize..*start as usize]);
@@ -344,7 +347,9 @@ mod tests {
                 .map(|doc| (0..random.below(30)).map(|at| b'a' + (doc + at) as u8 % 26).collect())
                 .collect();
             let text = HostText::new(docs.clone());
-            let (mut now, mut operations, mut expected) = (docs.clone(), Vec::new(), Vec::new());
+            let mut now = docs.clone();
+            let mut operations = Vec::new();
+            let mut expected = Vec::new();
             for at in 0..random.below(30) {
                 let doc_id = random.below(3);
                 let len = now[doc_id as usize].len() as u64;

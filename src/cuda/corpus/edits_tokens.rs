@@ -163,7 +163,8 @@ fn read_windows(
         }
     }
     let mut windows = vec![Windows::default(); pending.len()];
-    let (mut rounds, mut window) = (Vec::new(), WINDOW_BYTES);
+    let mut rounds = Vec::new();
+    let mut window = WINDOW_BYTES;
     while !pending.is_empty() {
         let query = |at: &Pending| {
             let first = at.start.saturating_sub(window);
@@ -175,7 +176,8 @@ fn read_windows(
         let seen = text.read(&queries)?;
         let round = rounds.len();
         let look = |(place, at): (usize, &Pending)| {
-            let (before, behind) = (seen.get(2 * place), seen.get(2 * place + 1));
+            let before = seen.get(2 * place);
+            let behind = seen.get(2 * place + 1);
             let is_start_seen = before.len() as u64 == at.start;
             let is_end_seen = behind.len() as u64 == at.doc_len - at.end;
             let from = last_cut(profile, before).or(is_start_seen.then_some(0))?;
@@ -256,8 +258,8 @@ impl<'a, T: BaseText> Writer<'a, T> {
                 // The second window shows the bytes that the first one does not reach.
                 let of_first = between.min(behind.len() as u64);
                 self.bytes.extend_from_slice(&behind[..of_first as usize]);
-                let of_second = (between - of_first) as usize;
-                self.bytes.extend_from_slice(&before[before.len() - of_second..]);
+                let from_second = (between - of_first) as usize;
+                self.bytes.extend_from_slice(&before[before.len() - from_second..]);
                 self.bytes.extend_from_slice(&next.text);
                 (last, own) = (next, next_own);
                 at += 1;

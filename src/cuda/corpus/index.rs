@@ -65,13 +65,15 @@ struct Kernels {
 
 impl CorpusIndex {
     pub(super) fn upload(corpus: &DeviceCorpus) -> Result<Self, GpuError> {
-        let (device, dag) = (&corpus.device, corpus.dag());
+        let device = &corpus.device;
+        let dag = corpus.dag();
         let len_words = dag.len_words(dag.num_terminals());
         if len_words >= MAX_WORDS {
             let reason = format!("{len_words} words, it takes less than {MAX_WORDS} of a segment");
             return Err(unsupported(device, KERNEL, reason));
         }
-        let (num_positions, num_elements) = (dag.grammar().symbols.len(), dag.num_elements());
+        let num_positions = dag.grammar().symbols.len();
+        let num_elements = dag.num_elements();
         check_limit("elements of rules", num_positions, MAX_KEYS)?;
         let module = Module::load(device, CORPUS_INDEX)?;
         let mut made = Self {
@@ -84,7 +86,7 @@ impl CorpusIndex {
             },
             tickets: Tickets::new(device)?,
             token_offsets: device
-                .copy_of("offsets of tokens", corpus.segment.dictionary.offsets())?,
+                .copy_for("offsets of tokens", corpus.segment.dictionary.offsets())?,
             owners: owners(corpus, &Module::load(device, CORPUS_INVERSE)?)?,
             bytes: device.alloc("lengths of elements", num_elements)?,
             infos: device.alloc("lengths of elements", num_elements)?,
@@ -103,9 +105,11 @@ impl CorpusIndex {
     ///
     /// [`GpuError::Driver`].
     pub fn run(&mut self) -> Result<(), GpuError> {
-        let (device, dag) = (&self.corpus.device, self.corpus.dag());
+        let device = &self.corpus.device;
+        let dag = self.corpus.dag();
         let (grammar, num_terminals) = (dag.grammar(), dag.num_terminals());
-        let (num_positions, num_rules) = (grammar.symbols.len(), grammar.num_rules());
+        let num_positions = grammar.symbols.len();
+        let num_rules = grammar.num_rules();
         // Marks all lengths as unknown.
         fill(device, &mut self.bytes, 0)?;
         fill(device, &mut self.infos, 0)?;
@@ -135,7 +139,8 @@ impl CorpusIndex {
         let owners = Argument::Long(address(device, &self.owners));
         let num_root = Argument::Short(grammar.root().len() as u32);
         let shares = [symbols, owners, num_root, len, bytes, infos, starts, blanks];
-        let (kernels, grid) = (&self.kernels, grid_for(num_positions + 1));
+        let kernels = &self.kernels;
+        let grid = grid_for(num_positions + 1);
         let grid_of_terminals = grid_for(num_terminals as usize);
         // SAFETY: the arguments match the kernels. The grammar was validated, so its rules precede
         // the rules that they contain. There are lengths for each element, a start for each
@@ -158,7 +163,8 @@ impl CorpusIndex {
     /// faults of the computation.
     pub fn lens_to_host(&self) -> Result<Vec<(u64, u64)>, GpuError> {
         self.tickets.check_end(KERNEL)?;
-        let (device, num_elements) = (&self.corpus.device, self.corpus.dag().num_elements());
+        let device = &self.corpus.device;
+        let num_elements = self.corpus.dag().num_elements();
         let bytes = to_host(device, &self.bytes, num_elements)?;
         let infos = to_host(device, &self.infos, num_elements)?;
         Ok(bytes.into_iter().zip(infos.into_iter().map(|info| info >> WORDS_SHIFT)).collect())
@@ -210,8 +216,10 @@ pub struct Occurrences {
 
 impl DeviceInverse {
     pub(super) fn new(corpus: &DeviceCorpus, sorter: &Sorter) -> Result<Self, GpuError> {
-        let (device, dag) = (&corpus.device, corpus.dag());
-        let (num_positions, num_elements) = (dag.grammar().symbols.len(), dag.num_elements());
+        let device = &corpus.device;
+        let dag = corpus.dag();
+        let num_positions = dag.grammar().symbols.len();
+        let num_elements = dag.num_elements();
         let space = SortSpace::new(device, num_positions)?;
         let module = Module::load(device, CORPUS_INVERSE)?;
         let owners = owners(corpus, &module)?;
@@ -237,7 +245,8 @@ impl DeviceInverse {
     }
 
     pub(super) fn to_host(&self, corpus: &DeviceCorpus) -> Result<Occurrences, GpuError> {
-        let (device, num_positions) = (&corpus.device, corpus.dag().grammar().symbols.len());
+        let device = &corpus.device;
+        let num_positions = corpus.dag().grammar().symbols.len();
         Ok(Occurrences {
             offsets: to_host(device, &self.offsets, corpus.dag().num_elements() + 1)?,
             positions: to_host(device, &self.positions, num_positions)?,
@@ -265,7 +274,9 @@ pub(super) fn owners(
     corpus: &DeviceCorpus,
     module: &Module,
 ) -> Result<DeviceBuffer<u32>, GpuError> {
-    let (device, arrays, grammar) = (&corpus.device, &corpus.arrays, corpus.dag().grammar());
+    let device = &corpus.device;
+    let arrays = &corpus.arrays;
+    let grammar = corpus.dag().grammar();
     let num_positions = grammar.symbols.len();
     let owners = device.alloc("rules of positions", num_positions)?;
     let arguments = [

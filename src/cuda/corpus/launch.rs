@@ -290,7 +290,8 @@ fn fetch<T: DeviceRepr>(
     len: usize,
     to: &mut HostBuffer,
 ) -> Result<CudaEvent, GpuError> {
-    let (copying, stream) = (device.fault(COPYING), device.stream());
+    let copying = device.fault(COPYING);
+    let stream = device.stream();
     device.context().bind_to_thread().map_err(&copying)?;
     let to = &mut to[..len * size_of::<T>()];
     // SAFETY: the values lie there, and nothing reads or drops the buffer before the event.

@@ -18,7 +18,7 @@ use crate::module::{CORPUS_RANKED, Module, unsupported};
 use super::launch::{
     Argument, THREADS, address, grid_for, launch, one_to_host, to_host, to_host_as,
 };
-use super::sequences::words_of;
+use super::sequences::words_from;
 use super::sort::{Pairs, SortSpace, bits_below, sort_bytes};
 use super::{CorpusTerms, DeviceCorpus};
 
@@ -177,7 +177,8 @@ impl CorpusRanked {
         sorted: Pairs,
         num_keys: usize,
     ) -> Result<(Rows, DeviceBuffer<u64>, DeviceBuffer<u32>, usize), GpuError> {
-        let (device, terms) = (&self.terms.corpus.device, &self.terms);
+        let device = &self.terms.corpus.device;
+        let terms = &self.terms;
         // The text is no longer needed, so its buffers take the heads.
         let (rows, sequences) = {
             let first = terms.space.inputs(device);
@@ -223,7 +224,8 @@ impl CorpusRanked {
     ) -> Result<(DeviceBuffer<u32>, DeviceBuffer<u32>), GpuError> {
         let device = &self.terms.corpus.device;
         let [docs_at, starts_at, sequences_at] = rows.arrays_at(device);
-        let (grid, num_rows) = (grid_for(rows.num_rows), Argument::Short(rows.num_rows as u32));
+        let grid = grid_for(rows.num_rows);
+        let num_rows = Argument::Short(rows.num_rows as u32);
         let max: DeviceBuffer<u32> = device.alloc("largest count", 1)?;
         let largest = [starts_at, num_rows, Argument::Long(address(device, &max))];
         // SAFETY: the arguments match the kernel.
@@ -323,7 +325,7 @@ impl RankedRows {
     ///
     /// Panics if `row` is not below [`len`](Self::len).
     pub fn words(&self, row: usize) -> impl ExactSizeIterator<Item = u32> + '_ {
-        words_of(self.keys[row], self.num_words, self.word_bits)
+        words_from(self.keys[row], self.num_words, self.word_bits)
     }
 
     /// Returns the documents that contain the sequence of `row`, by rank, and the number of

@@ -172,12 +172,15 @@ impl CorpusWords {
             is_asked[query.doc.index()] = true;
             keys.push(u64::from(query.doc) << word_bits | u64::from(word));
         }
-        let (mut docs, mut chunk_starts) = (Vec::new(), vec![0u64]);
+        let mut docs = Vec::new();
+        let mut chunk_starts = vec![0u64];
         let (mut num_chunks, mut text_bytes) = (0, 0u64);
         for doc in DocId::range(0..num_docs).filter(|doc| is_asked[doc.index()]) {
             let len = self.text.doc_len_bytes(doc)?;
             text_bytes = text_bytes.saturating_add(len);
-            let (what, got, expected) = ("bytes of documents to read", text_bytes, MAX_READ_BYTES);
+            let what = "bytes of documents to read";
+            let got = text_bytes;
+            let expected = MAX_READ_BYTES;
             if got > expected {
                 return Err(GpuError::Mismatch { what, got, expected });
             }
@@ -195,8 +198,8 @@ impl CorpusWords {
             num_docs: docs.len(),
             key_ranges: device.alloc("queries of documents", 2 * docs.len())?,
             filters: device.alloc("filters of documents", FILTER_WORDS * docs.len())?,
-            docs: device.copy_of("documents of queries", &docs)?,
-            chunk_starts: device.copy_of("chunks of documents", &chunk_starts)?,
+            docs: device.copy_for("documents of queries", &docs)?,
+            chunk_starts: device.copy_for("chunks of documents", &chunk_starts)?,
             chunk_bytes: self.chunk_bytes,
             num_chunks,
             chunks: device.alloc("words of chunks", num_chunks + 1)?,
@@ -216,7 +219,8 @@ impl CorpusWords {
     /// found; [`GpuError::OutOfMemory`], [`GpuError::Driver`].
     pub fn count(&self, batch: &mut WordBatch) -> Result<DeviceCounts, GpuError> {
         let counts = self.list(batch)?.0;
-        let (device, num_queries) = (self.text.device().clone(), batch.num_queries);
+        let device = self.text.device().clone();
+        let num_queries = batch.num_queries;
         Ok(DeviceCounts { device, counts, num_queries })
     }
 
@@ -266,12 +270,13 @@ impl CorpusWords {
         words: &[u32],
     ) -> Result<DeviceCounts, GpuError> {
         weights.check_made_for(self.text.corpus())?;
-        let (device, num_words) = (self.text.device(), self.text.corpus().dag().num_words());
+        let device = self.text.device();
+        let num_words = self.text.corpus().dag().num_words();
         let beyond = words.iter().filter(|&&word| word >= num_words).count();
         check_limit("numbers of queries that are not of words", beyond, 0)?;
         check_limit("queries of a batch", words.len(), MAX_QUERIES - 1)?;
         let counts = device.alloc("counts of words", words.len())?;
-        let copy = device.copy_of("words of queries", words)?;
+        let copy = device.copy_for("words of queries", words)?;
         let arguments = [
             Argument::Long(weights.rules_at(0)),
             Argument::Long(address(device, &copy)),
@@ -292,7 +297,8 @@ impl CorpusWords {
         // SAFETY: queries were written to the space. An earlier call leaves all of them there, in
         // another order.
         let sorted = unsafe {
-            let (space, number) = (&batch.queries, batch.num_queries);
+            let space = &batch.queries;
+            let number = batch.num_queries;
             self.sorter.sort_wide(space, space.inputs(device), number, 0..key_bits)?
         };
         let Pairs { keys_at, values_at: numbers_at } = sorted;
@@ -320,7 +326,8 @@ impl CorpusWords {
         let [chunk_starts, chunks] = [&batch.chunk_starts, &batch.chunks]
             .map(|buffer| Argument::Long(address(device, buffer)));
         let num_docs = Argument::Short(batch.num_docs as u32);
-        let (keys, word_bits) = (Argument::Long(keys_at), Argument::Short(batch.word_bits));
+        let keys = Argument::Long(keys_at);
+        let word_bits = Argument::Short(batch.word_bits);
         let num_queries = Argument::Short(batch.num_queries as u32);
         let filtering = [keys, num_queries, word_bits, docs, num_docs, ranges, filters];
         let mut reading = vec![

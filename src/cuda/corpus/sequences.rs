@@ -100,7 +100,8 @@ impl CorpusSequences {
     }
 
     fn make(corpus: &DeviceCorpus, counted: Counted) -> Result<Self, GpuError> {
-        let (device, dag) = (&corpus.device, corpus.dag());
+        let device = &corpus.device;
+        let dag = corpus.dag();
         let num_positions = dag.grammar().symbols.len();
         let max_positions = MAX_KEYS / counted.max_keys;
         check_limit("elements of rules with their windows", num_positions, max_positions)?;
@@ -129,7 +130,9 @@ impl CorpusSequences {
     }
 
     fn arrays(&self) -> RuleArrays {
-        let (device, arrays, dag) = (&self.corpus.device, &self.corpus.arrays, self.corpus.dag());
+        let device = &self.corpus.device;
+        let arrays = &self.corpus.arrays;
+        let dag = self.corpus.dag();
         RuleArrays {
             symbols: address(device, &arrays.symbols),
             rule_offsets: address(device, &arrays.rule_offsets),
@@ -148,12 +151,14 @@ impl CorpusSequences {
     /// Computes the first and last words of all rules. A rule is computed after the rules that it
     /// contains.
     fn make_edges(&mut self, module: &Module) -> Result<(), GpuError> {
-        let (device, dag) = (&self.corpus.device, self.corpus.dag());
+        let device = &self.corpus.device;
+        let dag = self.corpus.dag();
         // Marks all values as unknown: NO_LEN and NO_WORD.
         fill(device, &mut self.lens, 0xFF)?;
         fill(device, &mut self.heads, 0xFF)?;
         fill(device, &mut self.tails, 0xFF)?;
-        let (num_terminals, num_rules) = (dag.num_terminals(), dag.grammar().num_rules());
+        let num_terminals = dag.num_terminals();
+        let num_rules = dag.grammar().num_rules();
         let terminals = [
             Argument::Long(address(device, &self.lens)),
             Argument::Short(dag.num_words()),
@@ -281,7 +286,7 @@ impl SequenceRows {
     ///
     /// Panics if `row` is not below [`len`](Self::len).
     pub fn words(&self, row: usize) -> impl ExactSizeIterator<Item = u32> + '_ {
-        words_of(self.keys[row], self.num_words, self.word_bits)
+        words_from(self.keys[row], self.num_words, self.word_bits)
     }
 
     /// Returns the number of occurrences of each sequence, at least 1.
@@ -301,7 +306,7 @@ impl SequenceRows {
 }
 
 /// Returns the words of a key, the first from its highest bits.
-pub(super) fn words_of(
+pub(super) fn words_from(
     key: u64,
     num_words: usize,
     word_bits: u32,

@@ -311,7 +311,8 @@ impl Sorter {
     ) -> Result<usize, GpuError> {
         check_limit("keys to sort", len, space.capacity)?;
         let device = &self.device;
-        let (steps, progress) = (Steps::for_bits(bits), space.progress(device, len));
+        let steps = Steps::for_bits(bits);
+        let progress = space.progress(device, len);
         let num_tiles = len.div_ceil(T::TILE_KEYS) as u32;
         let counts = [
             Argument::Long(input.keys_at),
@@ -332,15 +333,15 @@ impl Sorter {
         for step in steps.iter() {
             sorted = 1 - sorted;
             let to = space.pairs(device, sorted);
-            let [states, next_states] = progress.states_of(step);
+            let [states, next_states] = progress.states_for(step);
             let arguments = [
                 Argument::Long(from.keys_at),
                 Argument::Long(from.values_at),
                 Argument::Short(len as u32),
                 Argument::Short(step.shift),
                 Argument::Short(step.num_bits),
-                Argument::Long(progress.counts_of(step)),
-                Argument::Long(progress.ticket_of(step)),
+                Argument::Long(progress.counts_for(step)),
+                Argument::Long(progress.ticket_for(step)),
                 Argument::Long(states),
                 Argument::Long(next_states),
                 Argument::Long(to.keys_at),
@@ -431,7 +432,8 @@ impl Steps {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = Step> {
-        let (end, step_bits) = (self.bits.end, self.step_bits);
+        let end = self.bits.end;
+        let step_bits = self.step_bits;
         let step = move |(number, shift): (usize, u32)| {
             let num_bits = step_bits.min(end - shift);
             Step { number, shift, num_bits }
@@ -454,16 +456,16 @@ impl Progress {
         self.after(COUNTS_FROM)
     }
 
-    pub(super) fn counts_of(self, step: Step) -> u64 {
+    pub(super) fn counts_for(self, step: Step) -> u64 {
         self.after(COUNTS_FROM + step.number * NUM_DIGITS)
     }
 
-    pub(super) fn ticket_of(self, step: Step) -> u64 {
+    pub(super) fn ticket_for(self, step: Step) -> u64 {
         self.after(step.number)
     }
 
     /// Returns the addresses of the states of the tiles in `step` and in the next step.
-    pub(super) fn states_of(self, step: Step) -> [u64; 2] {
+    pub(super) fn states_for(self, step: Step) -> [u64; 2] {
         [step.number, step.number + 1].map(|at| self.after(STATES_FROM + at % 2 * self.num_states))
     }
 
@@ -544,7 +546,8 @@ fn num_steps(num_bits: u32) -> u32 {
 /// Returns the bytes read and written to sort `len` keys and their values by `key_bits`. The keys
 /// are read once to count digits. Each digit reads and writes keys and values once.
 pub(super) fn sort_bytes<T: SortKey>(len: usize, key_bits: u32) -> u64 {
-    let (key_bytes, num_steps) = (size_of::<T>() as u64, u64::from(num_steps(key_bits)));
+    let key_bytes = size_of::<T>() as u64;
+    let num_steps = u64::from(num_steps(key_bits));
     len as u64 * (key_bytes + num_steps * 2 * (key_bytes + size_of::<u32>() as u64))
 }
 

@@ -83,7 +83,8 @@ pub struct DeviceTermVectors {
 
 impl CorpusTerms {
     pub(super) fn upload(corpus: &DeviceCorpus) -> Result<Self, GpuError> {
-        let (device, dag) = (&corpus.device, corpus.dag());
+        let device = &corpus.device;
+        let dag = corpus.dag();
         let len_words = dag.len_words(dag.num_terminals());
         if len_words >= MAX_KEYS as u64 {
             let reason = format!("{len_words} words, it takes less than {MAX_KEYS} of a segment");
@@ -104,11 +105,12 @@ impl CorpusTerms {
 
     /// Sums the words before each position.
     fn find_starts(&self, num_positions: usize) -> Result<(), GpuError> {
-        let (device, dag) = (&self.corpus.device, self.corpus.dag());
+        let device = &self.corpus.device;
+        let dag = self.corpus.dag();
         // The lengths fit into 32 bits, because no rule has more words than the text.
         let lens: Vec<_> =
             (0..dag.num_elements() as u32).map(|e| dag.len_words(e) as u32).collect();
-        let lens = device.copy_of("words of elements", &lens)?;
+        let lens = device.copy_for("words of elements", &lens)?;
         let sums = device.alloc("words before elements", num_sums(num_positions))?;
         let arguments = [
             Argument::Long(address(device, &self.corpus.arrays.symbols)),
@@ -134,8 +136,10 @@ impl CorpusTerms {
     ///
     /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
     pub fn run(&mut self) -> Result<DeviceTerms, GpuError> {
-        let (device, dag) = (&self.corpus.device, self.corpus.dag());
-        let (kernels, len_words) = (&self.kernels, self.len_words);
+        let device = &self.corpus.device;
+        let dag = self.corpus.dag();
+        let kernels = &self.kernels;
+        let len_words = self.len_words;
         let input = self.space.inputs(device);
         self.write_words(input)?;
         let word_bits = bits_below(dag.num_words() as usize);
@@ -181,7 +185,8 @@ impl CorpusTerms {
 
     /// Writes the words of the text and their documents to `output`.
     pub(super) fn write_words(&self, output: Pairs) -> Result<(), GpuError> {
-        let (device, dag) = (&self.corpus.device, self.corpus.dag());
+        let device = &self.corpus.device;
+        let dag = self.corpus.dag();
         let arrays = &self.corpus.arrays;
         let arguments = [
             Argument::Long(address(device, &arrays.symbols)),
@@ -265,7 +270,9 @@ impl DeviceTerms {
     ///
     /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
     pub fn by_document(&self) -> Result<DeviceTermVectors, GpuError> {
-        let (device, kernels, num_rows) = (&self.corpus.device, &self.kernels, self.num_rows);
+        let device = &self.corpus.device;
+        let kernels = &self.kernels;
+        let num_rows = self.num_rows;
         let num_docs = self.corpus.dag().grammar().num_docs();
         let space = SortSpace::new(device, num_rows)?;
         let input = Pairs { keys_at: address(device, &self.docs), values_at: 0 };
@@ -287,7 +294,8 @@ impl DeviceTerms {
             launch(device, &kernels.counts, grid_for(num_rows), THREADS, &arguments)?;
             kernels.sorter.offsets(sorted.keys_at, num_rows, num_docs)?
         };
-        let (corpus, kernels) = (self.corpus.clone(), kernels.clone());
+        let corpus = self.corpus.clone();
+        let kernels = kernels.clone();
         Ok(DeviceTermVectors { corpus, kernels, doc_offsets, words, counts, num_rows })
     }
 
@@ -330,12 +338,14 @@ impl DeviceTermVectors {
     /// [`GpuError::Mismatch`] unless there is a weight for each word of the segment;
     /// [`GpuError::OutOfMemory`], [`GpuError::Driver`].
     pub fn scores(&self, weights: &[f64]) -> Result<DeviceScores, GpuError> {
-        let (device, num_words) = (&self.corpus.device, self.corpus.dag().num_words());
+        let device = &self.corpus.device;
+        let num_words = self.corpus.dag().num_words();
         if weights.len() != num_words as usize {
-            let (got, expected) = (weights.len() as u64, u64::from(num_words));
+            let got = weights.len() as u64;
+            let expected = u64::from(num_words);
             return Err(GpuError::Mismatch { what: "weights of words", got, expected });
         }
-        let weights = device.copy_of("weights of words", weights)?;
+        let weights = device.copy_for("weights of words", weights)?;
         let scores = device.alloc("scores of words", self.num_rows)?;
         let arguments = [
             Argument::Long(address(device, &self.words)),

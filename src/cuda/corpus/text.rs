@@ -90,7 +90,8 @@ pub(super) struct NewText {
 impl CorpusText {
     pub(super) fn upload(corpus: &DeviceCorpus) -> Result<Self, GpuError> {
         let (device, segment) = (&corpus.device, &corpus.segment);
-        let (dag, grammar) = (&segment.dag, segment.dag.grammar());
+        let dag = &segment.dag;
+        let grammar = segment.dag.grammar();
         let (starts, blanks) = match corpus.index().and_then(CorpusIndex::into_starts) {
             // For deep grammars, kernels that wait for each other give up. The host does not give
             // up, and it needs no device memory for lengths.
@@ -105,8 +106,8 @@ impl CorpusText {
         let edges: Vec<u8> = (0..dag.num_elements() as u32).map(edge).collect();
         let bytes = &segment.dictionary.bytes()[..];
         let dictionary = TextDictionary {
-            offsets: device.copy_of("offsets of tokens", segment.dictionary.offsets())?,
-            bytes: device.copy_of("tokens", bytes)?,
+            offsets: device.copy_for("offsets of tokens", segment.dictionary.offsets())?,
+            bytes: device.copy_for("tokens", bytes)?,
             num_bytes: bytes.len(),
             num_terminals: dag.num_terminals(),
             new_ids: Default::default(),
@@ -115,7 +116,7 @@ impl CorpusText {
         let state = TextState {
             starts,
             blanks,
-            edges: device.copy_of("edges of elements", &edges)?,
+            edges: device.copy_for("edges of elements", &edges)?,
             dictionary,
             num_root: grammar.root().len(),
             num_symbols: grammar.symbols.len(),
@@ -148,14 +149,16 @@ impl CorpusText {
 
     /// Returns the terminals of this text, followed by `new` ones.
     pub(super) fn with_terminals(&self, new: &[Terminal]) -> Result<TextDictionary, GpuError> {
-        let (device, old) = (self.device(), &self.state.dictionary);
+        let device = self.device();
+        let old = &self.state.dictionary;
         let num_new_bytes = new.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
         let num_bytes = old.num_bytes + num_new_bytes;
         check_limit("bytes of the words of a text", num_bytes, u32::MAX as usize)?;
         let num_terminals = old.num_terminals as usize;
         let (mut new_ids, mut new_classes) = (old.new_ids.clone(), old.new_classes.clone());
         new_classes.extend(new.iter().map(|&(is_word, _)| is_word));
-        let (mut ends, mut new_bytes) = (Vec::with_capacity(new.len()), Vec::new());
+        let mut ends = Vec::with_capacity(new.len());
+        let mut new_bytes = Vec::new();
         for ((is_word, bytes), id) in new.iter().zip(old.num_terminals..) {
             new_bytes.extend_from_slice(bytes);
             ends.push((old.num_bytes + new_bytes.len()) as u32);
@@ -227,7 +230,8 @@ impl CorpusText {
 
     /// Returns the addresses of the arrays, for kernels.
     pub(super) fn arrays(&self) -> Argument {
-        let (device, state) = (self.device(), &self.state);
+        let device = self.device();
+        let state = &self.state;
         Argument::Text(TextArrays {
             symbols: address(device, &state.grammar.symbols),
             rule_offsets: address(device, &state.grammar.rule_offsets),
@@ -290,7 +294,8 @@ fn starts_of_host(
     device: &Device,
     segment: &Segment,
 ) -> Result<(DeviceBuffer<u64>, DeviceBuffer<u32>), GpuError> {
-    let (dag, sums) = (&segment.dag, segment.prefix_sums_or_derive());
+    let dag = &segment.dag;
+    let sums = segment.prefix_sums_or_derive();
     let num_positions = dag.grammar().symbols.len();
     let starts: Vec<u64> =
         (0..=num_positions).map(|at| sums.start(dag, Measure::Bytes, at)).collect();
@@ -298,8 +303,8 @@ fn starts_of_host(
     for position in (0..num_positions).filter(|&at| sums.has_blank_before(at)) {
         blanks[position / 32] |= 1 << (position % 32);
     }
-    let starts = device.copy_of("starts of elements", &starts)?;
-    Ok((starts, device.copy_of("blanks between elements", &blanks)?))
+    let starts = device.copy_for("starts of elements", &starts)?;
+    Ok((starts, device.copy_for("blanks between elements", &blanks)?))
 }
 
 /// A query for up to `len_bytes` bytes of a document, starting at `offset`.
@@ -323,7 +328,8 @@ pub struct Passages {
 impl Passages {
     #[cfg(test)]
     pub(super) fn joined<'a>(passages: impl Iterator<Item = &'a [u8]>) -> Self {
-        let (mut starts, mut text) = (vec![0], Vec::new());
+        let mut starts = vec![0];
+        let mut text = Vec::new();
         for passage in passages {
             text.extend_from_slice(passage);
             starts.push(text.len() as u64);
@@ -451,9 +457,9 @@ impl CorpusPassages {
             usize::try_from(end).unwrap_or(usize::MAX),
             MAX_TEXT_BYTES,
         )?;
-        let docs = device.copy_of("documents of queries", &docs)?;
-        let offsets = device.copy_of("offsets of queries", &offsets)?;
-        let starts_copy = device.copy_of("starts of passages", &starts)?;
+        let docs = device.copy_for("documents of queries", &docs)?;
+        let offsets = device.copy_for("offsets of queries", &offsets)?;
+        let starts_copy = device.copy_for("starts of passages", &starts)?;
         let output = device.alloc("passages", end as usize)?;
         Ok(PassageBatch {
             arrays_at: [

@@ -41,8 +41,10 @@ pub struct CorpusWeights {
 
 impl CorpusWeights {
     pub(super) fn upload(corpus: &DeviceCorpus) -> Result<Self, GpuError> {
-        let (device, dag) = (&corpus.device, corpus.dag());
-        let (sorter, module) = (Sorter::new(device)?, Module::load(device, CORPUS_WEIGHTS)?);
+        let device = &corpus.device;
+        let dag = corpus.dag();
+        let sorter = Sorter::new(device)?;
+        let module = Module::load(device, CORPUS_WEIGHTS)?;
         let inverse = DeviceInverse::new(corpus, &sorter)?;
         let num_places = one_to_host(device, &inverse.offsets, dag.num_terminals() as usize)?;
         let num_places = num_places as usize;
@@ -69,8 +71,10 @@ impl CorpusWeights {
     ///
     /// [`GpuError::Driver`].
     pub fn run(&mut self) -> Result<(), GpuError> {
-        let (device, dag) = (&self.corpus.device, self.corpus.dag());
-        let (num_terminals, num_rules) = (dag.num_terminals(), dag.grammar().num_rules());
+        let device = &self.corpus.device;
+        let dag = self.corpus.dag();
+        let num_terminals = dag.num_terminals();
+        let num_rules = dag.grammar().num_rules();
         fill(device, &mut self.weights, 0)?;
         self.tickets.reset()?;
         let offsets_at = address(device, &self.inverse.offsets);

@@ -193,7 +193,8 @@ impl Kernels {
             block_dim: (TABLE_THREADS, 1, 1),
             shared_mem_bytes: 0,
         };
-        let (blocks, literal) = (list.for_group(group), inputs.literal_at());
+        let blocks = list.for_group(group);
+        let literal = inputs.literal_at();
         let mut launch = at.stream.launch_builder(&self.for_width(width).tables);
         launch.arg(&list.tables).arg(&blocks).arg(&inputs.at).arg(&inputs.num_states);
         launch.arg(&inputs.first_final).arg(&literal);
@@ -214,8 +215,10 @@ impl Kernels {
         inputs: &MaskInputs,
     ) -> Result<(), GpuError> {
         let kernel = &self.for_width(list.units.width()).mask;
-        let (blocks, num_blocks) = (list.for_group(group), group.num_blocks as u32);
-        let (literals, flags) = (inputs.at, inputs.flags_at());
+        let blocks = list.for_group(group);
+        let num_blocks = group.num_blocks as u32;
+        let literals = inputs.at;
+        let flags = inputs.flags_at();
         let has_filter = u32::from(inputs.literal_len_bytes > 0);
         let has_mask = u32::from(inputs.has_mask);
         let mut launch = at.stream.launch_builder(&kernel.function);
@@ -277,7 +280,8 @@ impl Kernels {
         output: &OutputAddresses,
     ) -> Result<(), GpuError> {
         let kernel = &self.for_width(list.units.width()).write;
-        let (num_blocks, num_units) = (list.units.num_blocks() as u32, list.units.num_units());
+        let num_blocks = list.units.num_blocks() as u32;
+        let num_units = list.units.num_units();
         let mut launch = at.stream.launch_builder(&kernel.function);
         launch.arg(&at.bytes).arg(&list.blocks).arg(&num_blocks).arg(&at.frames);
         launch.arg(&list.tables).arg(&num_units).arg(&at.mask);

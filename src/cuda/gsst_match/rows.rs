@@ -99,7 +99,7 @@ impl DeviceRows {
         let lists = plan.lists.into_iter().filter(|list| !list.blocks.is_empty());
         Ok(Self {
             bytes,
-            frames: device.copy_of("places of rows", &plan.frames)?,
+            frames: device.copy_for("places of rows", &plan.frames)?,
             lists: lists.map(|list| list.upload(device)).collect::<Result<_, _>>()?,
             sample: FourGrams::from_blocks(
                 &blocks.iter().map(SealedBlock::from_valid).collect::<Vec<_>>(),
@@ -191,8 +191,8 @@ impl ListPlan {
     fn upload(self, device: &Device) -> Result<BlockList, GpuError> {
         Ok(BlockList {
             units: self.units,
-            tables: device.copy_of("symbol tables", &self.tables)?,
-            blocks: device.copy_of("places of blocks", &self.blocks)?,
+            tables: device.copy_for("symbol tables", &self.tables)?,
+            blocks: device.copy_for("places of blocks", &self.blocks)?,
         })
     }
 }
@@ -208,7 +208,8 @@ impl Plan {
         let first_row = self.num_rows as u32;
         self.num_rows += block.num_rows();
         if self.num_rows > u32::MAX as usize {
-            let (got, expected) = (self.num_rows as u64, u64::from(u32::MAX));
+            let got = self.num_rows as u64;
+            let expected = u64::from(u32::MAX);
             return Err(GpuError::Mismatch { what: "rows of a selection", got, expected });
         }
         let first_frame = self.frames.len() as u32;
@@ -221,7 +222,8 @@ impl Plan {
         let unit_frames = unit_frames(block.num_codes(), num_frames);
         let num_units = num_frames.div_ceil(unit_frames);
         let list = &mut self.lists[usize::from(block.width() == CodeWidth::Twelve)];
-        let (first_unit, table) = (list.units.num_units(), list.blocks.len() as u32);
+        let first_unit = list.units.num_units();
+        let table = list.blocks.len() as u32;
         list.blocks.push(MatchBlock {
             at: at as u64,
             num_rows: block.num_rows() as u32,

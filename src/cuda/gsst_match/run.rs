@@ -160,7 +160,8 @@ impl MatchLayout {
         let num_lengths = if run.has_lengths { 0 } else { run.num_rows };
         let lengths = input.next(LENGTH_BYTES * num_lengths + SLACK_BYTES);
         if lengths.end > u32::MAX as usize {
-            let (got, expected) = (lengths.end as u64, u64::from(u32::MAX));
+            let got = lengths.end as u64;
+            let expected = u64::from(u32::MAX);
             return Err(GpuError::Mismatch { what: "bytes of a run", got, expected });
         }
         let num_frames = run.num_frames + run.num_blocks;
@@ -284,7 +285,8 @@ impl MatchLayout {
         let num_frames = self.run.num_frames as u32;
         let code_ends = scratch(&self.run.code_ends);
         let offsets = scratch(&self.run.scratch_offsets);
-        let (lengths_at, places) = (self.lengths.start as u64, scratch(&self.frames));
+        let lengths_at = self.lengths.start as u64;
+        let places = scratch(&self.frames);
         let config = LaunchConfig {
             grid_dim: (num_frames.div_ceil(PLACES_THREADS / FRAME_GROUPS), 1, 1),
             block_dim: (PLACES_THREADS, 1, 1),

@@ -174,7 +174,8 @@ impl DeviceSelection {
     ) -> Result<(), GpuError> {
         const WHAT: &str = "tables and sums of a selection";
         (self.num_rows, self.text_len_bytes) = (0, 0);
-        let (device, scratch) = (&self.device, &mut self.scratch);
+        let device = &self.device;
+        let scratch = &mut self.scratch;
         let has_filter = !predicate.literal().is_empty();
         for list in rows.lists() {
             let width = list.units.width();
@@ -201,7 +202,8 @@ impl DeviceSelection {
         device: &'a Device,
         rows: &DeviceRows,
     ) -> MatchAddresses<'a> {
-        let (stream, scratch) = (device.stream(), &self.scratch);
+        let stream = device.stream();
+        let scratch = &self.scratch;
         MatchAddresses {
             stream,
             bytes: address(&rows.bytes, stream),
@@ -245,7 +247,8 @@ impl DeviceSelection {
         self.device.synchronize()?;
         let [num_rows, text_len_bytes] = totals;
         if text_len_bytes > u64::from(u32::MAX) {
-            let (got, expected) = (text_len_bytes, u64::from(u32::MAX));
+            let got = text_len_bytes;
+            let expected = u64::from(u32::MAX);
             return Err(GpuError::Mismatch { what: "text of a selection", got, expected });
         }
         (self.num_rows, self.text_len_bytes) = (num_rows as usize, text_len_bytes as usize);

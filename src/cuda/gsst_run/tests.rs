@@ -63,12 +63,12 @@ fn validity_of_blocks_of_any_number_of_rows_is_that_of_the_run() {
         expected.extend(valid);
     }
     let sealed: Vec<_> = blocks.iter().map(|bytes| SealedBlock::open(bytes).unwrap()).collect();
-    let bits = validity_of(&sealed).unwrap();
+    let bits = validity_for(&sealed).unwrap();
     assert_eq!(bits.len(), expected.len().div_ceil(8));
     for (row, valid) in expected.iter().enumerate() {
         assert_eq!(bits[row / 8] >> (row % 8) & 1 == 1, *valid, "{row}");
     }
-    assert_eq!(validity_of(&sealed[..2]), None);
+    assert_eq!(validity_for(&sealed[..2]), None);
 }
 
 #[test]

@@ -193,7 +193,8 @@ pub(super) fn stretch_arrays(
     let validity = rows.validity().map(|bits| Buffer::from(bits.to_vec()));
     let mut start = 0;
     let stretch = |num_rows: &usize| {
-        let (from, num_rows) = (start, *num_rows);
+        let from = start;
+        let num_rows = *num_rows;
         start += num_rows;
         let views = views.slice(from, num_rows);
         let nulls = validity

@@ -327,7 +327,8 @@ fn timed<F>(
     copies: &mut CorpusCopies,
     find: impl FnOnce(&mut CorpusCopies) -> GpuResult<F>,
 ) -> GpuResult<F> {
-    let (start, before) = (Instant::now(), copies.prepare_time());
+    let start = Instant::now();
+    let before = copies.prepare_time();
     let found = find(copies)?;
     copies.device().synchronize()?;
     let preparing = copies.prepare_time() - before;

@@ -13,7 +13,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for width in [CodeWidth::Eight, CodeWidth::Twelve] {
         // The symbol table is trained on the rows, and lies in the block.
         let block = Block::open(write_block(&rows, &BlockOptions::new(width))?)?;
-        let (text_bytes, block_bytes) = (block.text_len_bytes(), block.as_bytes().len());
+        let text_bytes = block.text_len_bytes();
+        let block_bytes = block.as_bytes().len();
         println!("{} bits: {text_bytes} bytes of text in a block of {block_bytes}", width.bits());
         assert!(block_bytes < text_bytes);
 

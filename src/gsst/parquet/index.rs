@@ -140,7 +140,8 @@ impl Index {
         if input.take(4)? != MAGIC {
             return Err(fault(0, "no index of GSST columns"));
         }
-        let (expected, got) = (input.number()? as u32, crc32c::crc32c(&bytes[CHECKED_FROM..]));
+        let expected = input.number()? as u32;
+        let got = crc32c::crc32c(&bytes[CHECKED_FROM..]);
         let version = input.number()?;
         if !(FIRST_VERSION..=VERSION).contains(&version) {
             return Err(Error::Version {
@@ -186,7 +187,7 @@ fn push(bytes: &mut Vec<u8>, number: usize) {
 
 fn push_column(column: &GsstColumn, name: &str, bytes: &mut Vec<u8>) {
     push(bytes, column.field_idx);
-    push(bytes, number_of(column.text_type));
+    push(bytes, number_for(column.text_type));
     push(bytes, column.width.map_or(0, CodeWidth::bits));
     push(bytes, name.len());
     bytes.extend_from_slice(name.as_bytes());
@@ -289,7 +290,8 @@ impl<'a> Input<'a> {
     fn bound(&mut self, is_utf8: bool) -> Result<Option<Bound>> {
         let start = self.at;
         let head = self.take(2)?;
-        let (kind, len_bytes) = (head[0], usize::from(head[1]));
+        let kind = head[0];
+        let len_bytes = usize::from(head[1]);
         let bytes = self.take(len_bytes)?;
         let is_text = !is_utf8 || std::str::from_utf8(bytes).is_ok();
         if kind > 2 || len_bytes > MAX_BOUND_BYTES || !is_text || (kind == 0 && len_bytes > 0) {
@@ -299,19 +301,19 @@ impl<'a> Input<'a> {
     }
 }
 
-fn number_of(text_type: TextType) -> usize {
+fn number_for(text_type: TextType) -> usize {
     TextType::ALL.iter().position(|other| *other == text_type).unwrap_or_default()
 }
 
 fn from_digits(digits: &[u8]) -> Result<Vec<u8>> {
-    let value_of = |digit: u8| match digit {
+    let value_for = |digit: u8| match digit {
         b'0'..=b'9' => Some(digit - b'0'),
         b'a'..=b'f' => Some(digit - b'a' + 10),
         _ => None,
     };
     let (pairs, rest) = digits.as_chunks::<2>();
     let bytes: Option<Vec<u8>> =
-        pairs.iter().map(|&[high, low]| Some(value_of(high)? << 4 | value_of(low)?)).collect();
+        pairs.iter().map(|&[high, low]| Some(value_for(high)? << 4 | value_for(low)?)).collect();
     bytes.filter(|_| rest.is_empty()).ok_or_else(|| fault(0, "no hexadecimal digits"))
 }
 
@@ -329,7 +331,7 @@ pub(super) fn fault(offset: usize, reason: impl Into<String>) -> Error {
 pub(super) const STORED_NAME_MARK: &str = " (tadoc GSST codes";
 
 /// Returns the value of a key in the footer.
-pub(super) fn value_of<'a>(footer: &'a ParquetMetaData, key: &str) -> Option<&'a str> {
+pub(super) fn value_for<'a>(footer: &'a ParquetMetaData, key: &str) -> Option<&'a str> {
     let pairs = footer.file_metadata().key_value_metadata();
     let pair = pairs.into_iter().flatten().find(|pair| pair.key == key)?;
     pair.value.as_deref()
@@ -339,7 +341,7 @@ pub(super) fn value_of<'a>(footer: &'a ParquetMetaData, key: &str) -> Option<&'a
 /// all keys when they rewrite a file. No column of the index is there, neither by its name nor by
 /// its type and encoding, so no single damage can look like this.
 pub(super) fn are_keys_left_over(footer: &ParquetMetaData) -> bool {
-    let index = value_of(footer, INDEX_KEY).map(Index::from_text);
+    let index = value_for(footer, INDEX_KEY).map(Index::from_text);
     let Some(Ok(index)) = index else { return false };
     let schema = footer.file_metadata().schema_descr();
     let is_there = |column: &GsstColumn| {

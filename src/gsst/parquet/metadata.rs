@@ -36,7 +36,7 @@ use crate::layout::{ALIGNMENT_BYTES, HEADER_BYTES, MAX_BLOCK_ROWS};
 use super::guarded;
 use super::index::{
     GsstColumn, GsstRowGroup, INDEX_KEY, Index, SOURCE, STORED_NAME_MARK, StoredBlock,
-    TextStatistics, are_keys_left_over, fault, has_stored_name, has_stored_type, value_of,
+    TextStatistics, are_keys_left_over, fault, has_stored_name, has_stored_type, value_for,
 };
 use super::seal::{FooterSeal, SEAL_KEY};
 
@@ -51,7 +51,7 @@ const EXTENSION_METADATA_KEY: &str = "ARROW:extension:metadata";
 /// The footer alone decides. A file that was written with GSST columns and lacks its index is
 /// damaged, and [`GsstMetadata::new`] refuses it.
 pub fn is_gsst_file(footer: &ParquetMetaData) -> bool {
-    let has_key = value_of(footer, INDEX_KEY).is_some() || value_of(footer, SEAL_KEY).is_some();
+    let has_key = value_for(footer, INDEX_KEY).is_some() || value_for(footer, SEAL_KEY).is_some();
     (has_key && !are_keys_left_over(footer)) || codes_column(footer).is_some()
 }
 
@@ -86,7 +86,7 @@ impl GsstMetadata {
         for chunk in footer.row_groups().iter().flat_map(|row_group| row_group.columns()) {
             chunk_range(chunk)?;
         }
-        let value = value_of(footer, INDEX_KEY).filter(|_| !are_keys_left_over(footer));
+        let value = value_for(footer, INDEX_KEY).filter(|_| !are_keys_left_over(footer));
         let index = match value {
             Some(text) => Index::from_text(text)?,
             None => match codes_column(footer) {
@@ -129,8 +129,8 @@ impl GsstMetadata {
     /// column.
     pub fn statistics(&self, row_group_idx: usize, column_idx: usize) -> Option<TextStatistics> {
         let run = self.index.row_groups.get(row_group_idx)?.runs.get(column_idx)?;
-        let of_blocks = run.blocks.iter().map(|block| block.statistics.clone());
-        Some(of_blocks.reduce(|one, two| one.merge(&two)).unwrap_or_default())
+        let from_blocks = run.blocks.iter().map(|block| block.statistics.clone());
+        Some(from_blocks.reduce(|one, two| one.merge(&two)).unwrap_or_default())
     }
 
     /// Returns the sizes of a GSST column in the whole file. All are 0 if there is no such column.

@@ -108,7 +108,7 @@ impl StretchMatches {
     }
 
     /// Returns the text of `rows`, which must all be among the rows found.
-    pub(super) fn text_of(&self, rows: &[u32]) -> Result<Option<ArrayRef>> {
+    pub(super) fn text_for(&self, rows: &[u32]) -> Result<Option<ArrayRef>> {
         let Some(text) = &self.text else { return Ok(None) };
         if rows.len() == self.rows.len() {
             return Ok(Some(text.clone()));
@@ -213,14 +213,14 @@ mod tests {
         let text: ArrayRef = Arc::new(StringViewArray::from(vec!["a", "b", "c"]));
         let matches = StretchMatches { rows: vec![2, 5, 7], text: Some(text.clone()) };
         let expected: ArrayRef = Arc::new(StringViewArray::from(vec!["a", "c"]));
-        assert_eq!(&matches.text_of(&[2, 7]).unwrap().unwrap(), &expected);
-        assert_eq!(&matches.text_of(&[2, 5, 7]).unwrap().unwrap(), &text);
-        assert_eq!(matches.text_of(&[]).unwrap().unwrap().len(), 0);
+        assert_eq!(&matches.text_for(&[2, 7]).unwrap().unwrap(), &expected);
+        assert_eq!(&matches.text_for(&[2, 5, 7]).unwrap().unwrap(), &text);
+        assert_eq!(matches.text_for(&[]).unwrap().unwrap().len(), 0);
         assert!(matches.is_of(8, &DataType::Utf8View));
         assert!(!matches.is_of(7, &DataType::Utf8View));
         assert!(!matches.is_of(8, &DataType::Utf8));
         let no_text = |rows| StretchMatches { rows, text: None };
-        assert!(no_text(vec![0, 1]).text_of(&[0]).unwrap().is_none());
+        assert!(no_text(vec![0, 1]).text_for(&[0]).unwrap().is_none());
         assert!(!no_text(vec![1, 1]).is_of(2, &DataType::Utf8));
     }
 }

@@ -278,10 +278,10 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
         let text_type = self.footer.gsst().columns()[column_idx].text_type;
         let text_type = if self.options.text_as_views { text_type.as_view() } else { text_type };
         if let Some(stretches) = &self.texts[column_idx] {
-            return rows_of(&stretches[stretch_idx], selected);
+            return rows_from(&stretches[stretch_idx], selected);
         }
         if let (Some(stretches), Some(rows)) = (&self.matches[column_idx], selected)
-            && let Some(text) = stretches[stretch_idx].text_of(rows)?
+            && let Some(text) = stretches[stretch_idx].text_for(rows)?
         {
             return Ok(text);
         }
@@ -318,8 +318,8 @@ impl<R: ChunkReader + 'static> RowGroupReader<R> {
         let block = Block::open(bytes)?;
         let run = &self.footer.gsst().row_groups()[self.row_group_idx].runs[column_idx];
         let statistics = &run.blocks[stretch_idx].statistics;
-        let of_block = (block.num_rows(), block.num_nulls(), block.text_len_bytes() as u64);
-        if of_block != (statistics.num_rows, statistics.num_nulls, statistics.text_len_bytes) {
+        let from_block = (block.num_rows(), block.num_nulls(), block.text_len_bytes() as u64);
+        if from_block != (statistics.num_rows, statistics.num_nulls, statistics.text_len_bytes) {
             return Err(damaged("the index has other numbers of rows, nulls and bytes"));
         }
         Ok(Some(block))
@@ -460,7 +460,7 @@ impl Stretch {
 }
 
 /// Returns some rows of an array.
-fn rows_of(array: &ArrayRef, rows: &Option<Vec<u32>>) -> Result<ArrayRef> {
+fn rows_from(array: &ArrayRef, rows: &Option<Vec<u32>>) -> Result<ArrayRef> {
     match rows {
         Some(rows) if rows.len() < array.len() => {
             let rows = UInt32Array::from(rows.clone());

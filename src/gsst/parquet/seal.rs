@@ -19,7 +19,7 @@ use parquet::file::metadata::ParquetMetaData;
 
 use crate::error::{Error, Result};
 
-use super::index::{SOURCE, are_keys_left_over, fault, value_of};
+use super::index::{SOURCE, are_keys_left_over, fault, value_for};
 
 /// Key of the seal in the footer.
 pub const SEAL_KEY: &str = "tadoc.gsst.seal";
@@ -46,7 +46,7 @@ impl FooterSeal {
     ///
     /// [`Error::Format`] if the value of the key is no seal.
     pub fn find(footer: &ParquetMetaData) -> Result<Option<Self>> {
-        let digits = value_of(footer, SEAL_KEY).filter(|_| !are_keys_left_over(footer));
+        let digits = value_for(footer, SEAL_KEY).filter(|_| !are_keys_left_over(footer));
         let Some(digits) = digits else { return Ok(None) };
         let is_seal =
             digits.len() == DIGITS && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
@@ -85,7 +85,8 @@ impl FooterSeal {
         if got == self.checksum {
             return Ok(());
         }
-        let (file, expected) = (SOURCE.to_owned(), self.checksum);
+        let file = SOURCE.to_owned();
+        let expected = self.checksum;
         Err(Error::Checksum { file, section: SECTION, offset: self.start, expected, got })
     }
 }

@@ -22,7 +22,7 @@ use crate::{Block, BlockOptions, CodeWidth, Pattern};
 /// A row: a number, from which a list is made too, and text for two columns.
 type Row = (i32, Option<String>, Option<String>);
 
-fn batch_of(rows: &[Row], types: (TextType, TextType)) -> RecordBatch {
+fn batch_for(rows: &[Row], types: (TextType, TextType)) -> RecordBatch {
     let numbers = Int32Array::from_iter_values(rows.iter().map(|row| row.0));
     let lists =
         rows.iter().map(|row| (row.0 % 5 != 0).then(|| vec![Some(row.0); row.0 as usize % 3]));
@@ -112,7 +112,7 @@ fn read_with_texts(file: &Bytes, options: &ReadOptions) -> RecordBatch {
     let mut schema = None;
     for row_group_idx in 0..reader.num_row_groups() {
         let mut rows = reader.read_row_group(row_group_idx, options).unwrap();
-        let of_file = gsst.row_groups()[row_group_idx].stretch_rows.clone();
+        let from_file = gsst.row_groups()[row_group_idx].stretch_rows.clone();
         for (column_idx, column) in gsst.columns().iter().enumerate() {
             let all = ReadOptions {
                 projection: Some(vec![column.field_idx]),
@@ -122,7 +122,7 @@ fn read_with_texts(file: &Bytes, options: &ReadOptions) -> RecordBatch {
             let whole = reader.read_row_group(row_group_idx, &all).unwrap();
             let stretches: Vec<ArrayRef> =
                 whole.map(|batch| batch.unwrap().column(0).clone()).collect();
-            assert_eq!(stretches.iter().map(|array| array.len()).collect::<Vec<_>>(), of_file);
+            assert_eq!(stretches.iter().map(|array| array.len()).collect::<Vec<_>>(), from_file);
             assert!(rows.set_text(column_idx, stretches[1..].to_vec()).is_err());
             rows.set_text(column_idx, stretches).unwrap();
         }
@@ -207,7 +207,7 @@ proptest! {
         batch_rows in 1usize..40,
         projection in proptest::option::of(proptest::collection::vec(0usize..4, 0..5)),
     ) {
-        let batch = batch_of(&rows, (TextType::ALL[types.0], TextType::ALL[types.1]));
+        let batch = batch_for(&rows, (TextType::ALL[types.0], TextType::ALL[types.1]));
         let cut = (cut * rows.len() as f64) as usize;
         let batches = [batch.slice(0, cut), batch.slice(cut, rows.len() - cut)];
         let width = if is_twelve { CodeWidth::Twelve } else { CodeWidth::Eight };
@@ -265,7 +265,7 @@ proptest! {
         rows in rows_strategy(),
         damage in proptest::collection::vec((0.0..1.0, 1u8..), 1..4),
     ) {
-        let batch = batch_of(&rows, (TextType::Utf8, TextType::BinaryView));
+        let batch = batch_for(&rows, (TextType::Utf8, TextType::BinaryView));
         let file = write(std::slice::from_ref(&batch), options(60, CodeWidth::Eight));
         let mut bytes = file.to_vec();
         for (part, flip) in damage {
@@ -298,7 +298,7 @@ fn every_byte_of_a_file_may_be_damaged() {
             (row, (row % 7 > 0).then(|| format!("row {row}")), Some("b".repeat(row as usize)))
         })
         .collect();
-    let batch = batch_of(&rows, (TextType::Utf8View, TextType::LargeBinary));
+    let batch = batch_for(&rows, (TextType::Utf8View, TextType::LargeBinary));
     let file = write(std::slice::from_ref(&batch), options(25, CodeWidth::Twelve));
     for at in 0..file.len() {
         for flip in [0x01, 0x80, 0xff] {
@@ -317,7 +317,7 @@ fn every_byte_of_a_file_may_be_damaged() {
 #[test]
 fn an_index_may_say_anything() {
     let rows: Vec<Row> = (0..40).map(|row| (row, Some(format!("row {row}")), None)).collect();
-    let batch = batch_of(&rows, (TextType::Utf8View, TextType::LargeBinary));
+    let batch = batch_for(&rows, (TextType::Utf8View, TextType::LargeBinary));
     let file = write(std::slice::from_ref(&batch), options(25, CodeWidth::Eight));
     let start = file.windows(8).position(|digits| digits == b"47535358").unwrap();
     let len_digits = file[start..].iter().take_while(|byte| byte.is_ascii_hexdigit()).count() & !1;
@@ -398,7 +398,7 @@ fn long_text_is_cut_into_stretches() {
             (row, (row >= 30_000).then(|| format!("{row}")), Some(long))
         })
         .collect();
-    let batch = batch_of(&rows, (TextType::Utf8View, TextType::Utf8));
+    let batch = batch_for(&rows, (TextType::Utf8View, TextType::Utf8));
     let file = write(std::slice::from_ref(&batch), GsstParquetOptions::default());
     let reader = GsstParquetReader::open(file.clone()).unwrap();
     let [row_group] = reader.footer().gsst().row_groups() else { unreachable!() };
@@ -426,7 +426,7 @@ fn long_text_is_cut_into_stretches() {
 #[test]
 fn files_without_gsst_columns_are_plain_parquet() {
     let rows: Vec<Row> = (0..90).map(|row| (row, Some(row.to_string()), None)).collect();
-    let batch = batch_of(&rows, (TextType::Utf8, TextType::Utf8View));
+    let batch = batch_for(&rows, (TextType::Utf8, TextType::Utf8View));
     let mut plain = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
     plain.write(&batch).unwrap();
     let plain = Bytes::from(plain.into_inner().unwrap());
@@ -455,7 +455,7 @@ fn files_without_gsst_columns_are_plain_parquet() {
 #[test]
 fn only_named_columns_are_gsst_and_wrong_names_are_refused() {
     let batch =
-        batch_of(&[(1, Some("a".into()), Some("b".into()))], (TextType::Utf8, TextType::Utf8));
+        batch_for(&[(1, Some("a".into()), Some("b".into()))], (TextType::Utf8, TextType::Utf8));
     let named = |name: &str| GsstParquetOptions {
         columns: GsstColumns::Named(vec![name.to_owned()]),
         ..Default::default()
@@ -476,15 +476,15 @@ fn only_named_columns_are_gsst_and_wrong_names_are_refused() {
 
 #[test]
 fn batches_of_another_schema_and_long_values_are_refused() {
-    let batch = batch_of(&[(1, None, None)], (TextType::Utf8, TextType::Utf8));
+    let batch = batch_for(&[(1, None, None)], (TextType::Utf8, TextType::Utf8));
     let new = || GsstParquetWriter::new(Vec::new(), batch.schema(), Default::default()).unwrap();
     let other = batch.project(&[0, 1]).unwrap();
     assert!(matches!(new().write(&other), Err(Error::InvalidArgument { name: "batch", .. })));
     let long =
-        batch_of(&[(1, Some("a".repeat((1 << 23) + 1)), None)], (TextType::Utf8, TextType::Utf8));
+        batch_for(&[(1, Some("a".repeat((1 << 23) + 1)), None)], (TextType::Utf8, TextType::Utf8));
     assert!(matches!(new().write(&long), Err(Error::Capacity { .. })));
     let longest =
-        batch_of(&[(1, Some("a".repeat(1 << 23)), None)], (TextType::Utf8, TextType::Utf8));
+        batch_for(&[(1, Some("a".repeat(1 << 23)), None)], (TextType::Utf8, TextType::Utf8));
     assert_eq!(
         read(&write(std::slice::from_ref(&longest), Default::default()), &ReadOptions::default())
             .unwrap(),
@@ -497,7 +497,7 @@ fn batches_of_another_schema_and_long_values_are_refused() {
 #[test]
 fn rewritten_files_are_found_out() {
     let rows: Vec<Row> = (0..90).map(|row| (row, Some(format!("row {row}")), None)).collect();
-    let batch = batch_of(&rows, (TextType::Utf8, TextType::Utf8));
+    let batch = batch_for(&rows, (TextType::Utf8, TextType::Utf8));
     let file = write(&[batch], options(50, CodeWidth::Eight));
     let builder = ParquetRecordBatchReaderBuilder::try_new(file).unwrap();
     let kept = builder.schema().clone();

@@ -378,7 +378,8 @@ fn page_end(chunk: &ArrowColumnChunk, row: usize) -> Option<u64> {
 }
 
 fn chosen_columns(schema: &Schema, options: &GsstParquetOptions) -> Result<Vec<GsstColumn>> {
-    let (choice, width) = (&options.columns, Some(options.block.width));
+    let choice = &options.columns;
+    let width = Some(options.block.width);
     if let GsstColumns::Named(names) = choice {
         for name in names {
             let field = schema.field_with_name(name).ok();

@@ -300,7 +300,7 @@ mod tests {
         Part::File { id: CommitId::from_bytes([2; 16]), len_bytes, crc32c: 0, num_docs: 10 }
     }
 
-    fn edit_of(doc_id: u64) -> VersionEdits {
+    fn edit_for(doc_id: u64) -> VersionEdits {
         let edits = vec![Edit::DropDocument { doc_id }];
         VersionEdits { version: 12, batch: EditBatch { edits, ..EditBatch::default() } }
     }
@@ -327,11 +327,11 @@ mod tests {
         let added = Part::Edits { version: 9, num_docs: 3 };
         let parts = vec![big(), big(), added, file(5), file(5), big(), file(5)];
         let expected = [(1, false), (4, true), (1, false), (1, false)];
-        assert_eq!(planned(parts.clone(), &[edit_of(19)], 9999), expected);
+        assert_eq!(planned(parts.clone(), &[edit_for(19)], 9999), expected);
         // The large file is as long as a rebuilt run may be.
         let expected = [(1, false), (1, true), (3, true), (1, false), (1, false)];
         let parts_of_zero: Vec<Part> = parts;
-        assert_eq!(planned(parts_of_zero, &[edit_of(10)], 1000)[0], expected[0]);
+        assert_eq!(planned(parts_of_zero, &[edit_for(10)], 1000)[0], expected[0]);
     }
 
     #[test]

@@ -47,10 +47,10 @@ impl LivingStore {
             let mut parquet = None;
             if matches!(part, Part::File { .. }) {
                 let (footer, corpus) = self.read_part(part, &options.limits).await?;
-                parquet = self.columns_of(part, &footer).await?;
+                parquet = self.columns_for(part, &footer).await?;
                 files.push((footer, corpus));
             }
-            let file = part.file_name().map(|name| self.name_of(&name)).unwrap_or_default();
+            let file = part.file_name().map(|name| self.name_for(&name)).unwrap_or_default();
             columns.push(ColumnsOfPart { file, num_docs, parquet });
         }
         let edits = restricted.edits.iter().flat_map(|edits| &edits.batch.edits);
@@ -70,13 +70,13 @@ impl LivingStore {
     }
 
     /// Returns the Parquet file inside the file of `part`.
-    async fn columns_of(&self, part: &Part, footer: &FileFooter) -> Result<Option<Bytes>> {
+    async fn columns_for(&self, part: &Part, footer: &FileFooter) -> Result<Option<Bytes>> {
         let (Some(section), Part::File { len_bytes, .. }) = (&footer.columns, part) else {
             return Ok(None);
         };
         let name = part.file_name().unwrap_or_default();
         let get = retrying(self.options().retry, || self.storage().get(&name, *len_bytes)).await;
-        let file = self.name_of(&name);
+        let file = self.name_for(&name);
         let bytes = get.map_err(|error| error.into_error(format!("reading {file}")))?;
         let range = section.offset as usize..(section.offset + section.len) as usize;
         let stored = bytes.get(range).unwrap_or_default();
@@ -131,12 +131,13 @@ impl Documents {
         let mut touched: Vec<u64> = named.filter_map(|edit| edit.doc_id()).collect();
         touched.sort_unstable();
         let mut groups = Vec::new();
-        let (mut next, mut unread) = (0, files.iter());
+        let mut next = 0;
+        let mut unread = files.iter();
         for part in &version.parts {
             let doc_ids = next..next + part.num_docs();
             next = doc_ids.end;
             let file = if part.file_name().is_some() { unread.next() } else { None };
-            match file.and_then(|(footer, corpus)| groups_of(footer, corpus, doc_ids.start)) {
+            match file.and_then(|(footer, corpus)| groups_for(footer, corpus, doc_ids.start)) {
                 Some(of_file) => groups.extend(of_file),
                 None => groups.push(Group { doc_ids, copied: Vec::new() }),
             }
@@ -182,7 +183,7 @@ impl Documents {
 
 /// Returns the segments of a file, grouped if they share a document. Returns `None` if their
 /// documents are not those of the file.
-fn groups_of(footer: &FileFooter, corpus: &Corpus, first_id: u64) -> Option<Vec<Group>> {
+fn groups_for(footer: &FileFooter, corpus: &Corpus, first_id: u64) -> Option<Vec<Group>> {
     let mut groups: Vec<Group> = Vec::new();
     for (segment, meta) in corpus.segments().iter().zip(&footer.segments) {
         let copy = (Arc::clone(segment), meta.clone());

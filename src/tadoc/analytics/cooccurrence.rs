@@ -12,11 +12,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::pairs::{FirstWords, Meeting, PairSums, Pairs};
 use super::sequences::count::{Joining, check_parts, cut_document};
-use super::sequences::entries::runs_of;
+use super::sequences::entries::runs_from;
 use super::sequences::for_each_in_order;
 use super::sequences::key::{Key, Keyed, Packing};
 use super::sequences::limit::{Limit, chosen};
-use super::sequences::passes::{RowMaker, for_each_pass, keys_of};
+use super::sequences::passes::{RowMaker, for_each_pass, keys_from};
 use super::sequences::rows::{Counted, Sequences};
 use super::sequences::walk::Walk;
 use super::sequences::windows::NumberedWeights;
@@ -103,7 +103,8 @@ impl Cooccurrences {
         mut take: impl FnMut(T, usize) -> Result<bool>,
     ) -> Result<()> {
         if window < 2 {
-            let (got, allowed) = (window.to_string(), "2 words or more".to_owned());
+            let got = window.to_string();
+            let allowed = "2 words or more".to_owned();
             return Err(Error::InvalidArgument { name: "window", got, allowed });
         }
         let limits: TaskLimits<'_> = limits.into();
@@ -119,7 +120,8 @@ impl Cooccurrences {
         let scan_limit = Limit::for_scan(limits, packing);
         let task = TraversalTask::Cooccurrence;
         let way = chosen(traversal, task, &vocabulary, window, &scan_limit);
-        let (reach, max_bytes) = (window - 1, limits.max_memory_bytes / 2);
+        let reach = window - 1;
+        let max_bytes = limits.max_memory_bytes / 2;
         let walk = Walk::new(&vocabulary, reach, way, max_bytes, canceller)?;
         let weights = walk.weights();
         let (words, weights) = (&vocabulary, &weights);
@@ -207,12 +209,12 @@ fn counted<K: Key + Keyed<Key = K>, T: Send>(
     let meeting = Meeting { packing, reach, weights, firsts, max_met: limit.max_met(), canceller };
     let new = |keep| Pairs::<K>::new(meeting, keep);
     let bits = packing.all_bits();
-    let keys = (bits, smaller.and_then(|words| keys_of(words, packing.word_bits(), bits)));
+    let keys = (bits, smaller.and_then(|words| keys_from(words, packing.word_bits(), bits)));
     for_each_pass(walk, maker.vocabulary, limit, keys, new, |tasks, _, held_bytes| {
         let tasks: Vec<Vec<Vec<K>>> = tasks.into_iter().map(|pairs| pairs.buckets).collect();
         let keys = |bucket: usize| tasks.iter().map(move |buckets| buckets[bucket].as_slice());
         let lens = (0..firsts.num_buckets()).map(|bucket| keys(bucket).map(<[K]>::len).sum());
-        let runs = runs_of(lens, PART_PAIRS);
+        let runs = runs_from(lens, PART_PAIRS);
         let room = tasks.iter().flatten().map(Vec::capacity).sum::<usize>();
         let held_bytes = held_bytes + size_of::<K>() * room;
         // Sums that no run uses now; a thread takes one for each run.

@@ -80,7 +80,8 @@ impl DocTerms {
     /// Creates counts for the words of documents of `dag` by `traversal`. The caller counts
     /// `num_docs` documents at most.
     pub fn new(dag: &Dag, traversal: Traversal, num_docs: usize) -> Self {
-        let (num_words, num_rules) = (dag.num_words() as usize, dag.grammar().num_rules());
+        let num_words = dag.num_words() as usize;
+        let num_rules = dag.grammar().num_rules();
         if traversal == Traversal::TokenScan {
             let counts = Box::new(LaneCounts::new(num_words, 0));
             return Self::Scan(counts, Expansion::default());

@@ -67,7 +67,7 @@ impl InvertedIndex {
             }
             if let Some(doc_words) = segment.doc_words_or_derive_if_worth() {
                 let num_words = segment.dag.num_words() as usize;
-                let ids = ids_of(&vocabulary, &rows, segment).unwrap_or(0..num_words);
+                let ids = ids_from(&vocabulary, &rows, segment).unwrap_or(0..num_words);
                 let documents = SegmentDocuments::from_doc_words(doc_words, num_words, ids);
                 return documents.into_postings(&first_ids).map(Arc::new);
             }
@@ -207,7 +207,11 @@ impl InvertedIndex {
 
 /// Returns the words of `segment` that have one of `rows`. Returns `None` for folded words, whose ids are
 /// all over the dictionary, and for all rows.
-fn ids_of(vocabulary: &Vocabulary, rows: &Range<usize>, segment: &Segment) -> Option<Range<usize>> {
+fn ids_from(
+    vocabulary: &Vocabulary,
+    rows: &Range<usize>,
+    segment: &Segment,
+) -> Option<Range<usize>> {
     if vocabulary.folded_words().is_some() || *rows == (0..vocabulary.len()) {
         return None;
     }

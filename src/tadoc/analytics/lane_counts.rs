@@ -403,7 +403,8 @@ mod tests {
 
     impl Grammar {
         fn slow(&self, doc: DocId) -> Vec<u32> {
-            let (mut pending, mut items) = (self.docs[doc.index()].clone(), Vec::new());
+            let mut pending = self.docs[doc.index()].clone();
+            let mut items = Vec::new();
             while let Some(element) = pending.pop() {
                 match held(element) {
                     Held::Item(item) => items.push(item),

@@ -111,28 +111,28 @@ pub fn overlap(
         if num_words > max_words {
             return Err(Error::memory_of_task("reading so many words", num_words, max_words));
         }
-        let of_dictionaries = corpus.segments().iter().map(|s| u64::from(s.dag.num_words()));
-        parts.hold(bytes + 4 * of_dictionaries.sum::<u64>())?;
+        let from_dictionaries = corpus.segments().iter().map(|s| u64::from(s.dag.num_words()));
+        parts.hold(bytes + 4 * from_dictionaries.sum::<u64>())?;
         let is_cancelled = || parts.is_cancelled();
         let counted = count(&grams, corpus, first_doc_id, &found, &is_cancelled)?;
         documents.iter_mut().zip(counted).for_each(|(all, next)| all.append(next));
         first_doc_id += corpus.num_docs();
     }
-    let answer = |(text, documents)| answer_of(&grams, text, &found, documents);
+    let answer = |(text, documents)| answer_for(&grams, text, &found, documents);
     Ok(documents.into_iter().enumerate().map(answer).collect())
 }
 
-fn answer_of(grams: &Grams<'_>, text: usize, found: &Found, documents: Documents) -> TextOverlap {
-    let of_text = grams.for_text(text);
+fn answer_for(grams: &Grams<'_>, text: usize, found: &Found, documents: Documents) -> TextOverlap {
+    let from_text = grams.for_text(text);
     let (mut num_found, mut stretch, mut longest) = (0, 0, 0);
-    for &gram in of_text {
+    for &gram in from_text {
         stretch = if found.has(gram) { stretch + 1 } else { 0 };
         num_found += u64::from(stretch > 0);
         longest = longest.max(stretch);
     }
     let before_last = grams.texts().num_words as u64 - 1;
     TextOverlap {
-        num_ngrams: of_text.len() as u64,
+        num_ngrams: from_text.len() as u64,
         num_found,
         longest_match_words: if longest > 0 { longest + before_last } else { 0 },
         num_docs: documents.num_docs,
@@ -247,9 +247,9 @@ impl OverlapTexts {
 
     /// Returns the memory in bytes.
     pub fn memory_bytes(&self) -> usize {
-        let of_numbers = self.words_bytes + self.numbers.capacity() * 25;
-        let of_texts = 8 * self.text_ends.capacity() + 4 * self.words.capacity();
-        of_numbers + 8 * self.values.capacity() + of_texts
+        let from_numbers = self.words_bytes + self.numbers.capacity() * 25;
+        let from_texts = 8 * self.text_ends.capacity() + 4 * self.words.capacity();
+        from_numbers + 8 * self.values.capacity() + from_texts
     }
 
     /// Returns the greatest number of bytes of memory of their sequences during a search, and of
@@ -267,12 +267,12 @@ impl OverlapTexts {
     }
 
     /// Returns the number of a word in folded form.
-    fn number_of(&self, word: &str) -> u32 {
+    fn number_for(&self, word: &str) -> u32 {
         self.numbers.get(&*self.fold.text(word)).copied().unwrap_or(NONE)
     }
 
     /// Returns the places of the words of `text`.
-    fn words_of(&self, text: usize) -> Range<usize> {
+    fn words_from(&self, text: usize) -> Range<usize> {
         let start = text.checked_sub(1).map_or(0, |before| self.text_ends[before]);
         start..self.text_ends[text]
     }
@@ -297,7 +297,7 @@ impl<'a> Grams<'a> {
             let mut rolling = Rolling::new(&texts.hashing, texts.num_words);
             for text in 0..texts.len() {
                 rolling.start();
-                for at in texts.words_of(text) {
+                for at in texts.words_from(text) {
                     let value = texts.values[texts.words[at] as usize];
                     if let Some(hash) = rolling.push(value) {
                         let start = at + 1 - texts.num_words;
@@ -323,7 +323,7 @@ impl<'a> Grams<'a> {
         let gram = self.starts.len() as u32;
         self.slots[slot] = gram + 1;
         self.starts.push(start as u32);
-        let bit = self.bit_of(hash);
+        let bit = self.bit_for(hash);
         self.filter[bit / 64] |= 1 << (bit % 64);
         gram
     }
@@ -331,7 +331,7 @@ impl<'a> Grams<'a> {
     /// Returns the sequence of these words, which have this hash, if a text has it.
     #[inline]
     pub fn find(&self, hash: u64, has_words: impl Fn(&[u32]) -> bool) -> Option<u32> {
-        let bit = self.bit_of(hash);
+        let bit = self.bit_for(hash);
         if self.filter[bit / 64] >> (bit % 64) & 1 == 0 {
             return None;
         }
@@ -346,7 +346,7 @@ impl<'a> Grams<'a> {
     }
 
     #[inline]
-    fn bit_of(&self, hash: u64) -> usize {
+    fn bit_for(&self, hash: u64) -> usize {
         (hash >> 20) as usize & (64 * self.filter.len() - 1)
     }
 
@@ -358,7 +358,7 @@ impl<'a> Grams<'a> {
     fn fill_lists(&mut self) {
         let mut places: Vec<(u32, u32)> = Vec::with_capacity(self.of_words.len());
         for text in 0..self.texts.len() {
-            let grams = self.of_words[self.texts.words_of(text)].iter();
+            let grams = self.of_words[self.texts.words_from(text)].iter();
             places.extend(grams.filter(|&&gram| gram != NONE).map(|&gram| (gram, text as u32)));
         }
         places.sort_unstable();
@@ -409,7 +409,7 @@ impl<'a> Grams<'a> {
 
     /// Returns the sequences of `text` in order.
     pub fn for_text(&self, text: usize) -> &[u32] {
-        let words = self.texts.words_of(text);
+        let words = self.texts.words_from(text);
         let num_grams = (words.len() + 1).saturating_sub(self.texts.num_words);
         &self.of_words[words.start..words.start + num_grams]
     }
@@ -439,7 +439,8 @@ impl Found {
 
     #[inline]
     fn add(&self, gram: u32) {
-        let (word, bit) = (&self.0[gram as usize / 64], 1 << (gram % 64));
+        let word = &self.0[gram as usize / 64];
+        let bit = 1 << (gram % 64);
         // Sequences are found again and again, and a store makes other cores wait.
         if word.load(Ordering::Relaxed) & bit == 0 {
             word.fetch_or(bit, Ordering::Relaxed);
@@ -479,7 +480,7 @@ fn count(
 ) -> Result<Vec<Documents>> {
     let numbers_of = |segment: &Arc<Segment>| -> Vec<u32> {
         let word = |id: u32| segment.dictionary.word(id.into());
-        (0..segment.dag.num_words()).map(|id| grams.texts().number_of(word(id))).collect()
+        (0..segment.dag.num_words()).map(|id| grams.texts().number_for(word(id))).collect()
     };
     let numbers: Vec<Vec<u32>> = corpus.segments().par_iter().map(numbers_of).collect();
     let tasks: Vec<Range<u64>> = equal_ranges(corpus, num_tasks());
@@ -503,7 +504,9 @@ fn corpus_words(corpus: &Corpus) -> u64 {
 /// Cuts the documents into ranges of about as many words.
 fn equal_ranges(corpus: &Corpus, num_ranges: usize) -> Vec<Range<u64>> {
     let share = corpus_words(corpus) / num_ranges.max(1) as u64;
-    let (mut ranges, mut start, mut len) = (Vec::with_capacity(num_ranges), 0, 0u64);
+    let mut ranges = Vec::with_capacity(num_ranges);
+    let mut start = 0;
+    let mut len = 0u64;
     for doc_id in 0..corpus.num_docs() {
         len = len.saturating_add(doc_words(corpus, doc_id));
         if len > share || doc_id + 1 == corpus.num_docs() {

@@ -66,7 +66,8 @@ impl FirstWords {
         let mut counts = vec![0usize; (num_words >> block_bits) + 1];
         let rows = WordRows::new(vocabulary);
         for (at, segment) in vocabulary.corpus().segments().iter().enumerate() {
-            let (rows, end) = (rows.for_segment(at), segment.dag.num_words());
+            let rows = rows.for_segment(at);
+            let end = segment.dag.num_words();
             let words = segment.dag.grammar().symbols.iter().filter(|&&element| element < end);
             words.for_each(|&word| counts[(rows.row(word) >> block_bits) as usize] += 1);
         }
@@ -177,7 +178,8 @@ impl<'a, K: Key> Pairs<'a, K> {
         self.num_unchecked -= reach.min(self.num_unchecked);
         let near = &self.context[self.context.len() - reach..];
         let (word_bits, all_bits) = (packing.word_bits(), packing.all_bits());
-        let (weight, weight_bits) = (self.weight, weights.bits());
+        let weight = self.weight;
+        let weight_bits = weights.bits();
         let pairs = near.iter().map(|&other| {
             let first = word.min(other);
             let pair = K::default().rolled(first, word_bits, all_bits);
@@ -270,7 +272,8 @@ impl<K: Key + Keyed<Key = K>> PairSums<K> {
         if num_words > MAX_WORDS {
             return Self { sorting: Some(Sorting::default()), ..Self::default() };
         }
-        let (sums, set) = (vec![0; num_words], AscendingSet::new(num_words));
+        let sums = vec![0; num_words];
+        let set = AscendingSet::new(num_words);
         Self { sums, set, ..Self::default() }
     }
 

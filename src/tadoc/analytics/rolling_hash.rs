@@ -42,7 +42,8 @@ impl Hashing {
 
     /// Returns the point to the power of `exponent`.
     pub fn power(&self, mut exponent: u64) -> u64 {
-        let (mut power, mut square) = (1, self.point);
+        let mut power = 1;
+        let mut square = self.point;
         while exponent > 0 {
             if exponent & 1 == 1 {
                 power = product(power, square);

@@ -172,7 +172,8 @@ impl SegmentDocuments {
     /// # Errors
     /// [`Error::InvalidArgument`] if it is not one of its words and documents.
     pub(super) fn check(&self, segment: &Segment) -> Result<()> {
-        let (num_words, num_docs) = (segment.dag.num_words(), segment.dag.grammar().num_docs());
+        let num_words = segment.dag.num_words();
+        let num_docs = segment.dag.grammar().num_docs();
         check_matrix(&self.offsets, num_words as usize, &self.docs, num_docs)
     }
 
@@ -202,7 +203,8 @@ impl SegmentDocuments {
             offsets[word + 1] += offsets[word];
         }
         let mut docs = vec![0u32; offsets[num_words] as usize];
-        let (mut parts, mut rest) = (Vec::new(), docs.as_mut_slice());
+        let mut parts = Vec::new();
+        let mut rest = docs.as_mut_slice();
         for first in ids.clone().step_by(range_words) {
             let end = ids.end.min(first + range_words);
             let (part, after) = rest.split_at_mut((offsets[end] - offsets[first]) as usize);
@@ -228,7 +230,8 @@ impl SegmentDocuments {
         for word in 0..num_words {
             offsets[word + 1] += offsets[word];
         }
-        let (mut next, mut docs) = (offsets.clone(), vec![0u32; offsets[num_words] as usize]);
+        let mut next = offsets.clone();
+        let mut docs = vec![0u32; offsets[num_words] as usize];
         for doc in doc_words.docs() {
             for &word in doc_words.for_doc(doc).0.iter().filter(is_listed) {
                 let at = &mut next[word as usize];
@@ -287,9 +290,11 @@ fn folded(part: &SegmentDocuments, first_ids: &[u32]) -> (Vec<usize>, Vec<u32>) 
     for word in 0..first_ids.len() {
         ends[word + 1] += ends[word];
     }
-    let (mut next, mut gathered) = (ends.clone(), vec![0u32; part.docs.len()]);
+    let mut next = ends.clone();
+    let mut gathered = vec![0u32; part.docs.len()];
     for (word, &first) in first_ids.iter().enumerate() {
-        let (start, docs) = (next[first as usize], list(word));
+        let start = next[first as usize];
+        let docs = list(word);
         gathered[start..start + docs.len()].copy_from_slice(docs);
         next[first as usize] += docs.len();
     }

@@ -101,12 +101,14 @@ impl Share {
         if self.is_all() {
             return 0..vocabulary.len();
         }
-        let (rows, mut blocks) = (WordRows::new(vocabulary), Blocks::new(vocabulary.len()));
+        let rows = WordRows::new(vocabulary);
+        let mut blocks = Blocks::new(vocabulary.len());
         let dags = || vocabulary.corpus().segments().iter().map(|segment| &segment.dag);
         let elements = |dag: &Dag| dag.grammar().symbols.len();
         let step = dags().map(elements).sum::<usize>() / MAX_LOOKS + 1;
         for (at, dag) in dags().enumerate() {
-            let (rows, end) = (rows.for_segment(at), dag.num_words());
+            let rows = rows.for_segment(at);
+            let end = dag.num_words();
             let looked_at = dag.grammar().symbols.iter().step_by(step);
             let words = looked_at.filter(|&&element| element < end);
             words.for_each(|&word| blocks.add(rows.row(word) as usize, 1));
@@ -206,12 +208,14 @@ mod tests {
     }
 
     fn pairs(vocabulary: &Arc<Vocabulary>, window: usize, share: Share) -> Vec<Row> {
-        let (mut rows, pairing) = (Vec::new(), Pairing { window, min_count: 1, share });
+        let mut rows = Vec::new();
+        let pairing = Pairing { window, min_count: 1, share };
         let make = |found: Cooccurrences| {
             let row = |row: usize| (found.pairs().words(row).collect(), found.counts()[row]);
             (0..found.len()).map(row).collect::<Vec<Row>>()
         };
-        let (words, way) = (vocabulary.clone(), Traversal::Auto);
+        let words = vocabulary.clone();
+        let way = Traversal::Auto;
         Cooccurrences::in_parts(words, pairing, way, 1 << 30, make, |part, _| {
             rows.extend(part);
             Ok(true)

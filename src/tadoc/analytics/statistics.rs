@@ -126,7 +126,8 @@ fn len_bytes(dag: &Dag) -> u64 {
     let mut starts = dag.grammar().doc_offsets.clone();
     starts.dedup();
     let is_blank = |&&start: &&u32| {
-        let (start, end) = (start as usize, root.len());
+        let start = start as usize;
+        let end = root.len();
         (1..end).contains(&start)
             && dag.ends_with_word(root[start - 1])
             && dag.begins_with_word(root[start])

@@ -154,7 +154,7 @@ fn cut<E: Copy, K: Ord + Copy>(
     let step = splitters.len().div_ceil(NUM_SPLITTERS + 1);
     splitters = splitters.into_iter().step_by(step).skip(1).collect();
     splitters.dedup();
-    let part_of = |entry: &E| {
+    let part_from = |entry: &E| {
         let key = key(entry);
         let at = splitters.partition_point(|&splitter| splitter < key);
         2 * at + usize::from(splitters.get(at) == Some(&key))
@@ -162,7 +162,7 @@ fn cut<E: Copy, K: Ord + Copy>(
     let mut ends = vec![0usize; 2 * splitters.len() + 2];
     for entries in entries.chunks(CHECK_LEN) {
         canceller.check()?;
-        entries.iter().for_each(|entry| ends[part_of(entry) + 1] += 1);
+        entries.iter().for_each(|entry| ends[part_from(entry) + 1] += 1);
     }
     for at in 1..ends.len() {
         ends[at] += ends[at - 1];
@@ -171,7 +171,7 @@ fn cut<E: Copy, K: Ord + Copy>(
     for before in entries.to_vec().chunks(CHECK_LEN) {
         canceller.check()?;
         for entry in before {
-            let next = &mut ends[part_of(entry)];
+            let next = &mut ends[part_from(entry)];
             entries[*next] = *entry;
             *next += 1;
         }

@@ -204,7 +204,7 @@ impl TermVectors {
                     (cursor.next, cursor.group) = (0, 0..0);
                     let mut interrupt = canceller.interrupt();
                     canceller.check()?;
-                    cursor.chunk_of(usize::MAX, usize::MAX, |chunk, num_rows| {
+                    cursor.chunk_for(usize::MAX, usize::MAX, |chunk, num_rows| {
                         chunk.keep_frequent(top);
                         interrupt.pass(num_rows + DOC_STEPS)
                     })
@@ -247,11 +247,11 @@ impl TermVectorCursor {
     /// than 2^32 bytes, and if a word occurs 2^64 times in a document that is cut.
     pub fn next_chunk(&mut self) -> Result<Option<TermVectorChunk>> {
         let top = self.top;
-        self.next_chunk_of(|chunk| chunk.keep_frequent(top))
+        self.next_chunk_for(|chunk| chunk.keep_frequent(top))
     }
 
     /// Returns the next documents. `finish` is called after each document is appended.
-    pub(super) fn next_chunk_of(
+    pub(super) fn next_chunk_for(
         &mut self,
         finish: impl Fn(&mut TermVectorChunk),
     ) -> Result<Option<TermVectorChunk>> {
@@ -262,7 +262,7 @@ impl TermVectorCursor {
             finish(chunk);
             Ok(())
         };
-        self.chunk_of(CHUNK_DOCS, CHUNK_ROWS, finish).map(Some)
+        self.chunk_for(CHUNK_DOCS, CHUNK_ROWS, finish).map(Some)
     }
 
     /// Returns the memory of this cursor in bytes, without the shared data.
@@ -273,7 +273,7 @@ impl TermVectorCursor {
 
     /// Returns the next documents. `finish` is called after each document is appended, with the
     /// number of its rows.
-    fn chunk_of(
+    fn chunk_for(
         &mut self,
         max_docs: usize,
         max_rows: usize,
@@ -388,7 +388,8 @@ impl Counter {
     ) -> Result<usize> {
         let corpus = vectors.vocabulary.corpus();
         let group_len = self.open(vectors, segment_idx).group_len();
-        let (mut group, mut num_docs) = ([doc; GROUP_LEN], 1);
+        let mut group = [doc; GROUP_LEN];
+        let mut num_docs = 1;
         // Groups have an even length: two groups of 5 cost less than one of 8 and one of 2.
         let num_left = docs.len() - next;
         let group_len = num_left.div_ceil(num_left.div_ceil(group_len));

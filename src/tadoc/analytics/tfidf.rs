@@ -108,7 +108,7 @@ impl TfidfCursor {
         let rank = |row: u32, count: u64| Descending(tfidf.score(row, count));
         let terms = match self.top {
             None => self.terms.next_chunk()?,
-            Some(top) => self.terms.next_chunk_of(|chunk| {
+            Some(top) => self.terms.next_chunk_for(|chunk| {
                 chunk.keep_top(top, |count, row| rank(row, count));
             })?,
         };
@@ -258,7 +258,8 @@ fn segment_counts(
             canceller.check()?;
             return Ok(terms.doc_counts(start..end, first_ids, num_words));
         }
-        let (mut masks, mut counts) = (Masks::new(dag, first_ids), none());
+        let mut masks = Masks::new(dag, first_ids);
+        let mut counts = none();
         for first in (start..end).step_by(DOCS_PER_TASK) {
             canceller.check()?;
             masks.count_docs(first..end.min(first + DOCS_PER_TASK), &mut counts);

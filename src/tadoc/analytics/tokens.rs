@@ -188,7 +188,8 @@ impl WordWalk {
     /// last few reaches a word or passes a separator that is an element of the grammar.
     #[inline]
     pub fn next_words(&mut self, dag: &Dag, max_words: usize, mut f: impl FnMut(u32)) -> usize {
-        let (symbols, num_words) = (&dag.grammar().symbols[..], dag.num_words());
+        let symbols = &dag.grammar().symbols[..];
+        let num_words = dag.num_words();
         let mut num_found = 0;
         while num_found < max_words {
             let Some(position) = self.range.next() else {

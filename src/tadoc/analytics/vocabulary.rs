@@ -145,7 +145,8 @@ impl Vocabulary {
 
     /// Returns the row of `word`, or `None` if it does not occur. O(log rows).
     pub fn row_of(&self, word: &str) -> Option<usize> {
-        let (mut start, mut end) = (0, self.len());
+        let mut start = 0;
+        let mut end = self.len();
         while start < end {
             let middle = start + (end - start) / 2;
             match self.word(middle).cmp(word) {
@@ -374,7 +375,8 @@ impl Vocabulary {
 
 /// Builds the dictionary of `words`, which ascend.
 fn dictionary<'a>(words: impl Iterator<Item = &'a str>) -> Result<Dictionary> {
-    let (mut bytes, mut offsets) = (Vec::new(), vec![0]);
+    let mut bytes = Vec::new();
+    let mut offsets = vec![0];
     for word in words {
         bytes.extend_from_slice(word.as_bytes());
         offsets.push(u32::try_from(bytes.len()).map_err(|_| too_large(bytes.len()))?);

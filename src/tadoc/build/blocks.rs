@@ -128,7 +128,8 @@ impl Maker {
 
         let started = Instant::now();
         let TokenizedBlock { dictionary, tokens, doc_offsets, num_word_tokens } = tokenized;
-        let (num_tokens, num_terminals) = (tokens.len() as u64, dictionary.len());
+        let num_tokens = tokens.len() as u64;
+        let num_terminals = dictionary.len();
         let grammar = match self.options.builder {
             BuilderKind::Rounds => {
                 let IngestOptions { dedup, effort, .. } = self.options;
@@ -267,12 +268,12 @@ impl Iterator for Pieces {
         self.docs = self.docs.end..end;
         let Block { text, doc_ends, paths, continues } = &self.block;
         let bytes = bytes_of(doc_ends, &self.docs);
-        let mut of_piece = Paths::default();
-        self.docs.clone().for_each(|doc| of_piece.push(paths.get(doc).unwrap_or_default()));
+        let mut from_piece = Paths::default();
+        self.docs.clone().for_each(|doc| from_piece.push(paths.get(doc).unwrap_or_default()));
         Some(Block {
             text: text[bytes.clone()].to_vec(),
             doc_ends: doc_ends[self.docs.clone()].iter().map(|end| end - bytes.start).collect(),
-            paths: of_piece,
+            paths: from_piece,
             continues: *continues && self.docs.start == 0,
         })
     }
@@ -410,7 +411,7 @@ mod tests {
 
     use super::*;
 
-    fn block_of(docs: &[Vec<u8>], continues: bool) -> Block {
+    fn block_from(docs: &[Vec<u8>], continues: bool) -> Block {
         let mut block = Block { continues, ..Block::default() };
         for (doc_id, doc) in docs.iter().enumerate() {
             block.text.extend(doc);
@@ -428,7 +429,7 @@ mod tests {
             continues in any::<bool>(),
         ) {
             let mut together = Block::default();
-            let pieces: Vec<Block> = pieces(block_of(&docs, continues), piece_bytes).collect();
+            let pieces: Vec<Block> = pieces(block_from(&docs, continues), piece_bytes).collect();
             for (idx, piece) in pieces.iter().enumerate() {
                 prop_assert_eq!(piece.continues, continues && idx == 0);
                 prop_assert_eq!(piece.paths.len(), piece.doc_ends.len());
@@ -440,7 +441,7 @@ mod tests {
                 together.doc_ends.extend(piece.doc_ends.iter().map(|end| end + before));
                 (0..piece.paths.len()).for_each(|doc| together.paths.push(piece.paths.get(doc).unwrap()));
             }
-            let expected = block_of(&docs, continues);
+            let expected = block_from(&docs, continues);
             prop_assert_eq!(together.text, expected.text);
             prop_assert_eq!(together.doc_ends, expected.doc_ends);
             prop_assert_eq!(together.paths, expected.paths);
@@ -455,7 +456,7 @@ mod tests {
     }
 
     fn num_pieces(docs: &[Vec<u8>]) -> usize {
-        pieces(block_of(docs, false), 2 * docs[0].len()).count()
+        pieces(block_from(docs, false), 2 * docs[0].len()).count()
     }
 
     #[test]

@@ -254,15 +254,15 @@ impl<W: Write> CorpusBuilder<W> {
         let block = std::mem::replace(&mut self.block, next);
         self.full_bytes = self.maker.options.block_bytes.saturating_add(1);
         match self.maker.options.layout {
-            SegmentLayout::Small => self.write_segment_of(block),
+            SegmentLayout::Small => self.write_segment_from(block),
             SegmentLayout::Fast => {
-                pieces(block, PIECE_BYTES).try_for_each(|piece| self.write_segment_of(piece))
+                pieces(block, PIECE_BYTES).try_for_each(|piece| self.write_segment_from(piece))
             }
         }
     }
 
     /// Turns all documents of `block` into a segment.
-    fn write_segment_of(&mut self, block: Block) -> Result<()> {
+    fn write_segment_from(&mut self, block: Block) -> Result<()> {
         // A worker must not wait for a thread that needs workers: it could wait for itself.
         let is_worker = rayon::current_thread_index().is_some();
         if self.at_once.is_some() && !is_worker {

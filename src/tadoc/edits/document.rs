@@ -321,11 +321,11 @@ impl EditedDocument {
             return Ok(offsets.len() as u64);
         }
         let change = settled.changes(corpus)?.for_word(word.as_bytes());
-        let of_base = match self.base_doc {
+        let by_base = match self.base_doc {
             Some(doc) => words::count(corpus, doc, word)?,
             None => 0,
         };
-        Ok(of_base.saturating_sub(change.lost) + change.fresh)
+        Ok(by_base.saturating_sub(change.lost) + change.fresh)
     }
 
     /// Appends the byte offsets of `word`, in ascending order, to `offsets`.
@@ -339,7 +339,8 @@ impl EditedDocument {
         if let Some(doc) = self.base_doc {
             words::find(corpus, doc, word, &mut in_base)?;
         }
-        let (mut in_base, mut fresh_left) = (in_base.as_slice(), num_fresh);
+        let mut in_base = in_base.as_slice();
+        let mut fresh_left = num_fresh;
         let mut at = 0u64;
         for piece in settled.pieces() {
             if in_base.is_empty() && fresh_left == 0 {
@@ -381,7 +382,8 @@ impl EditedDocument {
     /// Computes the word changes from the pieces, by reading all text that differs from the base.
     fn changes_of_pieces(&self, corpus: &Corpus) -> Result<WordChanges> {
         let mut changes = WordChanges::default();
-        let (mut base_at, mut text) = (0, Vec::new());
+        let mut base_at = 0;
+        let mut text = Vec::new();
         let mut lose = |changes: &mut WordChanges, lost: Range<u64>| -> Result<()> {
             text.clear();
             let piece =

@@ -372,7 +372,8 @@ fn text(cursor: &mut Cursor<'_>) -> Result<Vec<u8>> {
 /// Reads the table at `cursor`, which is one of `tables` or is appended to them.
 fn table(cursor: &mut Cursor<'_>, tables: &mut Vec<Bytes>) -> Result<Bytes> {
     let at = cursor.clone();
-    let (number, num_tables) = (cursor.varint()?, tables.len() as u64);
+    let number = cursor.varint()?;
+    let num_tables = tables.len() as u64;
     if number > num_tables {
         let most = "expected the number of a table, at most";
         return Err(at.fault(format!("{most} {num_tables}, got {number}")));

@@ -224,7 +224,8 @@ impl LivingCorpus {
         match step {
             Step::Splice { range, text, .. } if range.is_empty() && text.is_empty() => {}
             Step::Splice { doc_id, range, text } => {
-                let (base, origin) = (&self.base, self.origin(*doc_id));
+                let base = &self.base;
+                let origin = self.origin(*doc_id);
                 let document = self.documents.entry(*doc_id).or_insert_with(|| {
                     Arc::new(match origin {
                         Some(Origin::Base(doc)) => {

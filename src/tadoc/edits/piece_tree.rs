@@ -190,7 +190,8 @@ fn replace_in_leaf(
     let head = if within > 0 { pieces[idx].head(within) } else { nothing };
     let added = if left == 0 { added } else { nothing };
     let tail = if skipped > 0 { pieces[last].tail(skipped) } else { nothing };
-    let (mut kept, mut num_kept) = ([nothing; 3], 0);
+    let mut kept = [nothing; 3];
+    let mut num_kept = 0;
     for piece in [head, added, tail].into_iter().filter(|piece| piece.len > 0) {
         kept[num_kept] = piece;
         num_kept += 1;

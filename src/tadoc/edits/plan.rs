@@ -120,12 +120,12 @@ impl<'a> Planner<'a, '_> {
                 self.steps.push(Step::Add { path, content });
             }
             Edit::DropDocument { doc_id } => {
-                self.len_of(*doc_id)?;
+                self.len_for(*doc_id)?;
                 self.lens.insert(*doc_id, None);
                 self.steps.push(Step::Drop { doc_id: *doc_id });
             }
             Edit::ReplaceDocument { doc_id, content } => {
-                self.len_of(*doc_id)?;
+                self.len_for(*doc_id)?;
                 self.lens.insert(*doc_id, Some(content.len() as u64));
                 self.steps.push(Step::Replace { doc_id: *doc_id, content });
             }
@@ -145,7 +145,7 @@ impl<'a> Planner<'a, '_> {
 
     /// Adds an insert at `offset`; `None` is the end.
     fn add_insert(&mut self, doc_id: u64, offset: Option<u64>, text: &'a [u8]) -> Result<()> {
-        let len = self.len_of(doc_id)?;
+        let len = self.len_for(doc_id)?;
         let added = text.len() as u64;
         let new_len = len.checked_add(added).ok_or(Error::Capacity {
             what: "a document in bytes",
@@ -153,7 +153,7 @@ impl<'a> Planner<'a, '_> {
             limit: u64::MAX - 1,
             knob: "nothing (lengths are 64-bit numbers)",
         })?;
-        let at = match self.offsets_of(doc_id) {
+        let at = match self.offsets_for(doc_id) {
             Some((offsets, before)) => {
                 let at = checked_offset(doc_id, offset.unwrap_or(before), before)?;
                 offsets.insert(at, added)
@@ -166,8 +166,8 @@ impl<'a> Planner<'a, '_> {
     }
 
     fn add_delete(&mut self, doc_id: u64, offset: u64, num_deleted: u64) -> Result<()> {
-        let len = self.len_of(doc_id)?;
-        let ranges = match self.offsets_of(doc_id) {
+        let len = self.len_for(doc_id)?;
+        let ranges = match self.offsets_for(doc_id) {
             Some((offsets, before)) => {
                 offsets.delete(checked_range(doc_id, offset, num_deleted, before)?)
             }
@@ -183,10 +183,10 @@ impl<'a> Planner<'a, '_> {
     fn add_operation(&mut self, operation: &'a Operation) -> Result<()> {
         match operation {
             Operation::Extract { doc_id, offset_bytes, .. } => {
-                checked_offset(*doc_id, *offset_bytes, self.len_of(*doc_id)?)?;
+                checked_offset(*doc_id, *offset_bytes, self.len_for(*doc_id)?)?;
             }
             Operation::Search { doc_id, word } | Operation::Count { doc_id, word } => {
-                self.len_of(*doc_id)?;
+                self.len_for(*doc_id)?;
                 check_word(self.living.base().profile(), word)?;
             }
             Operation::Edit(edit) => {
@@ -203,13 +203,13 @@ impl<'a> Planner<'a, '_> {
 
     /// Returns the offsets of the document and its length before the batch, if offsets refer to the
     /// text before the batch.
-    fn offsets_of(&mut self, doc_id: u64) -> Option<(&mut BatchOffsets, u64)> {
+    fn offsets_for(&mut self, doc_id: u64) -> Option<(&mut BatchOffsets, u64)> {
         let (offsets, before) = self.offsets.as_mut()?.get_mut(&doc_id)?;
         Some((offsets, *before))
     }
 
     /// Returns the length of document `doc_id` in bytes, at this point of the batch.
-    fn len_of(&mut self, doc_id: u64) -> Result<u64> {
+    fn len_for(&mut self, doc_id: u64) -> Result<u64> {
         match self.lens.get(&doc_id) {
             Some(Some(len)) => Ok(*len),
             Some(None) => Err(dropped_document(doc_id)),
@@ -466,7 +466,8 @@ mod tests {
     }
                }).collect();
                let places = edits.iter().flat_map(|edit| [edit.0, edit.1]).collect();
-               let (mut offsets, mut now) = (BatchOffsets::new(places), old.clone());
+               let mut offsets = BatchOffsets::new(places);
+               let mut now = old.clone();
                for (start, end, text) in &edits {
                    if text.is_empty() {
                        for range in offsets.delete(*start..*end) {

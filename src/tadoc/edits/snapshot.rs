@@ -280,7 +280,8 @@ impl<'a> RootWriter<'a> {
             return;
         }
         let segment = self.segment;
-        let (dag, sums) = (&segment.dag, segment.prefix_sums_or_derive());
+        let dag = &segment.dag;
+        let sums = segment.prefix_sums_or_derive();
         let mut stack = vec![enter(segment, dag.doc_range(doc), 0, bytes.start)];
         while let Some(frame) = stack.last_mut() {
             let Some(position) = frame.positions.next() else {
@@ -293,7 +294,8 @@ impl<'a> RootWriter<'a> {
                 self.blank_before |= bytes.contains(&frame.at);
                 frame.at += 1;
             }
-            let (start, end) = (frame.at, frame.at + len);
+            let start = frame.at;
+            let end = frame.at + len;
             frame.at = end;
             if start >= bytes.end {
                 return;
@@ -370,12 +372,12 @@ impl<'a> RootWriter<'a> {
         let mut ids = vec![u32::MAX; is_used.len()];
         let (dictionary, num_words) = self.number_terminals(&is_used, &mut ids)?;
         let num_terminals = dictionary.len();
-        let element_of = |rule_id| dag.grammar().element_of(rule_id) as usize;
-        let is_rule_used = |&rule_id: &RuleId| is_used[element_of(rule_id)];
+        let element_for = |rule_id| dag.grammar().element_for(rule_id) as usize;
+        let is_rule_used = |&rule_id: &RuleId| is_used[element_for(rule_id)];
         let used_rules: Vec<RuleId> =
             dag.grammar().rule_ids().skip(1).filter(is_rule_used).collect();
         for (&rule_id, id) in used_rules.iter().zip(num_terminals + 1..) {
-            ids[element_of(rule_id)] = id;
+            ids[element_for(rule_id)] = id;
         }
         let mut symbols: Vec<u32> =
             self.symbols.iter().map(|&element| ids[element as usize]).collect();
@@ -388,7 +390,8 @@ impl<'a> RootWriter<'a> {
         let grammar =
             Grammar { num_terminals, rule_offsets, symbols, doc_offsets: self.doc_offsets };
         let dag = Dag::new(grammar, num_words, dictionary.lengths())?;
-        let (paths, continues) = (self.segment.paths.clone(), self.segment.continues);
+        let paths = self.segment.paths.clone();
+        let continues = self.segment.continues;
         Ok(Segment::new(dictionary, dag, paths, continues))
     }
 
@@ -399,7 +402,7 @@ impl<'a> RootWriter<'a> {
         self.symbols.iter().for_each(|&element| is_used[element as usize] = true);
         // Parents come before their children, so one pass reaches all.
         for rule_id in dag.grammar().rule_ids().skip(1) {
-            if is_used[dag.grammar().element_of(rule_id) as usize] {
+            if is_used[dag.grammar().element_for(rule_id) as usize] {
                 let rule = dag.grammar().rule(rule_id);
                 rule.iter().for_each(|&element| is_used[element as usize] = true);
             }
@@ -412,7 +415,8 @@ impl<'a> RootWriter<'a> {
     fn number_terminals(&self, is_used: &[bool], ids: &mut [u32]) -> Result<(Dictionary, u32)> {
         let base = &self.segment.dictionary;
         let first_new = self.segment.dag.num_elements();
-        let (mut arena, mut offsets) = (Vec::new(), vec![0u32]);
+        let mut arena = Vec::new();
+        let mut offsets = vec![0u32];
         let mut num_words = 0;
         for (is_word, base_ids) in
             [(true, 0..base.num_words()), (false, base.num_words()..base.len())]

@@ -17,7 +17,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().ok_or("expected CORPUS.tadoc and queries")?;
     let (_footer, corpus) = Corpus::open(Path::new(&path), &OpenLimits::default())?;
-    let (ranker, lists) = (Ranker::new(&corpus, None, None)?, LeafLists::default());
+    let ranker = Ranker::new(&corpus, None, None)?;
+    let lists = LeafLists::default();
     let (options, search) = (RankOptions::default(), SearchOptions::default());
     for text in arguments {
         let query = Query::parse(corpus.profile(), &text)?;

@@ -55,7 +55,9 @@ impl Origin<'_> {
         if got == expected {
             return Ok(());
         }
-        let (file, section, offset) = (self.file.into(), self.section, self.offset);
+        let file = self.file.into();
+        let section = self.section;
+        let offset = self.offset;
         Err(Error::Checksum { file, section, offset, expected, got })
     }
 }

@@ -321,7 +321,8 @@ impl OpenLimits {
         if requested <= self.max_memory_bytes {
             return Ok(());
         }
-        let (what, knob) = ("opening a corpus (bytes of memory)", "max_memory_bytes");
+        let what = "opening a corpus (bytes of memory)";
+        let knob = "max_memory_bytes";
         Err(Error::Capacity { what, requested, limit: self.max_memory_bytes, knob })
     }
 }

@@ -155,7 +155,7 @@ impl SegmentMeta {
 
     /// Returns the bytes of its ties, which describe every other section.
     pub(super) fn ties(&self) -> Vec<u8> {
-        ties_of(self.sections.iter().filter(|section| section.kind != SectionKind::Ties))
+        ties_for(self.sections.iter().filter(|section| section.kind != SectionKind::Ties))
     }
 
     /// Returns the section of `kind`, if it exists.
@@ -313,7 +313,7 @@ impl FileFooter {
     pub fn docs_of_segments(&self) -> Vec<Range<u64>> {
         let all = DocIds::new(self.segments.iter().map(|s| (s.continues, s.num_docs)));
         let docs = |(segment_idx, meta): (usize, &SegmentMeta)| {
-            let first = all.first_of(segment_idx);
+            let first = all.first_for(segment_idx);
             first..first.saturating_add(meta.num_docs)
         };
         self.segments.iter().enumerate().map(docs).collect()
@@ -354,8 +354,8 @@ impl FileFooter {
     }
 
     fn all_sections(&self) -> impl Iterator<Item = &SectionMeta> {
-        let of_segments = self.segments.iter().flat_map(|segment| &segment.sections);
-        of_segments.chain(self.file_sections())
+        let from_segments = self.segments.iter().flat_map(|segment| &segment.sections);
+        from_segments.chain(self.file_sections())
     }
 
     /// Returns the sections that belong to no segment, in file order.
@@ -421,8 +421,8 @@ impl FileFooter {
                 return Err(place.fault(0, reason));
             }
         }
-        let mut of_file = self.others.iter().filter(|section| section.kind == SectionKind::Ties);
-        if of_file.any(|section| !fits(section, &self.ties())) {
+        let mut from_file = self.others.iter().filter(|section| section.kind == SectionKind::Ties);
+        if from_file.any(|section| !fits(section, &self.ties())) {
             let reason = "expected the columns and segments that were written together, got some of \
                           another file; restore it from a copy";
             return Err(place.fault(0, reason));
@@ -433,8 +433,8 @@ impl FileFooter {
     /// Returns the bytes of the file's ties, which describe its columns and the ties of its
     /// segments.
     pub(super) fn ties(&self) -> Vec<u8> {
-        let of_segments = self.segments.iter().filter_map(|s| s.section(SectionKind::Ties));
-        ties_of(self.columns.iter().chain(of_segments))
+        let from_segments = self.segments.iter().filter_map(|s| s.section(SectionKind::Ties));
+        ties_for(self.columns.iter().chain(from_segments))
     }
 
     /// Returns true if segment `segment_idx`, of `num_docs` documents, can begin with a continued
@@ -471,7 +471,7 @@ impl FileFooter {
 }
 
 /// Returns the bytes of ties that describe `sections`.
-fn ties_of<'a>(sections: impl Iterator<Item = &'a SectionMeta>) -> Vec<u8> {
+fn ties_for<'a>(sections: impl Iterator<Item = &'a SectionMeta>) -> Vec<u8> {
     let mut out = Vec::new();
     for section in sections {
         out.extend(section.kind.as_u16().to_le_bytes());
@@ -596,7 +596,8 @@ fn check_kinds(cursor: &Cursor<'_>, sections: &[SectionMeta]) -> Result<()> {
 
 fn parse_section(cursor: &mut Cursor<'_>) -> Result<SectionMeta> {
     let (offset, len, crc32c) = (cursor.u64()?, cursor.u64()?, cursor.u32()?);
-    let (kind, codec) = (SectionKind::from_u16(cursor.u16()?), cursor.u16()?);
+    let kind = SectionKind::from_u16(cursor.u16()?);
+    let codec = cursor.u16()?;
     Ok(SectionMeta { kind, codec, offset, len, crc32c })
 }
 

@@ -158,7 +158,7 @@ impl<'a> StoredSegment<'a> {
     }
 
     fn section(&self, kind: SectionKind) -> Result<(&'a SectionMeta, &'a [u8])> {
-        let section = section_of(self.file, self.meta, kind)?;
+        let section = section_for(self.file, self.meta, kind)?;
         Ok((section, section_bytes(self.file, section, self.bytes, self.start)?))
     }
 
@@ -196,7 +196,7 @@ impl<'a> StoredSegment<'a> {
     /// Decodes what is left, and builds the segment.
     fn segment(&self, dictionary: Dictionary, grammar: Grammar) -> Result<Segment> {
         let (file, meta) = (self.file, self.meta);
-        let grammar_at = section_of(file, meta, SectionKind::Grammar)?.origin(file);
+        let grammar_at = section_for(file, meta, SectionKind::Grammar)?.origin(file);
         let (section, bytes) = self.section(SectionKind::Documents)?;
         let paths = codecs::documents::decode(section.origin(file), section.codec, bytes, meta)?;
         // The decoders return only grammars whose rules are all used.
@@ -215,7 +215,7 @@ impl<'a> StoredSegment<'a> {
     /// Compares the numbers that are stored beside the grammar with those of the grammar.
     fn check_numbers(&self, segment: &Segment) -> Result<()> {
         let (file, meta) = (self.file, self.meta);
-        let grammar_at = section_of(file, meta, SectionKind::Grammar)?.origin(file);
+        let grammar_at = section_for(file, meta, SectionKind::Grammar)?.origin(file);
         let weights = segment.weights_or_derive();
         let terminals = &weights[..segment.dag.num_terminals() as usize];
         let num_tokens = terminals.iter().try_fold(0u64, |sum, &weight| sum.checked_add(weight));
@@ -254,7 +254,7 @@ pub fn read_words(
     let (range, section) = tied(meta, segment_idx, meta.words_range(), SectionKind::WordCounts)?;
     check_range(range.clone(), bytes)?;
     limits.check_memory(meta.words_memory_bytes())?;
-    let dictionary_section = section_of(file, meta, SectionKind::Dictionary)?;
+    let dictionary_section = section_for(file, meta, SectionKind::Dictionary)?;
     let dictionary = section_bytes(file, dictionary_section, bytes, range.start)?;
     let dictionary = decode_dictionary(file, dictionary_section, dictionary, meta)?;
     let counts = section_bytes(file, section, bytes, range.start)?;
@@ -378,7 +378,7 @@ pub fn read_document_facts(
     limits.check_memory(meta.facts_memory_bytes())?;
     let lengths = section_bytes(file, section, bytes, range.start)?;
     let lengths = document_lengths(file, section, lengths, meta)?;
-    let section = section_of(file, meta, SectionKind::Documents)?;
+    let section = section_for(file, meta, SectionKind::Documents)?;
     let paths = section_bytes(file, section, bytes, range.start)?;
     let paths = codecs::documents::decode(section.origin(file), section.codec, paths, meta)?;
     Ok(SegmentFacts { paths, lengths, continues: meta.continues })
@@ -400,7 +400,7 @@ pub fn read_paths(
     let meta = segment_meta(footer, segment_idx)?;
     check_range(meta.paths_range(), bytes)?;
     limits.check_memory(meta.paths_memory_bytes())?;
-    let section = section_of(file, meta, SectionKind::Documents)?;
+    let section = section_for(file, meta, SectionKind::Documents)?;
     let bytes = section_bytes(file, section, bytes, section.offset)?;
     codecs::documents::decode(section.origin(file), section.codec, bytes, meta)
 }
@@ -560,7 +560,7 @@ fn memory_bytes(footer: &FileFooter) -> u64 {
 }
 
 /// Returns the section of `kind`.
-pub(super) fn section_of<'a>(
+pub(super) fn section_for<'a>(
     file: &str,
     meta: &'a SegmentMeta,
     kind: SectionKind,

@@ -12,7 +12,7 @@ use crate::format::codecs::dictionary::Directory;
 use crate::format::framing::{OpenLimits, SectionKind};
 use crate::format::layout::{FileFooter, SegmentMeta};
 use crate::format::reader::{
-    check_range, decode_checked_dictionary, section_bytes, section_of, segment_meta,
+    check_range, decode_checked_dictionary, section_bytes, section_for, segment_meta,
 };
 use crate::text::{Dictionary, TokenizerProfile};
 
@@ -61,12 +61,14 @@ impl StoredDictionary {
     pub fn new(file: &str, footer: &FileFooter, segment_idx: usize, bytes: Bytes) -> Result<Self> {
         let meta = segment_meta(footer, segment_idx)?;
         check_range(meta.dictionary_range(), &bytes)?;
-        let section = section_of(file, meta, SectionKind::Dictionary)?;
+        let section = section_for(file, meta, SectionKind::Dictionary)?;
         let stored = section_bytes(file, section, &bytes, section.offset)?;
         let directory = (section.codec == dictionary::BLOCKS)
             .then(|| dictionary::directory(section.origin(file), stored, meta))
             .transpose()?;
-        let (file, profile, meta) = (file.to_owned(), footer.profile, meta.clone());
+        let file = file.to_owned();
+        let profile = footer.profile;
+        let meta = meta.clone();
         Ok(Self { file, profile, meta, bytes, directory })
     }
 
@@ -77,7 +79,7 @@ impl StoredDictionary {
     /// [`Error::Format`](crate::Error::Format) if the block of the word is damaged.
     pub fn word_id(&self, word: &str) -> Result<Option<Option<u32>>> {
         let Some(directory) = &self.directory else { return Ok(None) };
-        let section = section_of(&self.file, &self.meta, SectionKind::Dictionary)?;
+        let section = section_for(&self.file, &self.meta, SectionKind::Dictionary)?;
         let bytes = &self.bytes[..section.len as usize];
         directory.word_id(section.origin(&self.file), bytes, word.as_bytes()).map(Some)
     }
@@ -88,7 +90,7 @@ impl StoredDictionary {
     /// Same as [`read_segment`](crate::format::read_segment).
     pub fn decode(&self, limits: &OpenLimits) -> Result<Dictionary> {
         limits.check_memory(self.meta.words_memory_bytes())?;
-        let section = section_of(&self.file, &self.meta, SectionKind::Dictionary)?;
+        let section = section_for(&self.file, &self.meta, SectionKind::Dictionary)?;
         let bytes = &self.bytes[..section.len as usize];
         decode_checked_dictionary(&self.file, section, bytes, &self.meta, self.profile)
     }

@@ -87,7 +87,8 @@ impl StringModels {
             let before = at.checked_sub(1).map_or(0, |i| string[i]);
             let context = byte_context(replaced.copied(), before, string.len() - 1 - at);
             let model = self.bytes[context].get_or_insert_with(new_byte_model);
-            let (high, low) = (usize::from(string[at] >> 4), usize::from(string[at] & 15));
+            let high = usize::from(string[at] >> 4);
+            let low = usize::from(string[at] & 15);
             encoder.symbol(&mut model[0], high);
             encoder.symbol(&mut model[1 + high], low);
         }
@@ -291,7 +292,8 @@ impl List<'_> {
     }
 
     pub(super) fn decode(&self, place: Origin<'_>) -> Result<Tokens> {
-        let (mut models, mut decoder) = (StringModels::new(), Decoder::new(place, self.bytes)?);
+        let mut models = StringModels::new();
+        let mut decoder = Decoder::new(place, self.bytes)?;
         let tokens = self.decode_all(place, |arena, previous, max_len| {
             models.decode(&mut decoder, arena, previous, max_len)
         })?;
@@ -319,7 +321,8 @@ impl List<'_> {
         mut decode: impl FnMut(&mut Vec<u8>, usize, usize) -> Option<()>,
     ) -> Result<Tokens> {
         let (num_tokens, len) = (self.num_tokens as usize, self.len as usize);
-        let (mut arena, mut offsets) = (Vec::new(), vec![0]);
+        let mut arena = Vec::new();
+        let mut offsets = vec![0];
         let mut previous = 0;
         for _ in 0..num_tokens {
             let start = arena.len();
@@ -394,7 +397,9 @@ mod tests {
 
             let place = Origin { file: "f", section: "s", offset: 0 };
             let mut decoder = Decoder::new(place, &bytes).unwrap();
-            let (mut models, mut arena, mut previous) = (StringModels::new(), Vec::new(), 0);
+            let mut models = StringModels::new();
+            let mut arena = Vec::new();
+            let mut previous = 0;
             for string in &strings {
                 let start = arena.len();
                 models.decode(&mut decoder, &mut arena, previous, start + string.len()).unwrap();
@@ -408,7 +413,9 @@ mod tests {
         fn any_bytes_decode_within_bounds(bytes in prop::collection::vec(any::<u8>(), 1..300)) {
             let place = Origin { file: "f", section: "s", offset: 0 };
             let Ok(mut decoder) = Decoder::new(place, &bytes) else { return Ok(()) };
-            let (mut models, mut arena, mut previous) = (StringModels::new(), Vec::new(), 0);
+            let mut models = StringModels::new();
+            let mut arena = Vec::new();
+            let mut previous = 0;
             loop {
                 let start = arena.len();
                 if models.decode(&mut decoder, &mut arena, previous, 5_000).is_none() || start == arena.len() {

@@ -92,7 +92,8 @@ impl<W: Write> CorpusWriter<W> {
     }
 
     fn section(&mut self, kind: SectionKind, codec: u16, bytes: &[u8]) -> Result<SectionMeta> {
-        let (offset, len) = (self.offset, bytes.len() as u64);
+        let offset = self.offset;
+        let len = bytes.len() as u64;
         self.write(bytes)?;
         let padding = align_up(self.offset) - self.offset;
         self.write(&[0; 64][..padding as usize])?;

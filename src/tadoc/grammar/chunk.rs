@@ -232,7 +232,8 @@ fn positions_at_least(levels: &[u8], lowest: u8) -> Vec<u32> {
         if range.iter().fold(0, |largest, &level| largest.max(level)) < lowest {
             continue;
         }
-        let (start, mut num_found) = ((range_idx * RANGE_LEN) as u32, 0);
+        let start = (range_idx * RANGE_LEN) as u32;
+        let mut num_found = 0;
         for (position, &level) in (start..).zip(range) {
             found[num_found] = position;
             num_found += usize::from(level >= lowest);

@@ -208,13 +208,13 @@ fn share(tokens: &[u32], doc_offsets: &[usize], num_terminals: u32) -> Shared {
             bodies.push(first);
         }
     }
-    let symbol_of = |segment: usize| symbol_of_first[firsts[segment] as usize];
+    let symbol_for = |segment: usize| symbol_of_first[firsts[segment] as usize];
     let documents =
         doc_offsets.par_windows(2).with_min_len(MIN_DOCS).fold(Vec::new, |mut to, doc| {
             let first = segments.partition_point(|segment| segment.start < doc[0]);
-            let of_doc = segments[first..].iter().take_while(|segment| segment.start < doc[1]);
-            for (segment, tokens_of) in (first..).zip(of_doc) {
-                match symbol_of(segment) {
+            let from_doc = segments[first..].iter().take_while(|segment| segment.start < doc[1]);
+            for (segment, tokens_of) in (first..).zip(from_doc) {
+                match symbol_for(segment) {
                     Some(symbol) => to.push(symbol),
                     None => to.extend_from_slice(&tokens[tokens_of.clone()]),
                 }
@@ -222,7 +222,7 @@ fn share(tokens: &[u32], doc_offsets: &[usize], num_terminals: u32) -> Shared {
             to.push(BARRIER);
             to
         });
-    let of_bodies = bodies.par_chunks(BODIES_AT_A_TIME).map(|bodies| {
+    let from_bodies = bodies.par_chunks(BODIES_AT_A_TIME).map(|bodies| {
         let mut to = Vec::new();
         for &body in bodies {
             to.extend_from_slice(&tokens[segments[body as usize].clone()]);
@@ -230,7 +230,7 @@ fn share(tokens: &[u32], doc_offsets: &[usize], num_terminals: u32) -> Shared {
         }
         to
     });
-    let parts: Vec<Vec<u32>> = documents.chain(of_bodies).collect();
+    let parts: Vec<Vec<u32>> = documents.chain(from_bodies).collect();
     Shared { symbols: parts.concat(), num_segments: bodies.len() as u32 }
 }
 

@@ -93,7 +93,7 @@ impl Grammar {
 
     /// Returns the id of a rule as an element.
     #[inline]
-    pub fn element_of(&self, rule_id: RuleId) -> u32 {
+    pub fn element_for(&self, rule_id: RuleId) -> u32 {
         self.num_terminals + u32::from(rule_id)
     }
 
@@ -130,7 +130,7 @@ impl Grammar {
         let mut weights = vec![0u64; num_terminals + self.num_rules()];
         weights[num_terminals] = 1;
         for rule_id in self.rule_ids() {
-            let weight = weights[self.element_of(rule_id) as usize];
+            let weight = weights[self.element_for(rule_id) as usize];
             for &element in self.rule(rule_id) {
                 weights[element as usize] = weights[element as usize].wrapping_add(weight);
             }
@@ -157,7 +157,7 @@ impl Grammar {
             // A rule may refer only to terminals and to later rules. The ids between are
             // subtracted, so that the allowed ids are below a limit, which is checked for many
             // elements at a time.
-            let first_allowed = self.element_of(rule_id) + 1;
+            let first_allowed = self.element_for(rule_id) + 1;
             let num_allowed = num_elements as u32 - first_allowed;
             let is_allowed =
                 |&e: &u32| (e < self.num_terminals) | (e.wrapping_sub(first_allowed) < num_allowed);

@@ -121,7 +121,8 @@ fn by_shard(chunks: &mut [Grouped], num_shards: usize) -> Vec<Vec<&mut [u64]>> {
     let mut shards: Vec<Vec<&mut [u64]>> =
         (0..num_shards).map(|_| Vec::with_capacity(chunks.len())).collect();
     for chunk in chunks {
-        let (mut rest, mut start) = (chunk.values.as_mut_slice(), 0);
+        let mut rest = chunk.values.as_mut_slice();
+        let mut start = 0;
         for (shard, &end) in shards.iter_mut().zip(&chunk.ends) {
             let (group, after) = rest.split_at_mut((end - start) as usize);
             shard.push(group);

@@ -70,10 +70,11 @@ impl Phrases {
 
     /// Creates the trie, or returns `None` if its keys do not fit into a slot.
     fn from_all(rules: &[Pair], first_rule: u32) -> Option<Self> {
-        let nodes = nodes_of(rules, first_rule);
+        let nodes = nodes_from(rules, first_rule);
         let num_slots = (SLOTS_PER_NODE * nodes.len()).next_power_of_two();
-        let (symbol_bits, number_bits) = (bits_of(first_rule as usize), bits_of(rules.len()));
-        if bits_of(first_rule as usize + num_slots) + symbol_bits + number_bits > u64::BITS {
+        let symbol_bits = bits_for(first_rule as usize);
+        let number_bits = bits_for(rules.len());
+        if bits_for(first_rule as usize + num_slots) + symbol_bits + number_bits > u64::BITS {
             return None;
         }
         let mut phrases = Self {
@@ -182,12 +183,12 @@ impl Phrases {
 }
 
 /// Returns the number of bits of `number`.
-fn bits_of(number: usize) -> u32 {
+fn bits_for(number: usize) -> u32 {
     usize::BITS - number.leading_zeros()
 }
 
 /// Returns the nodes of the trie of `rules`.
-fn nodes_of(rules: &[Pair], first_rule: u32) -> Vec<Node> {
+fn nodes_from(rules: &[Pair], first_rule: u32) -> Vec<Node> {
     let mut nodes: Vec<Node> = Vec::new();
     let mut child_of: FxHashMap<(u32, u32), u32> = FxHashMap::default();
     let mut expansions = Expansions { first_rule, symbols: Vec::new(), ends: Vec::new() };
@@ -282,7 +283,8 @@ mod tests {
         for symbol in (NUM_TERMINALS..).take(rules.len()) {
             rule_of_phrase.entry(expand(rules, symbol)).or_insert(symbol);
         }
-        let (mut rest, mut result) = (symbols, Vec::new());
+        let mut rest = symbols;
+        let mut result = Vec::new();
         while !rest.is_empty() {
             let mut lens = (2..=rest.len().min(MAX_PHRASE_LEN)).rev();
             let found = lens.find_map(|len| Some((len, *rule_of_phrase.get(&rest[..len])?)));

@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     /// Returns the ids of pairs that stand twice or more.
-    fn ids_of(symbols: &[u32]) -> Vec<PairId> {
+    fn ids_from(symbols: &[u32]) -> Vec<PairId> {
         let is_pair = |pair: &[u32]| !pair.contains(&BARRIER);
         let mut counts: HashMap<&[u32], usize> = HashMap::new();
         for pair in symbols.windows(2).filter(|pair| is_pair(pair)) {
@@ -261,14 +261,14 @@ mod tests {
 
     /// Returns the runs of ids that have an earlier place, place by place.
     fn expected_runs(pair_ids: &[PairId]) -> Vec<Run> {
-        let first_of = |place: usize| {
+        let first_for = |place: usize| {
             let id = pair_ids[place];
             let first = pair_ids.iter().position(|&other| other == id);
             first.filter(|&first| id != SEEN_ONCE && first < place)
         };
         let mut runs: Vec<Run> = Vec::new();
         for target in 0..pair_ids.len() {
-            let Some(source) = first_of(target) else { continue };
+            let Some(source) = first_for(target) else { continue };
             match runs.last_mut() {
                 Some(run)
                     if run.target + run.len - 1 == target && run.source + run.len - 1 == source =>
@@ -283,7 +283,7 @@ mod tests {
     }
 
     fn check(symbols: &[u32], first_rule: u32) {
-        let pair_ids = ids_of(symbols);
+        let pair_ids = ids_from(symbols);
         assert_eq!(runs(&pair_ids, &first_places(&pair_ids)), expected_runs(&pair_ids));
         let mut replaced = symbols.to_vec();
         let repeats = replace_repeats(&mut replaced, pair_ids, first_rule);
@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn a_passage_becomes_one_rule() {
         let mut symbols = vec![0, 1, 2, 3, 9, 0, 1, 2, 3, 8, 2, 3];
-        let pair_ids = ids_of(&symbols);
+        let pair_ids = ids_from(&symbols);
         let repeats = replace_repeats(&mut symbols, pair_ids, 10);
         assert_eq!(symbols, [10, 9, 10, 8, 2, 3]);
         assert!(repeats.bodies().eq([[0, 1, 2, 3]]));
@@ -334,7 +334,7 @@ mod tests {
         let passage: Vec<u32> = (0..PIECE_LEN as u32 + 9).collect();
         for gap in [1, 2, PIECE_LEN - 10, PIECE_LEN] {
             let symbols = [&passage[..], &vec![BARRIER; gap], &passage].concat();
-            let pair_ids = ids_of(&symbols);
+            let pair_ids = ids_from(&symbols);
             let expected = Run { source: 0, target: passage.len() + gap, len: passage.len() };
             assert_eq!(runs(&pair_ids, &first_places(&pair_ids)), [expected]);
             check_length(&symbols, gap + 2);
@@ -343,7 +343,7 @@ mod tests {
 
     fn check_length(symbols: &[u32], expected: usize) {
         let mut replaced = symbols.to_vec();
-        replace_repeats(&mut replaced, ids_of(symbols), 1 << 20);
+        replace_repeats(&mut replaced, ids_from(symbols), 1 << 20);
         assert_eq!(replaced.len(), expected);
     }
 }

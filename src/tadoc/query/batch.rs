@@ -24,7 +24,7 @@ use rustc_hash::FxHashMap;
 use crate::error::{Error, Result};
 use crate::ids::{DocId, WordId};
 use crate::read::decode::too_long;
-use crate::read::extract::{in_batch, slice_of};
+use crate::read::extract::{in_batch, slice_for};
 use crate::segment::{Corpus, Segment};
 use crate::text::{TokenizerProfile, for_each_token};
 
@@ -375,9 +375,9 @@ impl<'a> WordPlan<'a> {
         of_parts: &[&[u64]],
         max_hits: u64,
     ) -> Result<OffsetLists> {
-        let of_part = |part_idx: usize| of_parts[self.answered[part_idx] as usize];
+        let for_part = |part_idx: usize| of_parts[self.answered[part_idx] as usize];
         // Equal queries are answered once, but each is listed.
-        let lens = (0..self.parts.len()).map(|part_idx| of_part(part_idx).len() as u64);
+        let lens = (0..self.parts.len()).map(|part_idx| for_part(part_idx).len() as u64);
         let num_hits = lens.fold(0, u64::saturating_add);
         check_num_hits(num_hits, max_hits)?;
         let mut offsets = Vec::with_capacity(num_hits as usize);
@@ -385,7 +385,7 @@ impl<'a> WordPlan<'a> {
         for parts in self.parts_by_query() {
             for part_idx in parts {
                 let start = self.parts[part_idx].start;
-                offsets.extend(of_part(part_idx).iter().map(|offset| start + offset));
+                offsets.extend(for_part(part_idx).iter().map(|offset| start + offset));
             }
             ends.push(offsets.len());
         }
@@ -563,7 +563,7 @@ impl OffsetLists {
 
     /// Returns the offsets of query `query_idx`, in ascending order, if there is such a query.
     pub fn get(&self, query_idx: usize) -> Option<&[u64]> {
-        slice_of(&self.offsets, &self.ends, query_idx)
+        slice_for(&self.offsets, &self.ends, query_idx)
     }
 
     /// Returns all offsets and the end of each list.

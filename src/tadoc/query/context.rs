@@ -268,7 +268,8 @@ impl ContextBatch {
             self.push_blank(token.has_blank);
             self.push_token(token, form);
         }
-        let (ends, word_ends) = ([left, matched, self.bytes.len()], [left_words, self.words.len()]);
+        let ends = [left, matched, self.bytes.len()];
+        let word_ends = [left_words, self.words.len()];
         self.rows.push(Row { hit, ends, word_ends });
         Ok(())
     }
@@ -431,7 +432,7 @@ pub fn count_neighbours(
     let mut is_cancelled = false;
     search_segments(corpus, query, segments, options, &mut |hits| {
         for hits in hits.chunks(HITS_PER_ROUND) {
-            counts.add(windows_of(corpus, hits, window, options));
+            counts.add(windows_from(corpus, hits, window, options));
             is_cancelled = (options.is_cancelled)();
             if is_cancelled || keep(&counts).is_break() {
                 return ControlFlow::Break(());
@@ -444,13 +445,13 @@ pub fn count_neighbours(
 
 /// Counts the words in the windows of `hits`, on all cores. The counts are of a part of them once
 /// the caller has asked to stop.
-fn windows_of(
+fn windows_from(
     corpus: &Corpus,
     hits: &[Hit],
     window: Window,
     options: &SearchOptions<'_>,
 ) -> NeighbourCounts {
-    let of_task = |hits: &[Hit]| {
+    let for_task = |hits: &[Hit]| {
         let mut counts = NeighbourCounts::default();
         if !(options.is_cancelled)() {
             hits.iter().for_each(|&hit| counts.add_window(corpus, hit, window));
@@ -458,7 +459,7 @@ fn windows_of(
         counts
     };
     let tasks = hits.par_chunks(HITS_PER_TASK.max(hits.len() / (4 * rayon::current_num_threads())));
-    tasks.map(of_task).reduce(NeighbourCounts::default, |mut one, other| {
+    tasks.map(for_task).reduce(NeighbourCounts::default, |mut one, other| {
         one.add(other);
         one
     })

@@ -46,7 +46,8 @@ pub(in crate::query) struct LeafHits {
 
 impl LeafHits {
     fn from_list(hits: Vec<Hit>) -> Self {
-        let (first_doc_id, continued) = (0, PartStart::default());
+        let first_doc_id = 0;
+        let continued = PartStart::default();
         Self { inside: None, listed: hits.into_iter(), first_doc_id, continued }
     }
 
@@ -216,7 +217,8 @@ fn stretches(
         Leaf::Phrase(_) | Leaf::Placed { .. } => Rule::Near(0),
     };
     let mut windows = Windows::new(rule, lens);
-    let (mut found, mut last) = (Vec::new(), None);
+    let mut found = Vec::new();
+    let mut last = None;
     let mut note = |hit: Hit| found.push(hit);
     let docs = Arc::new(docs_with_all(resolved, segment_idx, items, filter)?);
     for (hit, part) in occurrences(resolved, segment_idx, leaf, &docs)? {

@@ -219,8 +219,8 @@ impl Kept {
     /// Inserts `entry` with a list of `num_bytes`. If there is no room, all entries are dropped
     /// before: leaves that are asked for again come back soon.
     fn insert(&mut self, leaf: Query, entry: Entry, num_bytes: usize) {
-        let of_leaf = leaf.memory_bytes();
-        if self.num_bytes + of_leaf + num_bytes > MAX_KEPT_BYTES {
+        let from_leaf = leaf.memory_bytes();
+        if self.num_bytes + from_leaf + num_bytes > MAX_KEPT_BYTES {
             *self = Self::default();
         }
         let is_new = match self.by_leaf.insert(leaf, entry) {
@@ -231,7 +231,7 @@ impl Kept {
             }
             Some(Entry::Asked | Entry::TooLong) => false,
         };
-        self.num_bytes += num_bytes + if is_new { of_leaf } else { 0 };
+        self.num_bytes += num_bytes + if is_new { from_leaf } else { 0 };
     }
 }
 

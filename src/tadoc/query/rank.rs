@@ -173,10 +173,10 @@ impl Ranker {
                     best.push(count.doc_id, scorer.part(*leaf, *count));
                 }
             }
-            Expression::And(parts) if let Some(leaves) = leaves_of(parts) => {
+            Expression::And(parts) if let Some(leaves) = leaves_from(parts) => {
                 rank_all(&leaves, &lists, &scorer, &mut best, &mut interrupt)?;
             }
-            Expression::Or(parts) if let Some(leaves) = leaves_of(parts) => {
+            Expression::Or(parts) if let Some(leaves) = leaves_from(parts) => {
                 let bounds = leaves.iter().map(|&leaf| scorer.bound(leaf, counts[leaf].max_count));
                 let leaves = leaves.iter().copied().zip(bounds).collect();
                 rank_any(leaves, &lists, &scorer, &mut best, &mut interrupt)?;
@@ -187,7 +187,8 @@ impl Ranker {
     }
 
     fn idf(&self, num_docs_with: usize) -> f64 {
-        let (all, with) = (self.num_docs as f64, num_docs_with as f64);
+        let all = self.num_docs as f64;
+        let with = num_docs_with as f64;
         (1.0 + (all - with + 0.5).max(0.0) / (with + 0.5)).ln()
     }
 
@@ -196,7 +197,8 @@ impl Ranker {
     fn norms(&self, options: &RankOptions) -> impl Fn(u64) -> f64 {
         let mean = self.num_words as f64 / (self.num_docs as f64).max(1.0);
         let per_word = options.b / mean.max(f64::MIN_POSITIVE);
-        let (k1, fixed) = (options.k1, 1.0 - options.b);
+        let k1 = options.k1;
+        let fixed = 1.0 - options.b;
         move |doc_id| {
             let len = self.doc_lens.get(doc_id as usize).copied().unwrap_or(0) as f64;
             k1 * (fixed + per_word * len)
@@ -235,7 +237,7 @@ impl<Norms: Fn(u64) -> f64> Scorer<'_, Norms> {
 }
 
 /// Returns the leaves of `parts` if all are leaves.
-fn leaves_of(parts: &[Expression]) -> Option<Vec<usize>> {
+fn leaves_from(parts: &[Expression]) -> Option<Vec<usize>> {
     let leaf = |part: &Expression| match part {
         Expression::Leaf(leaf) => Some(*leaf),
         _ => None,
@@ -290,7 +292,8 @@ fn rank_any(
         Some(*sum)
     });
     let sums: Vec<f64> = sums.collect();
-    let (mut first, mut parts) = (0, Vec::new());
+    let mut first = 0;
+    let mut parts = Vec::new();
     while let Some(doc_id) =
         lists[first..].iter().filter_map(|list| list.first()).map(|c| c.doc_id).min()
     {

@@ -98,8 +98,8 @@ fn search_resolved(
         if filters.is_empty() {
             continue;
         }
-        let of_leaf = filters.iter().map(|(leaf, docs)| (&leaves[*leaf], docs.as_ref()));
-        let mut hits = SegmentHits::new(resolved, segment_idx, of_leaf)?;
+        let from_leaf = filters.iter().map(|(leaf, docs)| (&leaves[*leaf], docs.as_ref()));
+        let mut hits = SegmentHits::new(resolved, segment_idx, from_leaf)?;
         loop {
             batch.clear();
             hits.fill(&mut batch, BATCH_HITS);

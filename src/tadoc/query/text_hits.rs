@@ -75,7 +75,8 @@ pub(in crate::query) type PlacedWord<'t> = (&'t str, Range<usize>);
 
 /// Returns the words of `text`.
 pub(in crate::query) fn words(profile: TokenizerProfile, text: &[u8]) -> Vec<PlacedWord<'_>> {
-    let (mut words, mut start) = (Vec::new(), 0);
+    let mut words = Vec::new();
+    let mut start = 0;
     for_each_token(profile, text, |token| {
         let range = start..start + token.bytes.len();
         start = range.end;
@@ -247,7 +248,8 @@ fn best_part(hits: &[TextHit], words: &[Range<usize>], max_words: usize) -> Rang
     let ends: Vec<usize> = hits.iter().map(end_word).collect();
     // Number of hits of each leaf that lie in the part that begins with hit `first`.
     let num_leaves = hits.iter().map(|hit| hit.leaf + 1).max().unwrap_or(0);
-    let (mut num_inside, mut num_different) = (vec![0usize; num_leaves], 0);
+    let mut num_inside = vec![0usize; num_leaves];
+    let mut num_different = 0;
     let mut best: Option<((usize, usize), Range<usize>)> = None;
     let mut next = 0;
     for first in 0..hits.len() {
@@ -274,7 +276,8 @@ fn best_part(hits: &[TextHit], words: &[Range<usize>], max_words: usize) -> Rang
 /// ends of words or of the text.
 fn marked(text: &str, range: Range<usize>, hits: &[TextHit], open: &str, close: &str) -> String {
     let mut out = String::with_capacity(range.len());
-    let (mut at, mut until) = (range.start, None::<usize>);
+    let mut at = range.start;
+    let mut until = None::<usize>;
     let slice = |range: Range<usize>| text.get(range).unwrap_or_default();
     for hit in hits {
         let (start, end) =

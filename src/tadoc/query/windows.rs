@@ -237,10 +237,10 @@ mod tests {
 
     /// Returns the hits of NEAR for the places of `parts` in one document.
     fn near_hits(max_between: u64, parts: &[Vec<u64>], lens: &[u64]) -> Vec<Hit> {
-        let of_part = |(part, words): (usize, &Vec<u64>)| {
+        let for_part = |(part, words): (usize, &Vec<u64>)| {
             words.iter().map(move |&word| (word, part)).collect::<Vec<_>>()
         };
-        let mut places: Vec<(u64, usize)> = parts.iter().enumerate().flat_map(of_part).collect();
+        let mut places: Vec<(u64, usize)> = parts.iter().enumerate().flat_map(for_part).collect();
         places.sort_unstable();
         let mut windows = Windows::new(Rule::Near(max_between), lens.to_vec());
         let mut found = Vec::new();

@@ -181,7 +181,9 @@ struct MemoEntry {
 impl Default for Memo {
     fn default() -> Self {
         let (base, valid_from) = (1, 1);
-        let (entries, num_unnoted, num_rules) = (Vec::new(), 0, 0);
+        let entries = Vec::new();
+        let num_unnoted = 0;
+        let num_rules = 0;
         Self { entries, num_unnoted, num_rules, base, valid_from, segment_idx: usize::MAX }
     }
 }
@@ -312,7 +314,8 @@ fn decode_part(
     memo: &mut Memo,
     stack: &mut Vec<Frame>,
 ) -> usize {
-    let (dag, sums) = (&segment.dag, segment.prefix_sums_or_derive());
+    let dag = &segment.dag;
+    let sums = segment.prefix_sums_or_derive();
     let symbols = dag.grammar().symbols.as_slice();
     let (arena, token_offsets) = (segment.dictionary.bytes(), segment.dictionary.offsets());
     let range = dag.doc_range(doc);

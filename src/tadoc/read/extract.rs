@@ -116,8 +116,8 @@ fn passage_ends(
     queries: &[ExtractQuery],
     max_output_bytes: u64,
 ) -> Result<Vec<usize>> {
-    let len_of = |q: &ExtractQuery| passage_len(corpus, q.doc_id, q.byte_offset, q.byte_len);
-    let lens = queries.par_iter().with_min_len(QUERIES_PER_TASK).map(len_of);
+    let len_for = |q: &ExtractQuery| passage_len(corpus, q.doc_id, q.byte_offset, q.byte_len);
+    let lens = queries.par_iter().with_min_len(QUERIES_PER_TASK).map(len_for);
     let lens = first_error(lens.collect())?;
     let mut ends = Vec::with_capacity(queries.len());
     let mut len = 0;
@@ -137,7 +137,8 @@ fn read_passages(corpus: &Corpus, queries: &[ExtractQuery], ends: Vec<usize>) ->
     let mut bytes = Vec::new();
     reserve(&mut bytes, len)?;
     bytes.resize(len, 0);
-    let (mut rest, mut start) = (bytes.as_mut_slice(), 0);
+    let mut rest = bytes.as_mut_slice();
+    let mut start = 0;
     let mut tasks = Vec::with_capacity(queries.len() / QUERIES_PER_TASK + 1);
     for (queries, ends) in queries.chunks(QUERIES_PER_TASK).zip(ends.chunks(QUERIES_PER_TASK)) {
         let end = ends.last().copied().unwrap_or(start);
@@ -150,7 +151,8 @@ fn read_passages(corpus: &Corpus, queries: &[ExtractQuery], ends: Vec<usize>) ->
         for (queries, ends) in queries.chunks(GROUP_LEN).zip(ends.chunks(GROUP_LEN)) {
             let places = starts_ahead(corpus, queries);
             for ((query, place), &end) in queries.iter().zip(places).zip(ends) {
-                let (output, len) = (&mut output[start - first..], end - start);
+                let output = &mut output[start - first..];
+                let len = end - start;
                 match place {
                     Some(place) => {
                         let mut passage = Passage { output, at: 0, len };
@@ -257,7 +259,8 @@ impl Passage<'_> {
     fn read(&mut self, segment: &Segment, doc: DocId, offset: u64) {
         match segment.text_runs_or_derive_if_worth() {
             Some(runs) => {
-                let (arena, sums) = (segment.dictionary.bytes(), segment.prefix_sums_or_derive());
+                let arena = segment.dictionary.bytes();
+                let sums = segment.prefix_sums_or_derive();
                 let len = sums.doc_len_bytes(doc) - offset;
                 let end = self.len.min(self.at + len as usize);
                 let start = sums.doc_starts(doc)[0] + offset;
@@ -285,9 +288,11 @@ impl Passage<'_> {
     /// Appends the same bytes as [`read`](Self::read), from the rules.
     fn read_rules(&mut self, segment: &Segment, doc: DocId, offset: u64) {
         let dag = &segment.dag;
-        let (arena, offsets) = (&segment.dictionary.bytes()[..], segment.dictionary.offsets());
+        let arena = &segment.dictionary.bytes()[..];
+        let offsets = segment.dictionary.offsets();
         let symbols = &dag.grammar().symbols;
-        let (mut stack, mut range) = (Vec::with_capacity(16), dag.doc_range(doc));
+        let mut stack = Vec::with_capacity(16);
+        let mut range = dag.doc_range(doc);
         let sums = segment.prefix_sums_or_derive_if_worth(range.len());
         let (mut position, mut start) = match sums {
             Some(sums) => sums.locate_in_document(dag, doc, offset),
@@ -392,7 +397,7 @@ impl Passages {
 
     /// Returns the passage of query `query_idx`, if there is one.
     pub fn get(&self, query_idx: usize) -> Option<&[u8]> {
-        slice_of(&self.bytes, &self.ends, query_idx)
+        slice_for(&self.bytes, &self.ends, query_idx)
     }
 
     /// Returns the bytes of all passages and the end of each passage.
@@ -402,7 +407,7 @@ impl Passages {
 }
 
 /// Returns value `idx` of `values`, which are cut at `ends`.
-pub(crate) fn slice_of<'a, T>(values: &'a [T], ends: &[usize], idx: usize) -> Option<&'a [T]> {
+pub(crate) fn slice_for<'a, T>(values: &'a [T], ends: &[usize], idx: usize) -> Option<&'a [T]> {
     let end = *ends.get(idx)?;
     let start = idx.checked_sub(1).map_or(0, |before| ends[before]);
     values.get(start..end)

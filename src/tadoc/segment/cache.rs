@@ -168,7 +168,8 @@ impl Segment {
     }
 
     fn text_runs_or_derive(&self) -> Option<&TextRuns> {
-        let (arena, offsets) = (&self.dictionary.bytes()[..], self.dictionary.offsets());
+        let arena = &self.dictionary.bytes()[..];
+        let offsets = self.dictionary.offsets();
         let derive = || TextRuns::new(&self.dag, self.prefix_sums_or_derive(), arena, offsets);
         self.cache.text_runs.get_or_init(derive).as_ref()
     }
@@ -188,7 +189,8 @@ impl Segment {
     }
 
     fn element_texts_or_derive(&self) -> Option<&ElementTexts> {
-        let (arena, offsets) = (&self.dictionary.bytes()[..], self.dictionary.offsets());
+        let arena = &self.dictionary.bytes()[..];
+        let offsets = self.dictionary.offsets();
         let derive = || ElementTexts::new(&self.dag, arena, offsets);
         self.cache.element_texts.get_or_init(derive).as_ref()
     }

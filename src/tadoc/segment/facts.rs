@@ -76,11 +76,11 @@ impl DocumentFacts {
 
     /// Returns the number of bytes of memory in use.
     pub fn memory_bytes(&self) -> usize {
-        let of_segment = |segment: &SegmentFacts| {
+        let for_segment = |segment: &SegmentFacts| {
             let lengths_bytes = size_of::<DocumentLength>() * segment.lengths.len();
             size_of::<SegmentFacts>() + segment.paths.memory_bytes() + lengths_bytes
         };
-        self.segments.iter().map(of_segment).sum()
+        self.segments.iter().map(for_segment).sum()
     }
 }
 
@@ -112,7 +112,7 @@ impl DocIds {
 
     /// Returns the id of the first document (or continued part) of segment `segment_idx`.
     #[inline]
-    pub(crate) fn first_of(&self, segment_idx: usize) -> u64 {
+    pub(crate) fn first_for(&self, segment_idx: usize) -> u64 {
         self.firsts[segment_idx]
     }
 

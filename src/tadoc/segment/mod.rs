@@ -73,7 +73,8 @@ impl Segment {
     /// # Errors
     /// Same as [`Dag::new`].
     pub fn absent(num_docs: usize, continues: bool) -> Result<Self> {
-        let (rule_offsets, doc_offsets) = (vec![0, 0], vec![0; num_docs + 1]);
+        let rule_offsets = vec![0, 0];
+        let doc_offsets = vec![0; num_docs + 1];
         let grammar = Grammar { num_terminals: 0, rule_offsets, symbols: Vec::new(), doc_offsets };
         let dag = Dag::new(grammar, 0, [].into_iter())?;
         let (dictionary, paths, cache) = Default::default();
@@ -171,13 +172,13 @@ impl Corpus {
 
     /// Returns the id of the first document (or continued part) of segment `segment_idx`.
     pub fn first_doc_id(&self, segment_idx: usize) -> u64 {
-        self.doc_ids.first_of(segment_idx)
+        self.doc_ids.first_for(segment_idx)
     }
 
     /// Returns the id in the corpus of document `doc` of segment `segment_idx`.
     #[inline]
     pub fn doc_id(&self, segment_idx: usize, doc: DocId) -> u64 {
-        self.doc_ids.first_of(segment_idx) + u64::from(doc)
+        self.doc_ids.first_for(segment_idx) + u64::from(doc)
     }
 
     /// Returns the number of documents.

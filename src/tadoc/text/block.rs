@@ -288,8 +288,8 @@ type IdMaps = Vec<Vec<AtomicU32>>;
 
 /// Builds the dictionary of all tables, and for each table the map from its ids to dictionary ids.
 fn merge_tables(text: &[u8], tables: Vec<Vec<Entry>>) -> Result<(Dictionary, IdMaps)> {
-    let of_table = |table: &Vec<Entry>| table.iter().map(|_| AtomicU32::new(0)).collect();
-    let id_maps: IdMaps = tables.par_iter().map(of_table).collect();
+    let for_table = |table: &Vec<Entry>| table.iter().map(|_| AtomicU32::new(0)).collect();
+    let id_maps: IdMaps = tables.par_iter().map(for_table).collect();
     let mut arena = Vec::new();
     let mut offsets = vec![0];
     let mut num_words = 0;
@@ -366,18 +366,18 @@ impl Distinct {
 
 /// Returns the words, or the separators, of all tables in byte order.
 fn sorted_candidates(text: &[u8], tables: &[Vec<Entry>], is_word: bool) -> Vec<Candidate> {
-    let of_table = |(table_idx, table): (usize, &Vec<Entry>)| {
-        let of_class = |(id, entry): (usize, &Entry)| {
+    let for_table = |(table_idx, table): (usize, &Vec<Entry>)| {
+        let for_class = |(id, entry): (usize, &Entry)| {
             (entry.is_word() == is_word).then(|| Candidate {
                 prefix: entry.order_prefix(),
                 table_idx: table_idx as u32,
                 id: id as u32,
             })
         };
-        table.iter().enumerate().filter_map(of_class).collect::<Vec<_>>()
+        table.iter().enumerate().filter_map(for_class).collect::<Vec<_>>()
     };
     let mut candidates: Vec<Candidate> =
-        tables.par_iter().enumerate().flat_map_iter(of_table).collect();
+        tables.par_iter().enumerate().flat_map_iter(for_table).collect();
     candidates.par_sort_unstable_by(|a, b| {
         a.prefix.cmp(&b.prefix).then_with(|| a.entry(tables).compare(b.entry(tables), text))
     });
@@ -438,7 +438,8 @@ mod tests {
     /// document.
     fn decode(block: &TokenizedBlock) -> Vec<Vec<u8>> {
         let decode_doc = |tokens: &[u32]| {
-            let (mut text, mut after_word) = (Vec::new(), false);
+            let mut text = Vec::new();
+            let mut after_word = false;
             for &token in tokens {
                 let is_word = block.dictionary.is_word(token);
                 text.extend_from_slice(if is_word && after_word { b" " } else { b"" });
@@ -491,7 +492,7 @@ mod tests {
         }
     }
 
-    fn ends_of(docs: &[&[u8]]) -> Vec<usize> {
+    fn ends_from(docs: &[&[u8]]) -> Vec<usize> {
         docs.iter()
             .scan(0, |end, doc| {
                 *end += doc.len();
@@ -516,7 +517,7 @@ mod tests {
     }
 
     /// Cuts a text into documents at arbitrary places, including inside characters.
-    fn docs_of(text: &[u8], cuts: &[prop::sample::Index]) -> Vec<usize> {
+    fn docs_from(text: &[u8], cuts: &[prop::sample::Index]) -> Vec<usize> {
         let mut ends: Vec<_> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
         ends.push(text.len());
         ends.sort_unstable();
@@ -533,7 +534,7 @@ mod tests {
             piece_bytes in 1_usize..200,
             profile in any_profile(),
         ) {
-            let doc_ends = docs_of(&text, &cuts);
+            let doc_ends = docs_from(&text, &cuts);
             let starts = [0].iter().chain(&doc_ends);
             let docs: Vec<&[u8]> =
                 starts.zip(&doc_ends).map(|(&start, &end)| &text[start..end]).collect();
@@ -560,7 +561,7 @@ mod tests {
                 text.extend_from_slice(" x y".repeat(num_words).as_bytes());
                 text.push(b'\n');
             }
-            let doc_ends = docs_of(&text, &cuts);
+            let doc_ends = docs_from(&text, &cuts);
             let starts = [0].iter().chain(&doc_ends);
             let docs: Vec<&[u8]> =
                 starts.zip(&doc_ends).map(|(&start, &end)| &text[start..end]).collect();
@@ -622,7 +623,7 @@ mod tests {
     fn blanks_between_words_are_implied_but_not_across_documents() {
         let docs: [&[u8]; 4] = [b"a b ", b" c", b"a, b  c", b" "];
         let text = docs.concat();
-        let block = tokenize_block(TokenizerProfile::Word, &text, &ends_of(&docs)).unwrap();
+        let block = tokenize_block(TokenizerProfile::Word, &text, &ends_from(&docs)).unwrap();
         assert_eq!(block.dictionary.bytes().as_ref(), b"abc   , ".as_ref());
         assert_eq!(block.dictionary.num_words(), 3);
         assert_eq!(block.tokens, [0, 1, 3, 3, 2, 0, 5, 1, 4, 2, 3]);

@@ -56,10 +56,10 @@ impl WordClass for PerlWord {
 }
 
 /// Table with one bit for each code point, 136 KiB. Ordinary text touches a few pages of it.
-static PERL_WORD_BITS: LazyLock<Vec<u64>> = LazyLock::new(|| bits_of(r"\w"));
+static PERL_WORD_BITS: LazyLock<Vec<u64>> = LazyLock::new(|| bits_for(r"\w"));
 
 /// Returns one bit for each code point: 1 if `class`, a class of a regular expression, has it.
-pub(super) fn bits_of(class: &str) -> Vec<u64> {
+pub(super) fn bits_for(class: &str) -> Vec<u64> {
     let mut bits = vec![0_u64; (char::MAX as usize + 1) / 64];
     let ranges = regex_syntax::parse(class).map(|hir| hir.into_kind());
     if let Ok(regex_syntax::hir::HirKind::Class(regex_syntax::hir::Class::Unicode(class))) = ranges

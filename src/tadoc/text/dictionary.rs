@@ -49,7 +49,9 @@ impl Default for Dictionary {
     /// Returns the dictionary without tokens.
     fn default() -> Self {
         let (bytes, words) = (Bytes::new(), ByteString::new());
-        let (offsets, heads, folded_words) = (vec![0], Vec::new(), FoldedWords::default());
+        let offsets = vec![0];
+        let heads = Vec::new();
+        let folded_words = FoldedWords::default();
         Self { bytes, words, offsets, heads, num_words: 0, max_token_len: 0, folded_words }
     }
 }
@@ -82,7 +84,8 @@ impl Dictionary {
         let max_token_len =
             offsets.windows(2).map(|pair| (pair[1] - pair[0]) as usize).max().unwrap_or(0);
         let ends = offsets[..=num_words_len].windows(2).step_by(WORDS_PER_HEAD);
-        let heads = ends.map(|ends| head_of(&words.as_bytes()[ends[0] as usize..ends[1] as usize]));
+        let heads =
+            ends.map(|ends| head_for(&words.as_bytes()[ends[0] as usize..ends[1] as usize]));
         let heads = heads.collect();
         let folded_words = FoldedWords::default();
         Ok(Self { bytes, words, offsets, heads, num_words, max_token_len, folded_words })
@@ -137,7 +140,7 @@ impl Dictionary {
 
     /// Returns the id of the word with exactly these bytes.
     pub fn word_id(&self, word: &[u8]) -> Option<WordId> {
-        let head = head_of(word);
+        let head = head_for(word);
         // Words with this head begin behind the last smaller head, and end before the first larger
         // one.
         let before = self.heads.partition_point(|&other| other < head).saturating_sub(1);
@@ -224,7 +227,7 @@ impl Dictionary {
 /// Returns the first 8 bytes of `word` as a number with the same order. Words have no NUL, so a
 /// shorter word comes before those that it begins.
 #[inline]
-fn head_of(word: &[u8]) -> u64 {
+fn head_for(word: &[u8]) -> u64 {
     let mut head = [0; 8];
     let len = word.len().min(head.len());
     head[..len].copy_from_slice(&word[..len]);

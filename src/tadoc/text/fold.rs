@@ -205,7 +205,7 @@ impl FromStr for Fold {
         }
         let mut fold = Self::NONE;
         for part in text.split(',') {
-            let next = part_of(part.trim())?;
+            let next = part_from(part.trim())?;
             if let (Some(one), Some(other)) = (fold.stem, next.stem)
                 && one != other
             {
@@ -217,7 +217,7 @@ impl FromStr for Fold {
     }
 }
 
-fn part_of(part: &str) -> Result<Fold> {
+fn part_from(part: &str) -> Result<Fold> {
     match part.to_ascii_lowercase().as_str() {
         "case" => Ok(Fold::CASE),
         "accents" => Ok(Fold::ACCENTS),

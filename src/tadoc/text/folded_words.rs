@@ -98,10 +98,10 @@ impl FoldedWords {
             let fits = |&id: &u32| is_folded_to(fold, (words.word)(id), folded);
             return words.ids(key.1).filter(fits).collect();
         };
-        let hash = hash_of(folded);
+        let hash = hash_for(folded);
         let text = |id: u32| fold.text((words.word)(id));
-        let begin = order.partition_point(|&id| hash_of(&text(id)) < hash);
-        let same = order[begin..].iter().copied().take_while(|&id| hash_of(&text(id)) == hash);
+        let begin = order.partition_point(|&id| hash_for(&text(id)) < hash);
+        let same = order[begin..].iter().copied().take_while(|&id| hash_for(&text(id)) == hash);
         same.filter(|&id| text(id) == folded).collect()
     }
 
@@ -154,7 +154,7 @@ impl<'w, W: Fn(u32) -> &'w str + Sync> Words<W> {
     }
 
     fn in_order(&self, (fold, initial): &Key) -> Arc<[u32]> {
-        let hashed = |id: u32| (hash_of(&fold.text((self.word)(id))), id);
+        let hashed = |id: u32| (hash_for(&fold.text((self.word)(id))), id);
         let mut hashed: Vec<(u32, u32)> = self.ids(*initial).map(hashed).collect();
         hashed.par_sort_unstable();
         hashed.into_iter().map(|(_, id)| id).collect()
@@ -169,7 +169,7 @@ pub(crate) fn is_folded_to(fold: &Fold, word: &str, folded: &str) -> bool {
     fold.text(word) == folded
 }
 
-fn hash_of(folded: &str) -> u32 {
+fn hash_for(folded: &str) -> u32 {
     (FxBuildHasher.hash_one(folded) >> 32) as u32
 }
 

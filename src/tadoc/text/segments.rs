@@ -216,13 +216,13 @@ mod tests {
 
     use super::*;
 
-    fn words_of(passage: &str) -> Vec<(usize, usize)> {
+    fn words_from(passage: &str) -> Vec<(usize, usize)> {
         let mut words = Vec::new();
         for_each_word(passage, |start, end| words.push((start, end)));
         words
     }
 
-    fn slow_words_of(passage: &str) -> Vec<(usize, usize)> {
+    fn slow_words_from(passage: &str) -> Vec<(usize, usize)> {
         let segments = passage.split_word_bound_indices();
         let words = segments.filter(|(_, segment)| segment.chars().any(char::is_alphanumeric));
         words.map(|(start, segment)| (start, start + segment.len())).collect()
@@ -238,7 +238,7 @@ mod tests {
                 for third in kinds {
                     for around in ["", "a", "1", "_"] {
                         let text = format!("{around}{first}{second}{third}{around}");
-                        assert_eq!(words_of(&text), slow_words_of(&text), "{text:?}");
+                        assert_eq!(words_from(&text), slow_words_from(&text), "{text:?}");
                     }
                 }
             }
@@ -248,8 +248,8 @@ mod tests {
     #[test]
     fn wide_blanks_join_ascii_ones() {
         let text = "a \u{2003} \u{345} b";
-        assert_eq!(words_of(text), [(0, 1), (1, 8), (9, 10)]);
-        assert_eq!(words_of(text), slow_words_of(text));
+        assert_eq!(words_from(text), [(0, 1), (1, 8), (9, 10)]);
+        assert_eq!(words_from(text), slow_words_from(text));
     }
 
     proptest! {
@@ -260,8 +260,8 @@ mod tests {
             dense in "[a0_:,.' é\u{301}\u{345}\u{200d}日カ🇦👩\u{2003}\r\n\"]{0,12}",
             any in "\\PC{0,60}",
         ) {
-            prop_assert_eq!(words_of(&dense), slow_words_of(&dense));
-            prop_assert_eq!(words_of(&any), slow_words_of(&any));
+            prop_assert_eq!(words_from(&dense), slow_words_from(&dense));
+            prop_assert_eq!(words_from(&any), slow_words_from(&any));
         }
     }
 }

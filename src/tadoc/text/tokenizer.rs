@@ -405,7 +405,8 @@ pub(super) mod tests {
         }
         let mut stored = Vec::new();
         for idx in 1..tokens.len() {
-            let (before, token) = (tokens[idx - 1], tokens[idx]);
+            let before = tokens[idx - 1];
+            let token = tokens[idx];
             let word_follows = tokens.get(idx + 1).is_some_and(|next| next.is_word);
             let is_blank = !token.is_word && &text[token.start..token.end] == b" ";
             if before.is_word && token.is_word {

@@ -22,7 +22,9 @@ impl BaseText for HostText {
     }
 
     fn doc_len_bytes(&self, doc: DocId) -> Result<u64, GpuError> {
-        let (what, got, expected) = ("document", doc.into(), self.docs.len() as u64);
+        let what = "document";
+        let got = doc.into();
+        let expected = self.docs.len() as u64;
         let doc = self.docs.get(doc.index());
         doc.map(|doc| doc.len() as u64).ok_or(GpuError::Mismatch { what, got, expected })
     }
@@ -70,7 +72,9 @@ fn written(
         None => &text.terminals[id as usize],
         Some(new) => &splices.new_terminals[new],
     };
-    let (mut new, mut new_words, mut at) = (Vec::new(), Vec::new(), 0);
+    let mut new = Vec::new();
+    let mut new_words = Vec::new();
+    let mut at = 0;
     let range = splices.starts[doc] as usize..splices.starts[doc + 1] as usize;
     for splice in range.clone() {
         let (from, to) = (splices.froms[splice] as usize, splices.tos[splice] as usize);
@@ -140,7 +144,8 @@ fn splices_put_whole_tokens_in_the_place_of_whole_tokens() {
         {
             let splices = Splices::new(&text, profile, &plan.last).unwrap();
             for (doc, document) in plan.last.iter().enumerate() {
-                let (mut new, mut at) = (Vec::new(), 0);
+                let mut new = Vec::new();
+                let mut at = 0;
                 for change in &document.changes {
                     new.extend_from_slice(&text.docs[doc][at..change.start as usize]);
                     new.extend_from_slice(&change.text);

@@ -88,7 +88,7 @@ impl<'c> Breaks<'c> {
                     num_breaks += 1;
                 }
             }
-            do_break[grammar.element_of(rule_id) as usize] = edges[rule_id.index()][0] != NONE;
+            do_break[grammar.element_for(rule_id) as usize] = edges[rule_id.index()][0] != NONE;
         }
         Self { segment, do_break, edges, num_breaks }
     }
@@ -161,7 +161,7 @@ pub(super) fn for_each_line(
         if range.start >= part.end {
             break;
         }
-        let count = weights[grammar.element_of(rule_id) as usize];
+        let count = weights[grammar.element_for(rule_id) as usize];
         let part = overlap(&range);
         let owner = Owner { range, part, count, is_whole: false };
         owner.for_each_line(breaks, &mut line, interrupt, visit)?;
@@ -380,7 +380,8 @@ impl LineGraph {
     /// Builds the graph. `of_tokens` has tokens and the numbers of their lines, `of_positions` has
     /// the positions where other lines end, both ascending.
     pub fn new(segment: &Segment, of_tokens: &[(u32, u32)], of_positions: &[(u32, u32)]) -> Self {
-        let (dag, grammar) = (&segment.dag, segment.dag.grammar());
+        let dag = &segment.dag;
+        let grammar = segment.dag.grammar();
         let mut graph = Self {
             num_docs: grammar.num_docs(),
             num_terminals: grammar.num_terminals,
@@ -424,16 +425,16 @@ impl LineGraph {
         self.inner_ends.push(self.inner.len() as u32);
     }
 
-    fn lines_of(&self, node: usize) -> &[u32] {
-        &self.lines[range_of(&self.line_ends, node)]
+    fn lines_for(&self, node: usize) -> &[u32] {
+        &self.lines[range_for(&self.line_ends, node)]
     }
 
-    fn inner_of(&self, node: usize) -> &[u32] {
-        &self.inner[range_of(&self.inner_ends, node)]
+    fn inner_for(&self, node: usize) -> &[u32] {
+        &self.inner[range_for(&self.inner_ends, node)]
     }
 }
 
-fn range_of(ends: &[u32], node: usize) -> Range<usize> {
+fn range_for(ends: &[u32], node: usize) -> Range<usize> {
     let start = node.checked_sub(1).map_or(0, |before| ends[before]);
     start as usize..ends[node] as usize
 }
@@ -454,7 +455,7 @@ fn holding_elements(
         while left > 0 && of_positions[left - 1].0 as usize >= range.start {
             left -= 1;
         }
-        holds[grammar.element_of(rule_id) as usize] =
+        holds[grammar.element_for(rule_id) as usize] =
             left < behind || grammar.symbols[range].iter().any(|&element| holds[element as usize]);
     }
     holds
@@ -481,7 +482,7 @@ impl LineReader {
         if self.counts.len() < num_elements {
             self.counts.resize(num_elements, 0);
         }
-        graph.lines_of(doc.index()).iter().for_each(|&line| visit(line, 1));
+        graph.lines_for(doc.index()).iter().for_each(|&line| visit(line, 1));
         self.reach(graph, doc);
         // Rules are numbered parents before children. Tokens are children of all.
         let num_tokens = self.reached.partition_point(|&element| element < graph.num_terminals);
@@ -489,12 +490,12 @@ impl LineReader {
         for &element in rules.iter().chain(tokens) {
             let count = std::mem::take(&mut self.counts[element as usize]);
             let node = graph.num_docs + element as usize;
-            for &inner in graph.inner_of(node) {
+            for &inner in graph.inner_for(node) {
                 let inner = &mut self.counts[inner as usize];
                 // Elements that are reached have a count of 1 too much.
                 *inner = inner.saturating_add(count - 1);
             }
-            graph.lines_of(node).iter().for_each(|&line| visit(line, count - 1));
+            graph.lines_for(node).iter().for_each(|&line| visit(line, count - 1));
         }
     }
 
@@ -502,7 +503,7 @@ impl LineReader {
     /// in the document itself.
     fn reach(&mut self, graph: &LineGraph, doc: DocId) {
         self.reached.clear();
-        for &element in graph.inner_of(doc.index()) {
+        for &element in graph.inner_for(doc.index()) {
             let count = &mut self.counts[element as usize];
             if *count == 0 {
                 self.reached.push(element);
@@ -513,7 +514,7 @@ impl LineReader {
         let mut at = 0;
         while let Some(&element) = self.reached.get(at) {
             at += 1;
-            for &inner in graph.inner_of(graph.num_docs + element as usize) {
+            for &inner in graph.inner_for(graph.num_docs + element as usize) {
                 let count = &mut self.counts[inner as usize];
                 if *count == 0 {
                     self.reached.push(inner);

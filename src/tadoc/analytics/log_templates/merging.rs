@@ -383,7 +383,8 @@ impl Masker {
                 continue;
             }
             let start = at;
-            let (mut any, mut every) = (0, u8::MAX);
+            let mut any = 0;
+            let mut every = u8::MAX;
             while let Some(class) = line.get(at).map(|&b| class(b)).filter(|c| c & WORD != 0) {
                 (any, every) = (any | class, every & class);
                 at += 1;
@@ -402,12 +403,14 @@ impl Masker {
         }
         let is_linked = |first: Word, second: Word| all(&line[first.end..second.start], LINK);
         for at in 1..self.words.len() {
-            let (before, word) = (self.words[at - 1], self.words[at]);
+            let before = self.words[at - 1];
+            let word = self.words[at];
             self.words[at].is_variable |=
                 before.is_variable && word.is_hex && is_linked(before, word);
         }
         for at in (1..self.words.len()).rev() {
-            let (word, behind) = (self.words[at - 1], self.words[at]);
+            let word = self.words[at - 1];
+            let behind = self.words[at];
             self.words[at - 1].is_variable |= behind.is_variable
                 && (word.is_hex && is_linked(word, behind)
                     || NAMES.contains(&&line[word.start..word.end]));

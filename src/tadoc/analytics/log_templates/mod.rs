@@ -300,15 +300,16 @@ fn read_lines(
     for (segment_idx, (segment, breaks)) in segments.iter().zip(&breaks).enumerate() {
         let grammar = segment.dag.grammar();
         budget.take(8 * (breaks.num_breaks() + grammar.num_docs()) as u64)?;
-        let mut of_tokens = Lines::new(budget);
+        let mut from_tokens = Lines::new(budget);
         for_each_line_of_tokens(breaks, &mut |token, count, line| {
-            of_tokens.add(token, count, line)
+            from_tokens.add(token, count, line)
         })?;
-        let of_tokens = of_tokens.numbered_in(&mut masked);
-        let parts: Vec<Lines<'_>> = parts_of(grammar.symbols.len())
+        let from_tokens = from_tokens.numbered_in(&mut masked);
+        let parts: Vec<Lines<'_>> = parts_for(grammar.symbols.len())
             .into_par_iter()
             .map(|part| {
-                let (mut lines, mut interrupt) = (Lines::new(budget), canceller.interrupt());
+                let mut lines = Lines::new(budget);
+                let mut interrupt = canceller.interrupt();
                 let visit = &mut |at, count, line: &[u8]| lines.add(at, count, line);
                 for_each_line(corpus, segment_idx, breaks, part, &mut interrupt, visit)?;
                 Ok(lines)
@@ -316,9 +317,9 @@ fn read_lines(
             .collect::<Result<_>>()?;
         let parts = parts.into_iter().map(|part| part.numbered_in(&mut masked));
         let of_positions: Vec<(u32, u32)> = parts.collect::<Vec<_>>().concat();
-        let num_lines = of_tokens.len() + of_positions.len();
+        let num_lines = from_tokens.len() + of_positions.len();
         budget.take(LineGraph::memory_bytes(segment, num_lines, breaks.num_breaks()))?;
-        graphs.push(LineGraph::new(segment, &of_tokens, &of_positions));
+        graphs.push(LineGraph::new(segment, &from_tokens, &of_positions));
     }
     let mut across = Vec::new();
     let mut lines = Lines::new(budget);
@@ -333,7 +334,7 @@ fn read_lines(
 }
 
 /// Cuts positions into parts for parallel tasks.
-fn parts_of(num_positions: usize) -> Vec<Range<usize>> {
+fn parts_for(num_positions: usize) -> Vec<Range<usize>> {
     let num_parts = PARTS_PER_THREAD * rayon::current_num_threads();
     let len = num_positions.div_ceil(num_parts).max(PART_POSITIONS);
     (0..num_positions).step_by(len).map(|start| start..num_positions.min(start + len)).collect()

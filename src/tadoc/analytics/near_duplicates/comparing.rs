@@ -70,8 +70,8 @@ impl Block {
 
     /// Returns the bytes of memory that the comparison needs.
     pub fn memory_bytes(&self) -> u64 {
-        let of_candidates = CANDIDATE_BYTES * self.candidates.len() as u64;
-        of_candidates + BLOCK_WORD_BYTES * self.num_words
+        let from_candidates = CANDIDATE_BYTES * self.candidates.len() as u64;
+        from_candidates + BLOCK_WORD_BYTES * self.num_words
     }
 
     /// Returns the number of pairs of documents.
@@ -97,15 +97,15 @@ impl Block {
         let held_bytes = held_bytes + self.memory_bytes();
         let mut numbers = Numbers::new(task.fold);
         let mut sets: Vec<GramSet> = Vec::with_capacity(self.docs.len());
-        for docs in self.docs.chunk_by(|&a, &b| documents.part_of(a) == documents.part_of(b)) {
-            let index = documents.part_of(docs[0]);
+        for docs in self.docs.chunk_by(|&a, &b| documents.part_from(a) == documents.part_from(b)) {
+            let index = documents.part_from(docs[0]);
             let part = task.parts.part(index)?;
             let corpus: &Corpus = part.borrow();
             let start = documents.for_part(index).start;
             let doc_id = |doc: u32| (doc as usize - start) as u64;
             let lens: Vec<u32> = docs.iter().map(|&doc| documents.num_words(doc)).collect();
-            let of_words = PartWords::memory_bytes(corpus) + numbers.memory_bytes();
-            task.hold(held_bytes + of_words)?;
+            let from_words = PartWords::memory_bytes(corpus) + numbers.memory_bytes();
+            task.hold(held_bytes + from_words)?;
             let mut words = PartWords::new(corpus);
             let want = |range: Range<usize>| {
                 task.check_cancelled()?;
@@ -127,9 +127,9 @@ impl Block {
         let compared = Compared { task, documents, threshold, block: &self, sets, numbers };
         let mut pairs = Vec::new();
         let candidates: Vec<&[(u32, u32)]> = self.candidates.chunk_by(|a, b| a.0 == b.0).collect();
-        let part_of = |of_doc: &[(u32, u32)]| documents.part_of(of_doc[0].0);
-        for candidates in candidates.chunk_by(|a, b| part_of(a) == part_of(b)) {
-            compared.compare_part(part_of(candidates[0]), candidates, held_bytes, &mut pairs)?;
+        let part_from = |of_doc: &[(u32, u32)]| documents.part_from(of_doc[0].0);
+        for candidates in candidates.chunk_by(|a, b| part_from(a) == part_from(b)) {
+            compared.compare_part(part_from(candidates[0]), candidates, held_bytes, &mut pairs)?;
         }
         pairs.sort_unstable_by_key(|pair| (pair.doc_id_a, pair.doc_id_b));
         Ok(pairs)
@@ -167,9 +167,9 @@ impl<P: CorpusParts + Sync> Compared<'_, P> {
         let start = docs.start;
         let lens: Vec<u32> =
             candidates.iter().map(|of_doc| documents.num_words(of_doc[0].0)).collect();
-        let of_words = corpus.map_or(0, PartWords::memory_bytes) + self.numbers.memory_bytes();
+        let from_words = corpus.map_or(0, PartWords::memory_bytes) + self.numbers.memory_bytes();
         let max_doc_words = lens.iter().copied().max().unwrap_or(0).into();
-        task.hold(held_bytes + of_words + task.reading_bytes(max_doc_words))?;
+        task.hold(held_bytes + from_words + task.reading_bytes(max_doc_words))?;
         let words = corpus.map(PartWords::new);
         let compare = |range: Range<usize>| {
             let mut found = Vec::new();
@@ -197,7 +197,8 @@ impl<P: CorpusParts + Sync> Compared<'_, P> {
 
     /// Returns the pair of a document of the block and `doc`, which is `set`, if they are similar.
     fn pair(&self, in_block: usize, doc: u32, set: &GramSet) -> Option<SimilarPair> {
-        let (task, first) = (self.task, self.block.docs[in_block]);
+        let task = self.task;
+        let first = self.block.docs[in_block];
         let pair =
             |similarity| SimilarPair { doc_id_a: first.into(), doc_id_b: doc.into(), similarity };
         if self.sets[in_block].has_same_words(set) {
@@ -207,8 +208,8 @@ impl<P: CorpusParts + Sync> Compared<'_, P> {
         // Common n-grams c have c / (total - c) >= threshold.
         let least =
             (self.threshold / (1.0 + self.threshold) * total as f64 - SLACK).ceil() as usize;
-        let of_block = &self.sets[in_block];
-        let common = of_block.num_common(set, least, &task.hashing, task.num_words)?;
+        let from_block = &self.sets[in_block];
+        let common = from_block.num_common(set, least, &task.hashing, task.num_words)?;
         let similarity = common as f64 / (total - common) as f64;
         (similarity >= self.threshold).then(|| pair(similarity))
     }
@@ -260,8 +261,8 @@ impl<'a> PartWords<'a> {
 
     /// Returns the bytes of memory for the words of `corpus`.
     pub fn memory_bytes(corpus: &Corpus) -> u64 {
-        let of_segments = corpus.segments().iter().map(|s| u64::from(s.dag.num_words()));
-        4 * of_segments.sum::<u64>()
+        let from_segments = corpus.segments().iter().map(|s| u64::from(s.dag.num_words()));
+        4 * from_segments.sum::<u64>()
     }
 
     /// Notes that the words of document `doc_id` of the part belong to the block.
@@ -391,7 +392,9 @@ fn sorted_grams(words: &[u32], hashing: &Hashing, num_words: usize) -> Vec<u64> 
     let power = hashing.power(num_words as u64);
     // Prefixes from the one before the next n-gram on, and the first place behind an unknown word.
     let mut prefixes = vec![0; num_words.min(words.len()) + 1];
-    let (len, mut prefix, mut known) = (prefixes.len(), 0, 0);
+    let len = prefixes.len();
+    let mut prefix = 0;
+    let mut known = 0;
     for (at, &word) in words.iter().enumerate() {
         // Values are below 2^61 - 1, and differ.
         prefix = hashing.extended(prefix, u64::from(word) << 28 | 1);

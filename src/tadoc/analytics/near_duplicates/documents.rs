@@ -103,8 +103,8 @@ impl Documents {
             }
             if index == 0 {
                 // Documents of few words have fewer n-grams than words.
-                let of_parts = num_words.saturating_mul(task.parts.num_parts() as u64);
-                let num_grams = of_parts.max(task.parts.num_words());
+                let from_parts = num_words.saturating_mul(task.parts.num_parts() as u64);
+                let num_grams = from_parts.max(task.parts.num_words());
                 counts = DocCounts::new(num_grams, task.max_memory_bytes / 4);
             }
             let max_doc_words = documents.max_words(start..documents.len());
@@ -115,19 +115,19 @@ impl Documents {
             let lens = &documents.num_words[start..];
             let read = |docs: Range<usize>| {
                 let mut reader = DocReader::new(&text);
-                let mut of_docs = Vec::with_capacity(docs.len());
+                let mut from_docs = Vec::with_capacity(docs.len());
                 for at in docs {
                     let Some(hashes) = reader.read(at as u64, lens[at])? else { return Ok(None) };
                     let doc = (start + at) as u32;
                     hashes.iter().for_each(|&hash| counts.add(hash, doc));
-                    of_docs.push((hashes.len() as u32, fingerprint(hashes)));
+                    from_docs.push((hashes.len() as u32, fingerprint(hashes)));
                 }
-                Ok(Some(of_docs))
+                Ok(Some(from_docs))
             };
             let mut are_exact = true;
-            task.for_each_range(lens, read, |of_docs| {
-                are_exact &= of_docs.is_some();
-                for (size, fingerprint) in of_docs.into_iter().flatten() {
+            task.for_each_range(lens, read, |from_docs| {
+                are_exact &= from_docs.is_some();
+                for (size, fingerprint) in from_docs.into_iter().flatten() {
                     documents.sizes.push(size);
                     fingerprints.push(fingerprint);
                 }
@@ -156,8 +156,8 @@ impl Documents {
         let mut num_words = 0u64;
         for doc_id in 0..corpus.num_docs() {
             let len = doc_words(corpus, doc_id);
-            let of_doc = u32::try_from(len).ok().filter(|&len| len < u32::MAX);
-            self.num_words.push(of_doc.ok_or_else(|| task.too_little(task.reading_bytes(len)))?);
+            let from_doc = u32::try_from(len).ok().filter(|&len| len < u32::MAX);
+            self.num_words.push(from_doc.ok_or_else(|| task.too_little(task.reading_bytes(len)))?);
             num_words = num_words.saturating_add(len);
         }
         self.part_starts.push(num_docs as u32);
@@ -218,7 +218,7 @@ impl Documents {
     }
 
     /// Returns the copies of `doc`, ascending.
-    pub fn copies_of(&self, doc: u32) -> &[(u32, u32)] {
+    pub fn copies_for(&self, doc: u32) -> &[(u32, u32)] {
         let start = self.copies.partition_point(|&(first, _)| first < doc);
         let len = self.copies[start..].partition_point(|&(first, _)| first == doc);
         &self.copies[start..start + len]
@@ -235,7 +235,7 @@ impl Documents {
     }
 
     /// Returns the part of `doc`.
-    pub fn part_of(&self, doc: u32) -> usize {
+    pub fn part_from(&self, doc: u32) -> usize {
         self.part_starts.partition_point(|&start| start <= doc) - 1
     }
 
@@ -278,7 +278,7 @@ impl<'a, P: CorpusParts + Sync> PartText<'a, P> {
         let is_folded = *task.fold != Fold::NONE;
         let value = |word: &str| task.hashing.value(task.fold.text(word).as_bytes());
         let segments = corpus.segments();
-        let values = |s: &Segment| words_of(s).map(value).collect();
+        let values = |s: &Segment| words_from(s).map(value).collect();
         let first_ids = |s: &Segment| if is_folded { first_ids(task, s) } else { Vec::new() };
         Self {
             task,
@@ -292,8 +292,8 @@ impl<'a, P: CorpusParts + Sync> PartText<'a, P> {
     pub fn memory_bytes(task: &Task<'_, P>, corpus: &Corpus) -> u64 {
         // Folded words are collected in a table, one segment for each thread.
         let bytes_of_word = if *task.fold == Fold::NONE { 8 } else { 64 };
-        let of_segments = corpus.segments().iter().map(|s| u64::from(s.dag.num_words()));
-        bytes_of_word * of_segments.sum::<u64>()
+        let from_segments = corpus.segments().iter().map(|s| u64::from(s.dag.num_words()));
+        bytes_of_word * from_segments.sum::<u64>()
     }
 
     /// Returns the id that stands for word `id` and all others that are folded to the same text.
@@ -303,14 +303,14 @@ impl<'a, P: CorpusParts + Sync> PartText<'a, P> {
     }
 }
 
-fn words_of(segment: &Segment) -> impl Iterator<Item = &str> {
+fn words_from(segment: &Segment) -> impl Iterator<Item = &str> {
     (0..segment.dag.num_words()).map(|id| segment.dictionary.word(id.into()))
 }
 
 fn first_ids<P>(task: &Task<'_, P>, segment: &Segment) -> Vec<u32> {
     let mut ids = HashMap::new();
     let first = |(id, word)| *ids.entry(task.fold.text(word)).or_insert(id);
-    (0..).zip(words_of(segment)).map(first).collect()
+    (0..).zip(words_from(segment)).map(first).collect()
 }
 
 /// Reader of documents of a part, one after another.
@@ -564,7 +564,9 @@ impl<P: CorpusParts + Sync> Task<'_, P> {
         mut take: impl FnMut(T) -> Result<()>,
     ) -> Result<()> {
         let max_words = self.words_of_thread();
-        let (mut tasks, mut start, mut num_words) = (Vec::new(), 0, 0u64);
+        let mut tasks = Vec::new();
+        let mut start = 0;
+        let mut num_words = 0u64;
         for (at, &len) in lens.iter().enumerate() {
             if at > start && num_words + u64::from(len) > max_words {
                 tasks.push((start..at, num_words));

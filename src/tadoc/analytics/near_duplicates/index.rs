@@ -99,27 +99,29 @@ impl Index {
         documents: &Documents,
         counts: &DocCounts,
     ) -> Result<Option<Vec<Vec<Entry>>>> {
-        let (num_entries, mut entries) = (AtomicU64::new(0), Vec::new());
+        let num_entries = AtomicU64::new(0);
+        let mut entries = Vec::new();
         let listed_bytes = self.listed.len() as u64 * LISTED_BYTES;
         let held_bytes = documents.memory_bytes() + counts.memory_bytes() + listed_bytes;
         for index in 0..task.parts.num_parts() {
             let docs = documents.for_part(index);
-            let (start, part) = (docs.start, task.parts.part(index)?);
+            let start = docs.start;
+            let part = task.parts.part(index)?;
             let corpus: &Corpus = part.borrow();
             let reading_bytes = task.reading_bytes(documents.max_words(docs.clone()));
-            let of_part = PartText::memory_bytes(task, corpus) + reading_bytes;
+            let from_part = PartText::memory_bytes(task, corpus) + reading_bytes;
             // All entries may meet others.
             let entry_bytes = ENTRY_BYTES + LISTED_BYTES;
-            let least_bytes = held_bytes + of_part + entry_bytes * MIN_ENTRIES;
+            let least_bytes = held_bytes + from_part + entry_bytes * MIN_ENTRIES;
             if least_bytes > task.max_memory_bytes {
                 return Err(task.too_little(least_bytes));
             }
-            let max_entries = (task.max_memory_bytes - held_bytes - of_part) / entry_bytes;
+            let max_entries = (task.max_memory_bytes - held_bytes - from_part) / entry_bytes;
             let num_before = num_entries.load(Ordering::Relaxed);
             if num_before > max_entries {
                 return Ok(None);
             }
-            task.hold(held_bytes + of_part + entry_bytes * num_before)?;
+            task.hold(held_bytes + from_part + entry_bytes * num_before)?;
             let text = PartText::new(task, corpus);
             let lens = &documents.all_num_words()[docs];
             let read = |docs: Range<usize>| {
@@ -169,7 +171,7 @@ impl Index {
         let is_cancelled = || task.parts.is_cancelled();
         let canceller = Canceller::new(&is_cancelled);
         // Documents of the lists of a bucket, and the lengths of the lists.
-        let lists_of = |entries: &mut [Entry]| {
+        let lists_for = |entries: &mut [Entry]| {
             let (mut listed, mut lens) = (Vec::new(), Vec::new());
             for list in entries.chunk_by_mut(|a, b| a.key == b.key).filter(|list| list.len() > 1) {
                 list.sort_unstable_by_key(|entry| entry.value);
@@ -179,7 +181,7 @@ impl Index {
             Ok((listed, lens))
         };
         let buckets: Vec<(Vec<u32>, Vec<usize>)> =
-            sorted_buckets(entries, (0, u64::MAX), canceller, lists_of)?;
+            sorted_buckets(entries, (0, u64::MAX), canceller, lists_for)?;
         for (listed, lens) in buckets {
             canceller.check()?;
             let mut end = self.listed.len();
@@ -224,10 +226,10 @@ impl Index {
             let list = self.list(list as usize);
             list.len() - list.partition_point(|&other| other <= doc)
         };
-        self.lists_of(doc).iter().map(|list| later(list) as u64).sum()
+        self.lists_for(doc).iter().map(|list| later(list) as u64).sum()
     }
 
-    fn lists_of(&self, doc: u32) -> &[u32] {
+    fn lists_for(&self, doc: u32) -> &[u32] {
         let start = (doc as usize).checked_sub(1).map_or(0, |before| self.doc_ends[before]);
         &self.lists[start..self.doc_ends[doc as usize]]
     }
@@ -236,7 +238,7 @@ impl Index {
     pub fn candidates(&self, documents: &Documents, doc: u32, threshold: f64) -> Vec<u32> {
         let size = documents.size(doc) as f64;
         let mut candidates: Vec<u32> = Vec::new();
-        for &list in self.lists_of(doc) {
+        for &list in self.lists_for(doc) {
             let list = self.list(list as usize);
             let later = &list[list.partition_point(|&other| other <= doc)..];
             candidates.extend(later.iter().filter(|&&other| {

@@ -224,7 +224,7 @@ impl<'a, P: CorpusParts + Sync> NearDuplicates<'a, P> {
                     return Ok((block, pairs));
                 }
                 block.push(&self.documents, doc, candidates);
-                let copies = self.documents.copies_of(doc).iter();
+                let copies = self.documents.copies_for(doc).iter();
                 pairs.extend(copies.map(|&(first, copy)| SimilarPair {
                     doc_id_a: first.into(),
                     doc_id_b: copy.into(),
@@ -238,14 +238,15 @@ impl<'a, P: CorpusParts + Sync> NearDuplicates<'a, P> {
 
     /// Returns the next documents that may have pairs, and the one behind them.
     fn next_batch(&self, next: u32, max_bytes: u64) -> (Vec<u32>, u32) {
-        let (mut batch, mut num_candidates) = (Vec::new(), 0);
+        let mut batch = Vec::new();
+        let mut num_candidates = 0;
         for doc in next..self.documents.len() as u32 {
             // Each candidate has 32 bits, before those that were found twice are dropped.
             if batch.len() == BATCH_DOCS || num_candidates * 8 > max_bytes {
                 return (batch, doc);
             }
             let max_candidates = self.index.max_candidates(doc);
-            if max_candidates > 0 || !self.documents.copies_of(doc).is_empty() {
+            if max_candidates > 0 || !self.documents.copies_for(doc).is_empty() {
                 num_candidates += max_candidates;
                 batch.push(doc);
             }

@@ -39,7 +39,7 @@ impl CorpusParts for Parts {
     }
 }
 
-fn corpus_of(texts: &[String], block_bytes: usize) -> Corpus {
+fn corpus_for(texts: &[String], block_bytes: usize) -> Corpus {
     let options = IngestOptions { block_bytes, ..IngestOptions::default() };
     let mut builder = CorpusBuilder::new(Vec::new(), options).unwrap();
     for text in texts {
@@ -49,7 +49,7 @@ fn corpus_of(texts: &[String], block_bytes: usize) -> Corpus {
     Corpus::from_bytes("pairs.tadoc", &file, &OpenLimits::default()).unwrap().1
 }
 
-fn parts_of(corpus: &Corpus) -> Parts {
+fn parts_for(corpus: &Corpus) -> Parts {
     let mut parts: Vec<Vec<_>> = Vec::new();
     for segment in corpus.segments() {
         match parts.last_mut().filter(|_| segment.continues) {
@@ -101,7 +101,7 @@ fn slow(docs: &[Vec<String>], (threshold, num_words): (f64, usize)) -> Vec<Simil
 #[test]
 fn colliding_hashes_cost_only_time() {
     let find = |texts: &[String], kept_bits: u64| {
-        let corpus = corpus_of(texts, 1 << 20);
+        let corpus = corpus_for(texts, 1 << 20);
         find_once(&OnePart(&corpus), (0.5, 2), &Fold::NONE, kept_bits, AMPLE).unwrap()
     };
     let text = |from: u32, to: u32| (from..to).map(|at| format!("w{at} ")).collect::<String>();
@@ -131,11 +131,12 @@ proptest! {
         let fold = if is_folded { Fold::CASE } else { Fold::NONE };
         let words = |doc: &Vec<usize>| -> Vec<&str> { doc.iter().map(|&at| WORDS[at]).collect() };
         let texts: Vec<String> = docs.iter().map(|doc| words(doc).join(" ")).collect();
-        let corpus = corpus_of(&texts, block_bytes);
+        let corpus = corpus_for(&texts, block_bytes);
         let folded = |word: &str| fold.text(word).into_owned();
         let folded: Vec<Vec<String>> =
             docs.iter().map(|doc| words(doc).into_iter().map(folded).collect()).collect();
-        let (how, parts) = ((threshold, num_words), parts_of(&corpus));
+        let how = (threshold, num_words);
+        let parts = parts_for(&corpus);
         let expected = slow(&folded, how);
         for kept_bits in [u64::MAX, (1 << bits) - 1] {
             let whole = find_once(&OnePart(&corpus), how, &fold, kept_bits, AMPLE).unwrap();

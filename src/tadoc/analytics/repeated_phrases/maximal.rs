@@ -101,7 +101,8 @@ impl Search<'_> {
     /// # Errors
     /// [`Error::Cancelled`](crate::Error::Cancelled).
     pub fn maximal_repeats(&self, name_words: usize, min_count: usize) -> Result<Vec<Phrase>> {
-        let (chains, order) = (self.chains, self.suffixes.order());
+        let chains = self.chains;
+        let order = self.suffixes.order();
         let mut phrases = Vec::new();
         let mut runs = Runs::new(self.text, self.canceller);
         self.for_each_maximal(|open, end| {

@@ -368,7 +368,8 @@ fn assign(
     // Positions and names of a bucket, and its number of names.
     let named = |entries: &mut [Entry]| {
         let runs = entries.chunk_by(|a, b| a.key == b.key).filter(|run| run.len() >= min_count);
-        let (mut places, mut num_names) = (Vec::new(), 0);
+        let mut places = Vec::new();
+        let mut num_names = 0;
         for run in runs {
             places.extend(run.iter().map(|entry| (entry.value as u32, num_names)));
             num_names += 1;

@@ -144,7 +144,8 @@ impl RepeatedSpans {
         mut kept_bits: u64,
     ) -> Result<Self> {
         if min_words == 0 {
-            let (got, allowed) = (min_words.to_string(), "1 or more".into());
+            let got = min_words.to_string();
+            let allowed = "1 or more".into();
             return Err(Error::InvalidArgument { name: "min_words", got, allowed });
         }
         let is_cancelled = || parts.is_cancelled();
@@ -186,7 +187,8 @@ impl RepeatedSpans {
     /// # Panics
     /// If the rows are not those of the part.
     pub fn rows(&self, part: usize, corpus: &Corpus, rows: Range<usize>) -> Vec<RepeatedSpan> {
-        let (places, part) = (&self.places, PartAt { index: part, corpus });
+        let places = &self.places;
+        let part = PartAt { index: part, corpus };
         let row = |row: &Row| {
             let byte_offset = places.bytes_of(part, row.words.start).start;
             let end = places.bytes_of(part, row.words.end - 1).end;

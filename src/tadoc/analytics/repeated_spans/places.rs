@@ -145,7 +145,7 @@ impl Places {
     }
 
     /// Returns the part with the word at `place`.
-    pub fn part_of(&self, place: u64) -> usize {
+    pub fn part_from(&self, place: u64) -> usize {
         let begins = |&doc: &usize| self.doc_starts[doc] <= place;
         self.part_starts.partition_point(begins) - 1
     }
@@ -196,7 +196,8 @@ impl Places {
         let mut start = 0u64;
         for (segment_idx, doc) in corpus.doc_parts(doc_id) {
             let segment = &corpus.segments()[segment_idx];
-            let (dag, sums) = (&segment.dag, segment.prefix_sums_or_derive());
+            let dag = &segment.dag;
+            let sums = segment.prefix_sums_or_derive();
             let length = sums.doc_length(doc);
             if skipped >= length.num_words {
                 skipped -= length.num_words;
@@ -254,7 +255,7 @@ impl FirstPlaces {
     #[inline]
     pub fn first(&mut self, hash: u64, anchor: u64, place: u64) -> Result<u64, Full> {
         let checked = anchor << PLACE_BITS;
-        let mut slot = self.slot_of(hash);
+        let mut slot = self.slot_for(hash);
         loop {
             let [other, found] = self.slots[slot];
             if found == 0 {
@@ -294,7 +295,7 @@ impl FirstPlaces {
     }
 
     fn free_slot(&self, hash: u64) -> usize {
-        let mut slot = self.slot_of(hash);
+        let mut slot = self.slot_for(hash);
         while self.slots[slot][1] != 0 {
             slot = (slot + 1) & (self.slots.len() - 1);
         }
@@ -302,7 +303,7 @@ impl FirstPlaces {
     }
 
     #[inline]
-    fn slot_of(&self, hash: u64) -> usize {
+    fn slot_for(&self, hash: u64) -> usize {
         let mixed = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         (mixed >> (64 - self.slots.len().ilog2())) as usize
     }
@@ -430,8 +431,8 @@ impl AnchorFilter {
     /// Adds an anchor.
     #[inline]
     pub fn add(&mut self, anchor: u64) {
-        let places = places_of(anchor);
-        let block = self.block_of(anchor);
+        let places = places_from(anchor);
+        let block = self.block_from(anchor);
         let [seen, again] = &mut self.blocks[block];
         *again |= if *seen & places == places { places } else { 0 };
         *seen |= places;
@@ -440,8 +441,8 @@ impl AnchorFilter {
     /// Returns true if an anchor was added more than once, and in few other cases.
     #[inline]
     pub fn is_repeated(&self, anchor: u64) -> bool {
-        let places = places_of(anchor);
-        self.blocks[self.block_of(anchor)][1] & places == places
+        let places = places_from(anchor);
+        self.blocks[self.block_from(anchor)][1] & places == places
     }
 
     /// Returns the memory in bytes.
@@ -450,7 +451,7 @@ impl AnchorFilter {
     }
 
     #[inline]
-    fn block_of(&self, anchor: u64) -> usize {
+    fn block_from(&self, anchor: u64) -> usize {
         // Anchors are of low rank, so their first bits are mostly 0.
         let mixed = anchor.wrapping_mul(0xff51_afd7_ed55_8ccd);
         (((mixed >> 32) * self.blocks.len() as u64) >> 32) as usize
@@ -458,7 +459,7 @@ impl AnchorFilter {
 }
 
 #[inline]
-fn places_of(anchor: u64) -> u64 {
+fn places_from(anchor: u64) -> u64 {
     1 << (anchor & 63)
         | 1 << (anchor >> 6 & 63)
         | 1 << (anchor >> 12 & 63)
@@ -515,7 +516,8 @@ mod tests {
             windows.start();
             windows.push(7);
             windows.start();
-            let (m, k) = (window_words as usize, window_words.div_ceil(2) as usize);
+            let m = window_words as usize;
+            let k = window_words.div_ceil(2) as usize;
             for end in 1..=values.len() {
                 let found = windows.push(values[end - 1]);
                 let Some(start) = end.checked_sub(m) else {

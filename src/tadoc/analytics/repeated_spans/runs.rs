@@ -186,11 +186,11 @@ pub(super) fn rows_of(runs: &[Run], min_words: u64, canceller: Canceller<'_>) ->
     while let Some(first) = runs.next() {
         interrupt.check()?;
         let mut words = first.words(min_words);
-        let mut shares = vec![(span_of(&spans, first), first.num_windows)];
+        let mut shares = vec![(span_for(&spans, first), first.num_windows)];
         while let Some(run) = runs.next_if(|run| run.at <= words.end) {
             words.end = words.end.max(run.words(min_words).end);
             interrupt.check()?;
-            shares.push((span_of(&spans, run), run.num_windows));
+            shares.push((span_for(&spans, run), run.num_windows));
         }
         let span = largest_share(shares);
         num_copies[span] += 1;
@@ -216,7 +216,7 @@ fn joined(ranges: impl Iterator<Item = Range<u64>>) -> Vec<Range<u64>> {
 }
 
 /// Returns the span that has the words which `run` repeats.
-fn span_of(spans: &[Range<u64>], run: &Run) -> usize {
+fn span_for(spans: &[Range<u64>], run: &Run) -> usize {
     spans.partition_point(|span| span.start <= run.from) - 1
 }
 
@@ -269,8 +269,8 @@ impl<'a> Comparison<'a> {
     /// Returns the greatest number of bytes of memory of a comparison of words of `later`: an id
     /// for each word of its dictionaries.
     pub fn max_memory_bytes(later: PartAt<'_>) -> u64 {
-        let of_segments = later.corpus.segments().iter().map(|segment| segment.dag.num_words());
-        of_segments.map(|num_words| 4 * u64::from(num_words)).sum()
+        let from_segments = later.corpus.segments().iter().map(|segment| segment.dag.num_words());
+        from_segments.map(|num_words| 4 * u64::from(num_words)).sum()
     }
 
     /// Returns true if the words of `run` are those that it repeats. Behind the first period, each
@@ -366,12 +366,12 @@ mod tests {
     const STAYS: Canceller<'static> = Canceller::new(&|| false);
 
     /// Returns each window of the runs, and its first place.
-    fn windows_of(runs: &Runs) -> Vec<(u64, u64)> {
-        let of_run = |run: &Run| {
+    fn windows_from(runs: &Runs) -> Vec<(u64, u64)> {
+        let for_run = |run: &Run| {
             let Run { at, from, num_windows, period } = *run;
             (0..num_windows).map(move |window| (at + window, from + window % period))
         };
-        runs.as_slice().iter().flat_map(of_run).collect()
+        runs.as_slice().iter().flat_map(for_run).collect()
     }
 
     #[test]
@@ -419,8 +419,8 @@ mod tests {
             let (mut once, mut thrice) = (Runs::default(), Runs::default());
             windows.iter().for_each(|&(at, from, _)| once.push(at, from));
             for pass in 0..3 {
-                let of_pass = windows.iter().filter(|window| window.2 == pass);
-                of_pass.for_each(|&(at, from, _)| thrice.push(at, from));
+                let from_pass = windows.iter().filter(|window| window.2 == pass);
+                from_pass.for_each(|&(at, from, _)| thrice.push(at, from));
                 thrice.close();
                 windows.iter().take(9).for_each(|&(at, from, _)| thrice.push(at, from));
                 thrice.remove_open();
@@ -428,8 +428,8 @@ mod tests {
             once.sort(STAYS).unwrap();
             thrice.sort(STAYS).unwrap();
             let expected: Vec<(u64, u64)> = windows.iter().map(|w| (w.0, w.1)).collect();
-            prop_assert_eq!(windows_of(&once), expected.clone());
-            prop_assert_eq!(windows_of(&thrice), expected);
+            prop_assert_eq!(windows_from(&once), expected.clone());
+            prop_assert_eq!(windows_from(&thrice), expected);
         }
     }
 

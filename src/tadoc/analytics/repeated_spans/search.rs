@@ -184,7 +184,8 @@ impl<P: CorpusParts + Sync> Search<'_, P> {
             return Err(self.too_little());
         }
         let mut windows = Windows::new(self.hashing, self.min_words);
-        let (mut walk, mut read_segment) = (WordWalk::default(), usize::MAX);
+        let mut walk = WordWalk::default();
+        let mut read_segment = usize::MAX;
         let docs = self.places.docs_of_part(part);
         let first_doc = docs.start;
         for doc_id in docs {
@@ -203,7 +204,8 @@ impl<P: CorpusParts + Sync> Search<'_, P> {
                 }
                 walk.start(segment.dag.doc_range(doc));
                 loop {
-                    let (values, runs) = (&self.values, &mut self.runs);
+                    let values = &self.values;
+                    let runs = &mut self.runs;
                     let mut outcome = Ok(0);
                     let num_words = walk.next_words(&segment.dag, CHUNK_WORDS, |word| {
                         if let Some(window) = windows.push(values[word as usize])
@@ -231,10 +233,11 @@ impl<P: CorpusParts + Sync> Search<'_, P> {
     fn are_repeats(&mut self) -> Result<bool> {
         let runs = self.runs.as_slice();
         let bytes_of_rows = (runs.len() as u64).saturating_mul(BYTES_PER_RUN);
-        let parts_of = |run: &Run| (self.places.part_of(run.at), self.places.part_of(run.from));
+        let parts_for =
+            |run: &Run| (self.places.part_from(run.at), self.places.part_from(run.from));
         let mut order: Vec<(usize, usize, u64, usize)> = Vec::with_capacity(runs.len());
         order.extend(runs.iter().enumerate().map(|(at, run)| {
-            let (later, earlier) = parts_of(run);
+            let (later, earlier) = parts_for(run);
             (later, earlier, run.from, at)
         }));
         sort_checked(&mut order, |&run| run, self.canceller)?;
@@ -263,11 +266,11 @@ impl<P: CorpusParts + Sync> Search<'_, P> {
     /// # Errors
     /// [`Error::Capacity`] if it is too much; the errors of the owner of the parts.
     fn hold(&mut self, held_bytes: u64) -> Result<()> {
-        let of_runs = self.runs.memory_bytes();
-        let of_words = self.places.memory_bytes() + 8 * self.values.capacity() as u64;
+        let from_runs = self.runs.memory_bytes();
+        let from_words = self.places.memory_bytes() + 8 * self.values.capacity() as u64;
         let longest = self.min_words.min(self.places.max_doc_words());
-        let bytes = held_bytes + of_runs + of_words + Windows::max_memory_bytes(longest);
-        if of_runs > self.max_memory_bytes / 4 || bytes > self.max_memory_bytes {
+        let bytes = held_bytes + from_runs + from_words + Windows::max_memory_bytes(longest);
+        if from_runs > self.max_memory_bytes / 4 || bytes > self.max_memory_bytes {
             return Err(self.too_little());
         }
         if bytes.abs_diff(self.told_bytes) >= TOLD_BYTES {
@@ -278,7 +281,8 @@ impl<P: CorpusParts + Sync> Search<'_, P> {
     }
 
     fn too_little(&self) -> Error {
-        let (limit, requested) = (self.max_memory_bytes, self.max_memory_bytes.saturating_mul(2));
+        let limit = self.max_memory_bytes;
+        let requested = self.max_memory_bytes.saturating_mul(2);
         Error::memory_of_task("looking for repeated spans (bytes)", requested, limit)
     }
 }

@@ -6,7 +6,7 @@ use crate::format::OpenLimits;
 
 const AMPLE: u64 = 1 << 30;
 
-fn corpus_of(texts: &[String]) -> Corpus {
+fn corpus_for(texts: &[String]) -> Corpus {
     let mut builder = CorpusBuilder::new(Vec::new(), IngestOptions::default()).unwrap();
     for text in texts {
         builder.push_document("text", text.as_bytes()).unwrap();
@@ -20,10 +20,11 @@ fn corpus_of(texts: &[String]) -> Corpus {
 fn colliding_hashes_cost_only_time() {
     let text =
         |from: u32, to: u32| (from..to).map(|at| format!("w{} ", at * at % 97)).collect::<String>();
-    let corpus = corpus_of(&[text(0, 90), text(40, 130), text(0, 60), "alone".into()]);
+    let corpus = corpus_for(&[text(0, 90), text(40, 130), text(0, 60), "alone".into()]);
     for min_words in [1, 2, 5, 12] {
         let parts = OnePart(&corpus);
-        let (weak, strong) = (0, u64::MAX);
+        let weak = 0;
+        let strong = u64::MAX;
         assert!(find_runs(&parts, min_words, AMPLE, weak).unwrap().is_none(), "{min_words}");
         let [weak, strong] = [weak, strong].map(|kept_bits| {
             let spans = RepeatedSpans::find_with(&parts, min_words, AMPLE, kept_bits).unwrap();

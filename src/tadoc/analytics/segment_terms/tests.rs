@@ -49,12 +49,12 @@ fn parts(corpus: &Corpus) -> (Vec<SegmentTerms>, Vec<SegmentDocuments>) {
             *end += list.len() as u32;
             Some(*end)
         });
-        let of_words = SegmentDocuments {
+        let from_words = SegmentDocuments {
             offsets: std::iter::once(0).chain(ends).collect(),
             docs: lists.concat(),
         };
         let offsets = chunk.offsets().iter().map(|&offset| offset as u32).collect();
-        (SegmentTerms { offsets, words, counts: chunk.counts().to_vec() }, of_words)
+        (SegmentTerms { offsets, words, counts: chunk.counts().to_vec() }, from_words)
     };
     corpus.segments().iter().map(part).unzip()
 }

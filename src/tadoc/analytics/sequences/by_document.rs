@@ -109,7 +109,8 @@ impl<'a> DocumentSequences<'a> {
     ) -> Result<Self> {
         check_num_words(n)?;
         let limits: TaskLimits<'a> = limits.into();
-        let (canceller, max_bytes) = (limits.canceller(), limits.max_memory_bytes / 2);
+        let canceller = limits.canceller();
+        let max_bytes = limits.max_memory_bytes / 2;
         let packing = Packing::new(n, vocabulary.len());
         let limit = Limit::new(limits, packing);
         let task = TraversalTask::DocumentSequences;
@@ -155,7 +156,7 @@ impl<'a> DocumentSequences<'a> {
     /// [`Error::OutOfRange`] if a document does not exist, [`Error::Capacity`] if the chunk needs
     /// more memory than the limit, and [`Error::Cancelled`].
     pub fn chunk(&self, doc_ids: &[u64]) -> Result<DocumentSequenceCounts> {
-        self.chunk_of(doc_ids, &Keep::All)
+        self.chunk_for(doc_ids, &Keep::All)
     }
 
     /// Returns the packing of the sequences.
@@ -169,7 +170,7 @@ impl<'a> DocumentSequences<'a> {
     }
 
     /// Counts a [`chunk`](Self::chunk) and keeps the sequences whose beginning is kept.
-    pub(super) fn chunk_of(
+    pub(super) fn chunk_for(
         &self,
         doc_ids: &[u64],
         keep: &Keep<u64>,
@@ -273,8 +274,10 @@ impl<'a> DocumentSequences<'a> {
         windows: &mut PackedWindows<K, W>,
         mut walk: impl FnMut(u64, &mut PackedWindows<K, W>) -> Result<()>,
     ) -> Result<RankedRange> {
-        let (mut counted, mut lens) = (Counted::default(), Vec::with_capacity(doc_ids.len()));
-        let (mut sorting, canceller) = (Sorting::default(), room.limit.canceller());
+        let mut counted = Counted::default();
+        let mut lens = Vec::with_capacity(doc_ids.len());
+        let mut sorting = Sorting::default();
+        let canceller = room.limit.canceller();
         let mut interrupt = canceller.interrupt();
         for &doc_id in doc_ids {
             windows.keys.clear();
@@ -297,7 +300,8 @@ impl<'a> DocumentSequences<'a> {
         mut walk: impl FnMut(u64, &mut TextWindows) -> Result<()>,
     ) -> Result<RankedRange> {
         let mut windows = TextWindows::new(self.packing, Keep::All);
-        let (mut counted, mut lens) = (Counted::default(), Vec::with_capacity(doc_ids.len()));
+        let mut counted = Counted::default();
+        let mut lens = Vec::with_capacity(doc_ids.len());
         let canceller = room.limit.canceller();
         let mut interrupt = canceller.interrupt();
         for &doc_id in doc_ids {
@@ -322,7 +326,8 @@ impl<'a> DocumentSequences<'a> {
         doc_ids: &[u64],
         room: Room<'_>,
     ) -> Result<RankedRange> {
-        let (mut counted, mut lens) = (Counted::default(), Vec::with_capacity(doc_ids.len()));
+        let mut counted = Counted::default();
+        let mut lens = Vec::with_capacity(doc_ids.len());
         let mut counts = numbered.counts();
         let canceller = room.limit.canceller();
         let mut rest = doc_ids;
@@ -337,7 +342,8 @@ impl<'a> DocumentSequences<'a> {
                 numbered.count(&edges[at], at, &docs[..num_docs], &mut counts);
             }
             for lane in 0..num_docs {
-                let (items, before) = (counts.items(lane), counted.counts.len());
+                let items = counts.items(lane);
+                let before = counted.counts.len();
                 items.iter().for_each(|&item| counted.push_key(numbered.key(item), self.packing));
                 counted.counts.extend_from_slice(counts.counts(lane));
                 lens.push(room.keep_rows(&mut counted, before)?);
@@ -351,7 +357,9 @@ impl<'a> DocumentSequences<'a> {
     /// Returns the first of `doc_ids` that lie in one segment alone, their number, and the segment.
     /// The number is 0 if the first document is cut.
     fn group(&self, doc_ids: &[u64]) -> ([DocId; GROUP_LEN], usize, usize) {
-        let (mut docs, mut num_docs, mut segment_idx) = ([DocId::FIRST; GROUP_LEN], 0, 0);
+        let mut docs = [DocId::FIRST; GROUP_LEN];
+        let mut num_docs = 0;
+        let mut segment_idx = 0;
         for &doc_id in doc_ids.iter().take(GROUP_LEN) {
             let mut parts = self.vocabulary.corpus().doc_parts(doc_id);
             match (parts.next(), parts.next()) {
@@ -488,10 +496,12 @@ impl Numbered {
             let places = keys.iter().zip(base as u64..);
             places.map(|(&key, value)| Entry { key, value }).collect()
         });
-        let (canceller, all) = (limit.canceller(), (0, u64::ones(packing.all_bits())));
+        let canceller = limit.canceller();
+        let all = (0, u64::ones(packing.all_bits()));
         let finish = |entries: &mut [Entry]| Ok(distinct(entries));
         let parts = sorted_buckets(tasks.collect(), all, canceller, finish)?;
-        let (mut keys, mut numbers) = (Vec::new(), vec![0u32; base]);
+        let mut keys = Vec::new();
+        let mut numbers = vec![0u32; base];
         for (part, places) in parts {
             canceller.check()?;
             let first = keys.len() as u32;
@@ -505,7 +515,8 @@ impl Numbered {
             start += len;
         }
         let num_rules = edges.iter().map(|edges| edges.dag().grammar().num_rules()).max();
-        let (num_rules, spare) = (num_rules.unwrap_or(0), Mutex::default());
+        let num_rules = num_rules.unwrap_or(0);
+        let spare = Mutex::default();
         Ok(Self { keys, segments, num_rules, spare })
     }
 
@@ -565,7 +576,8 @@ fn windows(
     let count = |bodies: &[Range<usize>]| {
         let mut windows =
             PackedWindows::<u64, _>::new(packing, &weights, Keep::All, TASK_POSITIONS);
-        let (mut lens, mut limit_of_task) = (Vec::with_capacity(bodies.len()), limit.for_task());
+        let mut lens = Vec::with_capacity(bodies.len());
+        let mut limit_of_task = limit.for_task();
         for body in bodies {
             let before = windows.keys.len();
             windows.begin(1);

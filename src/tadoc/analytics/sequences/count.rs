@@ -36,7 +36,7 @@ use crate::segment::Corpus;
 use super::entries::{Entry, sorted_buckets};
 use super::key::{Key, Keyed, Packing};
 use super::limit::{Limit, chosen};
-use super::passes::{KeyRange, PART_WORDS, RowMaker, for_each_pass, keys_of};
+use super::passes::{KeyRange, PART_WORDS, RowMaker, for_each_pass, keys_from};
 use super::rows::{Counted, Sequences};
 use super::walk::Walk;
 use super::windows::{NumberedWeights, PackedWindows, TextWindows};
@@ -128,7 +128,9 @@ impl SequenceCounts {
         let walk = Walk::new(&vocabulary, n - 1, way, limits.max_memory_bytes / 2, canceller)?;
         let weights = walk.weights();
         let key_bits = packing.all_bits().saturating_add((&weights).bits());
-        let (words, weights, min_count) = (&vocabulary, &weights, 1);
+        let words = &vocabulary;
+        let weights = &weights;
+        let min_count = 1;
         let maker = RowMaker { vocabulary: words, packing, weights, min_count, canceller };
         match key_bits {
             0..=64 => packed::<u64, T>(&maker, walk, firsts, limits, make, &mut take),
@@ -138,7 +140,7 @@ impl SequenceCounts {
                 let (new, make) = (|keep| TextWindows::new(packing, keep), &make);
                 let bits = packing.key_bits();
                 let keys =
-                    (bits, firsts.and_then(|words| keys_of(words, packing.word_bits(), bits)));
+                    (bits, firsts.and_then(|words| keys_from(words, packing.word_bits(), bits)));
                 for_each_pass(walk, &vocabulary, &limit, keys, new, |tasks, range, held_bytes| {
                     let take = |part, bytes| take(part, held_bytes + bytes);
                     maker.texts_to_rows(&tasks, range, make, take)
@@ -197,9 +199,10 @@ fn packed<K: Key + Keyed<Key = K>, T: Send>(
 ) -> Result<()> {
     let packing = maker.packing;
     let new = |keep| PackedWindows::<K, _>::new(packing, maker.weights, keep, TASK_WINDOWS);
-    let (limit, bits) = (Limit::for_keys::<K>(limits), packing.all_bits());
+    let limit = Limit::for_keys::<K>(limits);
+    let bits = packing.all_bits();
     let within: Option<KeyRange<K>> =
-        firsts.and_then(|words| keys_of(words, packing.word_bits(), bits));
+        firsts.and_then(|words| keys_from(words, packing.word_bits(), bits));
     for_each_pass(
         walk,
         maker.vocabulary,
@@ -492,7 +495,8 @@ mod tests {
                 let words = vocabulary.clone();
                 let (shown, parts) = (words.clone(), parts.collect());
                 let got = Cooccurrences::from_segments(shown, min_count, parts, 0);
-                let (got, way) = (got.unwrap(), Traversal::Auto);
+                let got = got.unwrap();
+                let way = Traversal::Auto;
                 let expected =
                     Cooccurrences::with_vocabulary(words, window, min_count, way, 1 << 30).unwrap();
                 assert!(got.len() > 5 && got.counts() == expected.counts(), "{window}");

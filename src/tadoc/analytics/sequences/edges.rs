@@ -79,7 +79,7 @@ impl Ends {
         let num_rules = grammar.num_rules();
         let mut ends = Self { spans: vec![(0, 0); num_rules], words: Vec::new() };
         for rule_id in grammar.rule_ids().skip(1).rev() {
-            let num_words = dag.len_words(grammar.element_of(rule_id));
+            let num_words = dag.len_words(grammar.element_for(rule_id));
             let len = num_words.min(reach as u64) as usize;
             interrupt.pass(len + 1)?;
             let start = ends.words.len();
@@ -208,8 +208,9 @@ impl Edges {
         let mut words = Vec::with_capacity(heads.words.len() + tails.words.len());
         let mut interrupt = canceller.interrupt();
         let spans = segment.dag.grammar().rule_ids().map(|rule_id| {
-            let (start, head) = (words.len() as u32, heads.for_rule(rule_id));
-            let element = segment.dag.grammar().element_of(rule_id);
+            let start = words.len() as u32;
+            let head = heads.for_rule(rule_id);
+            let element = segment.dag.grammar().element_for(rule_id);
             interrupt.pass(head.len() + 1)?;
             words.extend_from_slice(head);
             let has_tail = segment.dag.len_words(element) > head.len() as u64;

@@ -124,7 +124,7 @@ impl<E: Keyed> Buckets<E> {
     /// Groups the buckets to runs of `run_len` entries or a few more.
     pub fn runs(&self, run_len: usize) -> Vec<Range<usize>> {
         let len = |bucket| self.split.iter().map(|split| split.for_bucket(bucket).len()).sum();
-        runs_of((0..self.len()).map(len), run_len)
+        runs_from((0..self.len()).map(len), run_len)
     }
 
     /// Returns the entries of `bucket`, ascending, in `sorting`. Entries that differ only in the
@@ -154,11 +154,14 @@ impl<E: Keyed> Buckets<E> {
 }
 
 /// Groups buckets of `lens` entries to runs of `run_len` entries or a few more.
-pub(in crate::analytics) fn runs_of(
+pub(in crate::analytics) fn runs_from(
     lens: impl Iterator<Item = usize>,
     run_len: usize,
 ) -> Vec<Range<usize>> {
-    let (mut runs, mut start, mut end, mut sum) = (Vec::new(), 0, 0, 0);
+    let mut runs = Vec::new();
+    let mut start = 0;
+    let mut end = 0;
+    let mut sum = 0;
     for len in lens {
         end += 1;
         sum += len;
@@ -183,7 +186,8 @@ struct EvenCuts<K> {
 
 impl<K: Key> EvenCuts<K> {
     fn new((first, last): (K, K), most_bits: u32) -> Self {
-        let (width, mut shift) = (last.minus(first), 0);
+        let width = last.minus(first);
+        let mut shift = 0;
         while most_bits > 0 && width.above(shift) > K::ones(most_bits) {
             shift += 1;
         }
@@ -296,7 +300,8 @@ pub(in crate::analytics) fn for_each_sequence<'a>(
     // Ranges that are sorted up to `depth` words, the innermost last.
     let mut sorted = vec![(0..entries.len(), packing.words_per_key())];
     while let Some((range, depth)) = sorted.last_mut() {
-        let (start, depth) = (range.start, *depth);
+        let start = range.start;
+        let depth = *depth;
         let Some(first) = entries[range.clone()].first() else {
             sorted.pop();
             continue;
@@ -353,7 +358,8 @@ impl<E: Keyed> Sorting<E> {
         if num_bits == 0 {
             return Ok(());
         }
-        let (len, log_len) = (self.entries.len(), self.entries.len().ilog2());
+        let len = self.entries.len();
+        let log_len = self.entries.len().ilog2();
         let num_digits = num_bits.div_ceil(log_len.min(MAX_DIGIT_BITS)) as usize;
         let digit_bits = num_bits.div_ceil(num_digits as u32);
         let by_digits = num_digits.saturating_mul(len * 3 / 2 + (1 << digit_bits));
@@ -458,7 +464,9 @@ mod tests {
         let range = (0, u64::ones(44) >> low_bits);
         let stays = Canceller::new(&|| false);
         let buckets = Buckets::new(tasks.to_vec(), range, low_bits, stays).unwrap();
-        let (mut sorting, mut got, mut most) = (Sorting::default(), Vec::new(), 0);
+        let mut sorting = Sorting::default();
+        let mut got = Vec::new();
+        let mut most = 0;
         for bucket in 0..buckets.len() {
             let sorted = buckets.sorted(bucket, &mut sorting, stays).unwrap();
             most = most.max(sorted.len());
@@ -500,7 +508,8 @@ mod tests {
         let got: Vec<E::Key> =
             keys(&sorting.entries).into_iter().map(|key| key.above(low_bits)).collect();
         prop_assert!(got.is_sorted());
-        let (mut got, mut expected) = (keys(&sorting.entries), keys(entries));
+        let mut got = keys(&sorting.entries);
+        let mut expected = keys(entries);
         got.sort_unstable();
         expected.sort_unstable();
         prop_assert_eq!(got, expected);

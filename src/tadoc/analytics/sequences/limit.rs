@@ -56,7 +56,8 @@ impl<'a> Limit<'a> {
     fn from_windows(limits: TaskLimits<'a>, window_bytes: u64) -> Self {
         let max_met =
             (limits.max_memory_bytes / 2 / window_bytes).min(u64::from(u32::MAX)) as usize;
-        let (max_words, num_met) = (max_met as u64, AtomicUsize::new(0));
+        let max_words = max_met as u64;
+        let num_met = AtomicUsize::new(0);
         let canceller = limits.canceller();
         Self { max_met, max_of_task: max_met, max_words, num_met, canceller }
     }
@@ -65,7 +66,8 @@ impl<'a> Limit<'a> {
     /// words.
     pub fn for_range(&self) -> Self {
         let max_words = u64::from(u32::MAX);
-        let (max_met, num_met) = (self.max_met, AtomicUsize::new(0));
+        let max_met = self.max_met;
+        let num_met = AtomicUsize::new(0);
         Self { max_met, max_of_task: max_met, max_words, num_met, canceller: self.canceller }
     }
 

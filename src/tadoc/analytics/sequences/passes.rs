@@ -48,15 +48,15 @@ pub(in crate::analytics) type KeyRange<K> = (K, K);
 
 /// Returns the keys of `key_bits` bits that begin with one of `words`, of `word_bits` bits each.
 /// Returns `None` if there are no words.
-pub(in crate::analytics) fn keys_of<K: Key>(
+pub(in crate::analytics) fn keys_from<K: Key>(
     words: Range<usize>,
     word_bits: u32,
     key_bits: u32,
 ) -> Option<KeyRange<K>> {
     let rest = key_bits - word_bits;
-    let first_of = |word: usize| K::default().with_value(word as u32, 0).with_value(0, rest);
+    let first_for = |word: usize| K::default().with_value(word as u32, 0).with_value(0, rest);
     let last = words.clone().next_back()?;
-    Some((first_of(words.start), first_of(last).joined(K::ones(rest))))
+    Some((first_for(words.start), first_for(last).joined(K::ones(rest))))
 }
 
 /// Calls `take` for each pass, until it returns false. `take` gets the sinks of a walk, the range

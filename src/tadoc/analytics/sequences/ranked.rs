@@ -114,7 +114,7 @@ impl RankedInvertedIndex {
             parts.push((range.sequences, Vec::new()));
         }
         let (sequences, _) = Sequences::joined(vocabulary, packing, &parts);
-        Ok(Self { sequences, ends: ends_of(all_lens.into_iter()), doc_ids, counts })
+        Ok(Self { sequences, ends: ends_from(all_lens.into_iter()), doc_ids, counts })
     }
 
     /// Builds the index of `docs` and passes it to `take`: at once if memory has room for all rows,
@@ -145,10 +145,10 @@ impl RankedInvertedIndex {
             Err(error) => return Err(error),
         }
         let ranges = fitting_ranges(&by_document.limit(), key_bits, |keep| {
-            by_document.chunk_of(&doc_ids, keep).map(drop)
+            by_document.chunk_for(&doc_ids, keep).map(drop)
         })?;
         for (first, last) in ranges {
-            let table = by_document.chunk_of(&doc_ids, &Keep::Within(first, last))?;
+            let table = by_document.chunk_for(&doc_ids, &Keep::Within(first, last))?;
             if !take(Self::from_table(table, (first, last), canceller)?)? {
                 break;
             }
@@ -182,7 +182,7 @@ impl RankedInvertedIndex {
     ) -> Result<Self> {
         let mut sequences = Sequences::new(vocabulary, packing);
         sequences.extend(parts.iter().map(|part| &part.sequences));
-        let ends = ends_of(parts.iter().flat_map(|part| part.lens.iter().copied()));
+        let ends = ends_from(parts.iter().flat_map(|part| part.lens.iter().copied()));
         let num_entries = parts.iter().map(|part| part.doc_ids.len()).sum();
         let mut doc_ids = Vec::with_capacity(num_entries);
         let mut counts = Vec::with_capacity(num_entries);
@@ -246,7 +246,7 @@ impl RankedInvertedIndex {
     }
 }
 
-fn ends_of(lens: impl Iterator<Item = usize>) -> Vec<usize> {
+fn ends_from(lens: impl Iterator<Item = usize>) -> Vec<usize> {
     let ends = lens.scan(0, |end, len| {
         *end += len;
         Some(*end)
@@ -279,7 +279,7 @@ fn part(
         docs.clear();
         docs.extend(run.iter().map(|entry| {
             let row = entry.value as usize;
-            (Reverse(table.counts()[row]), table.doc_id_of(row))
+            (Reverse(table.counts()[row]), table.doc_id_for(row))
         }));
         docs.sort_unstable();
         part.sequences.push(run[0], sequences.packing(), &words);
@@ -390,14 +390,15 @@ fn ranked(
     // A value has a segment index and a place in that segment.
     let entries = tasks.into_par_iter().map(|(segment_idx, sequences)| {
         canceller.check()?;
-        let (part, rows) = (&parts[segment_idx], rows.for_segment(segment_idx));
-        let of_sequence = |sequence: usize| {
+        let part = &parts[segment_idx];
+        let rows = rows.for_segment(segment_idx);
+        let for_sequence = |sequence: usize| {
             let key = row_key(part.keys[sequence], part.word_bits, rows, packing);
             let places = part.starts[sequence] as usize..part.starts[sequence + 1] as usize;
             let wanted = places.filter(|&at| is_wanted[doc_id(segment_idx, at) as usize]);
             wanted.map(move |at| Entry { key, value: (segment_idx as u64) << 32 | at as u64 })
         };
-        Ok(sequences.flat_map(of_sequence).collect())
+        Ok(sequences.flat_map(for_sequence).collect())
     });
     let entries = entries.collect::<Result<Vec<Vec<Entry>>>>()?;
     let all = (0, u64::ones(packing.key_bits()));
@@ -407,7 +408,8 @@ fn ranked(
         for_each_sequence(entries, packing, &|_| &[], canceller, |run| {
             found.clear();
             found.extend(run.iter().map(|entry| {
-                let (segment_idx, at) = ((entry.value >> 32) as usize, entry.value as u32 as usize);
+                let segment_idx = (entry.value >> 32) as usize;
+                let at = entry.value as u32 as usize;
                 (doc_id(segment_idx, at), parts[segment_idx].counts[at])
             }));
             found.sort_unstable();
@@ -440,7 +442,8 @@ impl SegmentRanked {
         let word_bits = Packing::new(n, segment.dag.num_words() as usize).word_bits();
         let alone = Corpus::new(corpus.profile(), vec![segment]);
         let vocabulary = Arc::new(Vocabulary::new(&alone)?);
-        let (words, way) = (vocabulary.clone(), Traversal::TokenScan);
+        let words = vocabulary.clone();
+        let way = Traversal::TokenScan;
         let index = RankedInvertedIndex::with_vocabulary(words, n, way, 1 << 30)?;
         // The only segment has an id for each word of its own vocabulary.
         let id = |row: u32| vocabulary.ids(row as usize).next().map_or(0, |(_, id)| u64::from(id));
@@ -486,7 +489,8 @@ mod tests {
                 let plain = Vocabulary::new(&corpus).unwrap();
                 let vocabulary = Arc::new(plain.folded(&fold).unwrap());
                 for docs in [&DocSelection::all(&corpus), &some] {
-                    let (words, all) = (vocabulary.clone(), parts(&corpus, n));
+                    let words = vocabulary.clone();
+                    let all = parts(&corpus, n);
                     let got =
                         RankedInvertedIndex::from_segments(words.clone(), docs, n, all, 0).unwrap();
                     let mut expected = Vec::new();

@@ -68,7 +68,8 @@ impl Sequences {
     /// # Panics
     /// If `row` is not below [`len`](Self::len).
     pub fn words(&self, row: usize) -> impl ExactSizeIterator<Item = u32> + '_ {
-        let (packing, len) = (self.packing, self.packing.num_words);
+        let packing = self.packing;
+        let len = self.packing.num_words;
         let (key, words) = if packing.is_whole() {
             (self.keys[row], &[][..])
         } else {
@@ -225,7 +226,10 @@ impl Counted {
         self.keys.resize(first_row + keys.len(), 0);
         self.counts.resize(first_row + keys.len(), 0);
         let (rows, counts) = (&mut self.keys[first_row..], &mut self.counts[first_row..]);
-        let (mut row, mut last, mut sum, mut is_exact) = (0, first.above(value_bits), 0u64, true);
+        let mut row = 0;
+        let mut last = first.above(value_bits);
+        let mut sum = 0u64;
+        let mut is_exact = true;
         for &key in keys {
             let (key, weight) = (key.above(value_bits), weights.weight(key.low(value_bits)));
             let is_new = key != last;
@@ -255,7 +259,8 @@ impl Counted {
         if keep.is_all() {
             return;
         }
-        let (mut num_kept, len) = (first_row, packing.num_words);
+        let mut num_kept = first_row;
+        let len = packing.num_words;
         for row in first_row..self.counts.len() {
             let words = row * len..(row + 1) * len;
             let is_kept = keep.is_kept(|| {
@@ -367,7 +372,7 @@ impl DocumentSequenceCounts {
     }
 
     /// Returns the document of `row`.
-    pub(super) fn doc_id_of(&self, row: usize) -> u64 {
+    pub(super) fn doc_id_for(&self, row: usize) -> u64 {
         self.doc_ids[self.ends.partition_point(|&end| end <= row) - 1]
     }
 

@@ -81,7 +81,7 @@ impl ShortEdges {
     /// all.
     #[inline]
     pub fn rule(&self, dag: &Dag, rule_id: RuleId) -> (&[u32], Option<&[u32]>) {
-        let element = dag.grammar().element_of(rule_id) as usize;
+        let element = dag.grammar().element_for(rule_id) as usize;
         match self {
             Self::One(table) => parts(&table.ends[element - table.first as usize]),
             Self::Two(table) => parts(&table.ends[element - table.first as usize]),
@@ -167,7 +167,8 @@ impl<const R: usize> Table<R> {
 /// Returns the first `R` words of children that begin with `heads`.
 #[inline]
 fn first_words<const R: usize>(heads: impl Iterator<Item = [u32; R]>) -> [u32; R] {
-    let (mut words, mut len) = ([NONE; R], 0);
+    let mut words = [NONE; R];
+    let mut len = 0;
     for head in heads {
         for word in head {
             if word != NONE && len < R {

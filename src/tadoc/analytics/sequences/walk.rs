@@ -225,7 +225,8 @@ impl TokenWalk {
         tasks
             .into_par_iter()
             .map_init(Expansion::default, |expansion, (at, range)| {
-                let (mut sink, mut limit_of_task) = (new(), limit.for_task());
+                let mut sink = new();
+                let mut limit_of_task = limit.for_task();
                 let place = (at, range);
                 self.walk(vocabulary, place, (expansion, &mut limit_of_task), &mut sink)?;
                 limit.add(sink.num_met())?;
@@ -349,7 +350,9 @@ fn check_num_words(num_words: u64, limit: &Limit<'_>) -> Result<()> {
 
 /// Cuts the root into ranges of about `task_words` words.
 fn cut(dag: &Dag, task_words: u64) -> Vec<Range<usize>> {
-    let (mut ranges, mut start, mut num_words) = (Vec::new(), 0, 0u64);
+    let mut ranges = Vec::new();
+    let mut start = 0;
+    let mut num_words = 0u64;
     let elements = dag.grammar().root();
     for (at, &element) in elements.iter().enumerate() {
         num_words = num_words.saturating_add(dag.len_words(element));

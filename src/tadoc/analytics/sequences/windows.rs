@@ -61,7 +61,9 @@ impl<K: Key, W: NumberedWeights> Sink for PackedWindows<K, W> {
     fn push_short<const R: usize>(&mut self, table: &Table<R>, elements: &[u32]) {
         let mut before = Before { key: self.key, len: self.len };
         let value = (self.weight, self.weights.bits());
-        let (step, packing, keys) = ((table, elements), self.packing, &mut self.keys);
+        let step = (table, elements);
+        let packing = self.packing;
+        let keys = &mut self.keys;
         match self.keep {
             Keep::All => append_windows(step, packing, value, |_| true, &mut before, keys),
             Keep::Within(first, last) => {

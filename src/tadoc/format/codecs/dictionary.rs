@@ -378,10 +378,10 @@ impl Directory {
         bytes: &[u8],
         word: &[u8],
     ) -> Result<Option<u32>> {
-        let of_words = &self.blocks[..self.num_blocks_of_words];
-        let behind = of_words.partition_point(|block| bytes[block.first.clone()] <= *word);
+        let from_words = &self.blocks[..self.num_blocks_of_words];
+        let behind = from_words.partition_point(|block| bytes[block.first.clone()] <= *word);
         let Some(block_idx) = behind.checked_sub(1) else { return Ok(None) };
-        let tokens = of_words[block_idx].decode(place, bytes)?;
+        let tokens = from_words[block_idx].decode(place, bytes)?;
         let before = block_idx as u64 * self.tokens_per_block;
         let num_words = (u64::from(self.num_words) - before).min(self.tokens_per_block) as u32;
         let Tokens { arena, offsets } = tokens;
@@ -532,7 +532,8 @@ mod tests {
         words: impl Iterator<Item = &'a String>,
         num_separators: usize,
     ) -> Dictionary {
-        let (mut offsets, mut arena) = (vec![0u32], String::new());
+        let mut offsets = vec![0u32];
+        let mut arena = String::new();
         words.for_each(|word| {
             arena.push_str(word);
             offsets.push(arena.len() as u32);

@@ -82,7 +82,8 @@ pub(in crate::format) fn decode(
     let mut paths = PathsDecoder { place, meta, arena: Vec::new(), ends: Vec::new() };
     match codec {
         STRINGS => {
-            let (mut models, mut decoder) = (StringModels::new(), Decoder::new(place, bytes)?);
+            let mut models = StringModels::new();
+            let mut decoder = Decoder::new(place, bytes)?;
             // Shared bytes cost nothing, so the section bounds only the number of paths.
             if meta.num_docs > (bytes.len() as u64).saturating_mul(MAX_SYMBOLS_PER_BYTE) {
                 return Err(place.fault(0, format!("expected fewer than {} paths", meta.num_docs)));
@@ -139,7 +140,8 @@ impl PathsDecoder<'_> {
     }
 
     fn finish(self) -> Result<Paths> {
-        let (expected, got) = (self.meta.paths_bytes, self.arena.len());
+        let expected = self.meta.paths_bytes;
+        let got = self.arena.len();
         if got as u64 != expected {
             return Err(self
                 .place
@@ -210,7 +212,8 @@ pub(in crate::format) fn decode_lengths(
 fn unpack(cursor: &mut Cursor<'_>, meta: &SegmentMeta) -> Result<Vec<u8>> {
     let raw = cursor.unpack((meta.num_docs as usize).saturating_mul(MAX_INTEGER_BYTES))?;
     if (raw.len() as u64) < meta.num_docs {
-        let (expected, got) = (meta.num_docs, raw.len());
+        let expected = meta.num_docs;
+        let got = raw.len();
         return Err(cursor.fault(format!("expected {expected} numbers, got {got} bytes")));
     }
     Ok(raw)
@@ -260,7 +263,7 @@ pub(in crate::format) fn document_lengths(
     }));
     expansions.resize(num_terminals + grammar.num_rules(), Expansion::default());
     for rule_id in grammar.rule_ids().skip(1).rev() {
-        expansions[grammar.element_of(rule_id) as usize] =
+        expansions[grammar.element_for(rule_id) as usize] =
             Expansion::joined(grammar.rule(rule_id), &expansions);
     }
     let cuts = grammar.doc_offsets.windows(2);

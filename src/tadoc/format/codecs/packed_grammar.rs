@@ -259,7 +259,8 @@ impl<'a> Stored<'a> {
 
     /// Returns a function from places to elements, with [`FIRST_USE`] for first uses.
     fn element_at(&self) -> impl Fn(u32) -> u32 + Copy + Sync {
-        let (id_at, last) = (&self.id_at[..], self.id_at.len() - 1);
+        let id_at = &self.id_at[..];
+        let last = self.id_at.len() - 1;
         move |place| id_at[last.min(place as usize)]
     }
 }
@@ -536,7 +537,7 @@ mod tests {
         }
     }
 
-    fn meta_of(grammar: &Grammar) -> SegmentMeta {
+    fn meta_for(grammar: &Grammar) -> SegmentMeta {
         SegmentMeta {
             num_docs: grammar.num_docs() as u64,
             num_words: grammar.num_terminals,
@@ -557,7 +558,7 @@ mod tests {
         for (tokens, ends) in texts {
             let grammar = build_rounds(tokens, ends, 31, &RoundsOptions::default()).unwrap();
             let bytes = encode(&grammar);
-            let meta = meta_of(&grammar);
+            let meta = meta_for(&grammar);
             let read = decode(PLACE, &bytes, &meta).unwrap();
             read.validate().unwrap();
             assert_eq!(expand_tokens(&read), expand_tokens(&grammar));
@@ -591,7 +592,7 @@ mod tests {
     #[test]
     fn each_changed_byte_is_refused_in_parts_as_in_the_whole() {
         let grammar = doc_grammar(&[vec![0; 7], vec![0]]);
-        let (bytes, meta) = (encode(&grammar), meta_of(&grammar));
+        let (bytes, meta) = (encode(&grammar), meta_for(&grammar));
         for at in 0..bytes.len() {
             for change in 1..=u8::MAX {
                 let mut changed = bytes.clone();
@@ -609,7 +610,7 @@ mod tests {
         ) {
             let docs: Vec<Vec<u32>> = docs.iter().map(|doc| doc.repeat(repeats)).collect();
             let grammar = doc_grammar(&docs);
-            let (bytes, meta) = (encode(&grammar), meta_of(&grammar));
+            let (bytes, meta) = (encode(&grammar), meta_for(&grammar));
             let (doc_offsets, root, completed) = in_parts(&bytes, &meta).unwrap();
             let whole = decode(PLACE, &bytes, &meta).unwrap();
             prop_assert_eq!(&completed, &whole);
@@ -624,7 +625,7 @@ mod tests {
             changes in proptest::collection::vec((any::<proptest::sample::Index>(), 1u8..), 1..3),
         ) {
             let grammar = doc_grammar(&[doc.repeat(7), doc]);
-            let (mut bytes, meta) = (encode(&grammar), meta_of(&grammar));
+            let (mut bytes, meta) = (encode(&grammar), meta_for(&grammar));
             for (at, change) in changes {
                 let at = at.index(bytes.len());
                 bytes[at] ^= change;

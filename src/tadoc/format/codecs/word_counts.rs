@@ -23,7 +23,8 @@ type Models = [Distribution<32>; MAX_LEN + 1];
 
 /// Encodes the counts of the words of `dictionary`. `counts` is indexed by word id.
 pub(in crate::format) fn encode(dictionary: &Dictionary, counts: &[u64]) -> Vec<u8> {
-    let (mut models, mut encoder) = (new_models(), Encoder::default());
+    let mut models = new_models();
+    let mut encoder = Encoder::default();
     for (id, &count) in (0..dictionary.num_words()).zip(counts) {
         let model = &mut models[dictionary.get(id).len().min(MAX_LEN)];
         let low = u32::try_from(count).unwrap_or(ESCAPE);
@@ -53,7 +54,8 @@ pub(in crate::format) fn decode(
     if u64::from(meta.num_words) > (bytes.len() as u64).saturating_mul(MAX_SYMBOLS_PER_BYTE) {
         return Err(place.fault(0, format!("expected fewer than {} counts", meta.num_words)));
     }
-    let (mut models, mut decoder) = (new_models(), Decoder::new(place, bytes)?);
+    let mut models = new_models();
+    let mut decoder = Decoder::new(place, bytes)?;
     let mut count_of = |id| {
         let model = &mut models[dictionary.get(id).len().min(MAX_LEN)];
         match decoder.number(model) {

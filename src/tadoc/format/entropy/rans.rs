@@ -184,7 +184,8 @@ impl BitEncoder {
         if number < num_short {
             self.bits(number, num_bits);
         } else {
-            let (high, low) = ((number - num_short) / 2 + num_short, (number - num_short) % 2);
+            let high = (number - num_short) / 2 + num_short;
+            let low = (number - num_short) % 2;
             self.bits(high, num_bits);
             self.bits(low, 1);
         }

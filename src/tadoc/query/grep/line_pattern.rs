@@ -37,7 +37,7 @@ use crate::error::{Error, Result};
 use crate::query::language::regex::{MAX_SOURCE_BYTES, RegexFault, size_fault, syntax_fault};
 use crate::query::matching::candidates::TextPattern;
 
-use super::places::demands_of;
+use super::places::demands_from;
 
 /// Most bytes of the compiled form, the limit of the regex crate.
 const MAX_COMPILED_BYTES: usize = 10 << 20;
@@ -137,7 +137,7 @@ impl LinePattern {
         if let Some([start, end]) = borders.map(|borders| borders.map(Hir::look)) {
             within = Hir::concat(vec![start, within, end]);
         }
-        let demands = if expression.is_inverted { Vec::new() } else { demands_of(&within) };
+        let demands = if expression.is_inverted { Vec::new() } else { demands_from(&within) };
         let config = Regex::config().nfa_size_limit(Some(MAX_COMPILED_BYTES)).utf8_empty(false);
         let regex = Regex::builder().configure(config).build_from_hir(&within);
         let regex = regex.map_err(|fault| LineFault::new(&size_fault(&fault).reason))?;
@@ -217,11 +217,11 @@ impl LineFault {
 
     /// Returns the error for this fault, in `source` if there are others.
     fn explained(self, source: Option<&&str>) -> Error {
-        let of_source = source.map_or_else(String::new, |source| format!(" of `{source}`"));
+        let from_source = source.map_or_else(String::new, |source| format!(" of `{source}`"));
         Error::InvalidArgument {
             name: "pattern",
             got: match self.character {
-                Some(character) => format!("a fault at character {}{of_source}", character + 1),
+                Some(character) => format!("a fault at character {}{from_source}", character + 1),
                 None => "a fault".to_owned(),
             },
             allowed: format!("a regular expression over one line: {}", self.reason),
@@ -291,9 +291,9 @@ pub fn is_any_case_by_smart_case(sources: &[&str], is_literal: bool) -> bool {
         if is_literal {
             source.chars().for_each(|c| found.note(c));
         } else if let Ok(ast) = Parser::new().parse(source) {
-            let Ok(of_source) = visit(&ast, Found::default());
-            found.has_literal |= of_source.has_literal;
-            found.has_upper_case |= of_source.has_upper_case;
+            let Ok(from_source) = visit(&ast, Found::default());
+            found.has_literal |= from_source.has_literal;
+            found.has_upper_case |= from_source.has_upper_case;
         }
     }
     found.has_literal && !found.has_upper_case

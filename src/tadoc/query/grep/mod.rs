@@ -274,7 +274,8 @@ impl Run<'_, '_> {
             let end = range.end.saturating_add(ahead).min(len_bytes);
             bytes.clear();
             extract_into(self.corpus, doc_id, offset, end - offset, limit, bytes)?;
-            let (head, last) = ((range.start - offset) as usize, (range.end - 1 - offset) as usize);
+            let head = (range.start - offset) as usize;
+            let last = (range.end - 1 - offset) as usize;
             let has_before = offset == 0 || memchr_iter(b'\n', &bytes[..head]).count() > before;
             let line_end = memchr(b'\n', &bytes[last..]).map_or(bytes.len(), |at| last + at + 1);
             let has_after = end == len_bytes

@@ -90,7 +90,7 @@ impl<'c> PlaceFinder<'c> {
                 walk.add_border();
             }
             let segment = &corpus.segments()[segment_idx];
-            walk.part(segment, self.marks_of(segment_idx, segment)?, doc)?;
+            walk.part(segment, self.marks_for(segment_idx, segment)?, doc)?;
         }
         Some(walk.places)
     }
@@ -114,7 +114,7 @@ impl<'c> PlaceFinder<'c> {
         self.read.1 >= num_rules.saturating_mul(BYTES_PER_RULE)
     }
 
-    fn marks_of(&mut self, segment_idx: usize, segment: &Segment) -> Option<&Marks> {
+    fn marks_for(&mut self, segment_idx: usize, segment: &Segment) -> Option<&Marks> {
         if self.marks.as_ref().is_none_or(|&(marked, _)| marked != segment_idx) {
             let tokens = tokens_of_demands(segment, self.corpus.profile(), self.demands);
             self.marks = Some((segment_idx, tokens.map(|tokens| Marks::new(segment, &tokens))));
@@ -131,7 +131,8 @@ const FLAG: u64 = 1 << 63;
 
 impl Marks {
     fn new(segment: &Segment, tokens: &[u32]) -> Self {
-        let (grammar, dictionary) = (segment.dag.grammar(), &segment.dictionary);
+        let grammar = segment.dag.grammar();
+        let dictionary = &segment.dictionary;
         let mut marks = vec![0u64; grammar.num_terminals as usize + grammar.num_rules()];
         for id in dictionary.num_words()..dictionary.len() {
             marks[id as usize] = memchr_iter(b'\n', dictionary.get(id)).count() as u64;
@@ -181,7 +182,8 @@ struct Walk {
 impl Walk {
     /// Adds the first byte behind the border of a block. A literal across the border has it.
     fn add_border(&mut self) {
-        let (range, num_line_ends) = (self.at..self.at + 1, self.num_line_ends);
+        let range = self.at..self.at + 1;
+        let num_line_ends = self.num_line_ends;
         self.places.push(Place { range, num_line_ends });
     }
 
@@ -192,7 +194,8 @@ impl Walk {
         let symbols = dag.grammar().symbols.as_slice();
         let frame_of =
             |range: Range<usize>| Frame { next: range.start, end: range.end, after_word: false };
-        let (mut frame, mut outer) = (frame_of(dag.doc_range(doc)), Vec::new());
+        let mut frame = frame_of(dag.doc_range(doc));
+        let mut outer = Vec::new();
         loop {
             while frame.next < frame.end {
                 let element = symbols[frame.next];
@@ -241,7 +244,7 @@ const MAX_PARTS: usize = 16;
 type Literals = Vec<String>;
 
 /// Returns the demands on a text in which `hir` matches, at most [`MAX_DEMANDS`].
-pub(super) fn demands_of(hir: &Hir) -> Vec<Vec<TextPattern>> {
+pub(super) fn demands_from(hir: &Hir) -> Vec<Vec<TextPattern>> {
     let (folded, is_any_case) = folded(hir);
     let mut found = required(if is_any_case { &folded } else { hir });
     found.sort_by_key(|literals| std::cmp::Reverse(strength(literals)));
@@ -335,7 +338,10 @@ fn folded(hir: &Hir) -> (Hir, bool) {
         HirKind::Repetition(Repetition { min, max, greedy, sub }) => {
             let (sub, smaller) = folded(sub);
             is_smaller = smaller;
-            let (min, max, greedy, sub) = (*min, *max, *greedy, Box::new(sub));
+            let min = *min;
+            let max = *max;
+            let greedy = *greedy;
+            let sub = Box::new(sub);
             Hir::repetition(Repetition { min, max, greedy, sub })
         }
         HirKind::Concat(parts) => {
@@ -413,7 +419,8 @@ mod tests {
             for (doc_id, text) in (0..).zip(&texts) {
                 let Some(places) = finder.find(doc_id, usize::MAX) else { continue };
                 for (at, _) in text.match_indices(&literal) {
-                    let (start, end) = (at as u64, (at + literal.len()) as u64);
+                    let start = at as u64;
+                    let end = (at + literal.len()) as u64;
                     let overlaps = |p: &Place| p.range.start < end && start < p.range.end;
                     prop_assert!(places.iter().any(overlaps), "{text:?} {literal:?} {at} {places:?}");
                 }
@@ -452,7 +459,7 @@ mod tests {
             let text = pattern.fragments.concat();
             if pattern.is_any_case { format!("{text}*") } else { text }
         };
-        let found = demands_of(&hir).into_iter();
+        let found = demands_from(&hir).into_iter();
         found.map(|patterns| patterns.into_iter().map(shown).collect()).collect()
     }
 

@@ -287,7 +287,7 @@ impl Leaves {
         root: &Expression,
     ) -> (Vec<Item>, Vec<Leaf>, Expression) {
         let mut made = Self::new();
-        let of_leaf = |leaf: &Leaf| match leaf {
+        let for_leaf = |leaf: &Leaf| match leaf {
             Leaf::Phrase(item) => made.phrase(items[*item].clone()),
             Leaf::Placed { item, place } => made.placed(items[*item].clone(), place.clone()),
             Leaf::Near { items: near, places, max_between } => {
@@ -299,7 +299,7 @@ impl Leaves {
                 made.gapped(gapped.iter().flat_map(|&i| items[i].clone()).collect(), *max_between)
             }
         };
-        let numbers: Vec<usize> = leaves.iter().map(of_leaf).collect();
+        let numbers: Vec<usize> = leaves.iter().map(for_leaf).collect();
         let root = root.renumbered(&numbers);
         let (items, leaves) = made.finish();
         (items, leaves, root)

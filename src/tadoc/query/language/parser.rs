@@ -34,7 +34,7 @@ use crate::text::TokenizerProfile;
 
 use super::words::{
     Budget, Character, QueryLimits, STRAIGHT_QUOTES, Words, ending_in_prefix, invalid,
-    meant_otherwise, quoted, regex_end, shown, words_of,
+    meant_otherwise, quoted, regex_end, shown, words_from,
 };
 use crate::query::language::expression::{Expression, Item, Leaf, Leaves, Place};
 
@@ -373,7 +373,7 @@ impl Parser<'_> {
         if max_between == 0 || words.patterns.len() == 1 {
             return Ok(self.phrase(words, false));
         }
-        if let Some(punctuation) = punctuation_of(&words).next().filter(|_| self.is_exact) {
+        if let Some(punctuation) = punctuation_for(&words).next().filter(|_| self.is_exact) {
             return Err(invalid(
                 format!("`{punctuation}` in a phrase with gaps, at character {}", start + 1),
                 "words and blanks where exact => true and other words may stand between them; \
@@ -445,8 +445,8 @@ impl Parser<'_> {
 
     /// Cuts an item that starts at character `start` into words, and notes its punctuation.
     fn words(&mut self, start: usize, item: &[Character]) -> Result<Words> {
-        let words = words_of(self.profile, start, item, &mut self.budget)?;
-        self.punctuation.extend(punctuation_of(&words).map(str::to_owned));
+        let words = words_from(self.profile, start, item, &mut self.budget)?;
+        self.punctuation.extend(punctuation_for(&words).map(str::to_owned));
         Ok(words)
     }
 
@@ -609,7 +609,7 @@ fn begins_part(next: Next) -> bool {
 }
 
 /// Returns the texts around words that are not blank, without blanks at their ends.
-fn punctuation_of(words: &Words) -> impl Iterator<Item = &str> {
+fn punctuation_for(words: &Words) -> impl Iterator<Item = &str> {
     words.gaps.iter().map(|gap| gap.trim()).filter(|gap| !gap.is_empty())
 }
 

@@ -498,8 +498,8 @@ mod tests {
                     Some(source) => {
                         let case = if fold.ignores_case() { "(?i)" } else { "" };
                         let regex = Regex::new(&format!("^{case}(?:{source})$")).unwrap();
-                        let of_word = if fold == Fold::CASE { Fold::NONE } else { fold.clone() };
-                        regex.is_match(&of_word.text(word))
+                        let from_word = if fold == Fold::CASE { Fold::NONE } else { fold.clone() };
+                        regex.is_match(&from_word.text(word))
                     }
                     None if text.contains(['*', '?']) => {
                         plainly(&text, &fold).is_match(&open(&fold.plain().text(word), &fold))

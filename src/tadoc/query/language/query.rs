@@ -218,8 +218,8 @@ impl Query {
     /// Returns the bytes of memory of the query, roughly.
     pub(in crate::query) fn memory_bytes(&self) -> usize {
         let words = self.items.iter().flatten();
-        let of_words = words.map(|word| 64 + word.compiled_bytes() + word.to_string().len());
-        size_of::<Self>() + 64 * self.leaves.len() + of_words.sum::<usize>()
+        let from_words = words.map(|word| 64 + word.compiled_bytes() + word.to_string().len());
+        size_of::<Self>() + 64 * self.leaves.len() + from_words.sum::<usize>()
     }
 
     /// Returns the query for documents with any leaf of this query, also those that NOT excludes.

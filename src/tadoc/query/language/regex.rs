@@ -78,7 +78,7 @@ impl WordRegex {
         }
         let mut parser = ParserBuilder::new().case_insensitive(is_any_case).build();
         let parsed = parser.parse(source).map_err(|fault| syntax_fault(source, &fault))?;
-        let prefixes = prefixes_of(&parsed);
+        let prefixes = prefixes_from(&parsed);
         // Built from the parsed form: a comment or a flag in the source could extend beyond its
         // end.
         let whole = Hir::concat(vec![Hir::look(Look::Start), parsed, Hir::look(Look::End)]);
@@ -120,7 +120,8 @@ impl WordRegex {
         let ranges = self.prefixes.iter().map(|prefix| dictionary.words_with_prefix(prefix));
         let mut ranges: Vec<_> = ranges.collect();
         ranges.sort_unstable_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
-        let (mut ids, mut tested) = (Vec::new(), 0);
+        let mut ids = Vec::new();
+        let mut tested = 0;
         for range in ranges {
             // A range inside one that was tested belongs to a longer prefix.
             let rest = range.start.max(tested)..range.end.max(tested);
@@ -198,7 +199,7 @@ fn is_part_of_word(text: &str, profile: TokenizerProfile, class: &ClassUnicode) 
     text.chars().all(is_in_class) && !text.chars().zip(text.chars().skip(1)).any(are_apart)
 }
 
-fn prefixes_of(parsed: &Hir) -> Vec<Vec<u8>> {
+fn prefixes_from(parsed: &Hir) -> Vec<Vec<u8>> {
     let found = Extractor::new().limit_total(MAX_PREFIXES).extract(parsed);
     let prefixes = found.literals().map(|literals| {
         literals.iter().map(|literal| literal.as_bytes().to_vec()).collect::<Vec<_>>()

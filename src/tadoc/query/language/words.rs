@@ -179,7 +179,7 @@ impl Words {
 }
 
 /// Returns the words of an item that starts at character `start` of the query.
-pub(in crate::query) fn words_of(
+pub(in crate::query) fn words_from(
     profile: TokenizerProfile,
     start: usize,
     item: &[Character],
@@ -379,7 +379,8 @@ impl Plain {
     fn cut(&mut self, profile: TokenizerProfile, words: &mut Words) -> bool {
         let (text, wildcards) =
             (std::mem::take(&mut self.text), std::mem::take(&mut self.wildcards));
-        let (mut start, mut wildcards) = (0, wildcards.into_iter().peekable());
+        let mut start = 0;
+        let mut wildcards = wildcards.into_iter().peekable();
         // Words that touch each other.
         let mut run: Vec<Vec<PatternChar>> = Vec::new();
         for_each_token(profile, text.as_bytes(), |token| {

@@ -124,7 +124,7 @@ impl TextPattern {
         profile: TokenizerProfile,
         dictionary: &Dictionary,
     ) -> bool {
-        let mut runs = runs_of(profile, self).into_iter();
+        let mut runs = runs_from(profile, self).into_iter();
         !runs_are_tokens(profile, dictionary) || runs.all(|run| !run.tokens(dictionary).is_empty())
     }
 }
@@ -191,7 +191,7 @@ fn candidates(
         docs.extend(grammar.docs().filter(|&doc| sums.doc_len_bytes(doc) == len));
     }
     if runs_are_tokens(profile, &segment.dictionary) {
-        keep_docs_with(&mut docs, segment, &runs_of(profile, pattern));
+        keep_docs_with(&mut docs, segment, &runs_from(profile, pattern));
     }
     docs.extend(grammar.docs().next().filter(|_| segment.continues));
     docs.extend(grammar.docs().next_back().filter(|_| is_last_cut));
@@ -210,15 +210,15 @@ pub(in crate::query) fn tokens_of_demands(
         return None;
     }
     let rarest = |pattern: &TextPattern| {
-        let runs = runs_of(profile, pattern).into_iter();
+        let runs = runs_from(profile, pattern).into_iter();
         runs.map(|run| costed_tokens(segment, &run)).min()
     };
-    let of_entry = |patterns: &Vec<TextPattern>| {
+    let for_entry = |patterns: &Vec<TextPattern>| {
         let found = patterns.iter().map(rarest).collect::<Option<Vec<(u64, Vec<u32>)>>>()?;
         let num_places: u64 = found.iter().map(|(num_places, _)| num_places).sum();
         Some((num_places, found.into_iter().flat_map(|(_, tokens)| tokens).collect::<Vec<u32>>()))
     };
-    demands.iter().filter_map(of_entry).min().map(|(_, tokens)| tokens)
+    demands.iter().filter_map(for_entry).min().map(|(_, tokens)| tokens)
 }
 
 /// Returns the tokens of `segment` that can contain `run`, and the number of their places.
@@ -261,27 +261,28 @@ struct ClassRun {
 }
 
 /// Returns the distinct runs of all fragments, without those that exclude nothing.
-fn runs_of(profile: TokenizerProfile, pattern: &TextPattern) -> Vec<ClassRun> {
+fn runs_from(profile: TokenizerProfile, pattern: &TextPattern) -> Vec<ClassRun> {
     let mut runs: Vec<ClassRun> = Vec::new();
     for fragment in pattern.fragments.iter().filter(|fragment| !has_replacement(fragment)) {
         let is_whole = pattern.exact_len_bytes == Some(fragment.len() as u64);
-        let mut of_fragment = Vec::new();
+        let mut from_fragment = Vec::new();
         for_each_token(profile, fragment.as_bytes(), |token| {
             let bytes = token.bytes.to_vec();
             // Separators have one case.
-            let (is_word, is_open) = (token.is_word, (false, false));
+            let is_word = token.is_word;
+            let is_open = (false, false);
             let is_any_case = pattern.is_any_case && is_word;
-            of_fragment.push(ClassRun { bytes, is_word, is_open, is_any_case });
+            from_fragment.push(ClassRun { bytes, is_word, is_open, is_any_case });
         });
-        if let (false, Some(first)) = (is_whole, of_fragment.first_mut()) {
+        if let (false, Some(first)) = (is_whole, from_fragment.first_mut()) {
             first.is_open.0 = true;
         }
-        if let (false, Some(last)) = (is_whole, of_fragment.last_mut()) {
+        if let (false, Some(last)) = (is_whole, from_fragment.last_mut()) {
             last.is_open.1 = true;
         }
         // One blank may be an implied one, which is no token.
         let says_something = |run: &ClassRun| run.is_word || run.bytes != b" ";
-        for run in of_fragment.into_iter().filter(says_something) {
+        for run in from_fragment.into_iter().filter(says_something) {
             if !runs.contains(&run) {
                 runs.push(run);
             }
@@ -525,7 +526,7 @@ mod tests {
     #[test]
     fn runs_are_open_at_the_edges_of_a_fragment_only() {
         let runs = |pattern: &TextPattern| -> Vec<(String, (bool, bool))> {
-            let runs = runs_of(TokenizerProfile::Word, pattern);
+            let runs = runs_from(TokenizerProfile::Word, pattern);
             let text = |run: ClassRun| (String::from_utf8(run.bytes).unwrap(), run.is_open);
             runs.into_iter().map(text).collect()
         };

@@ -72,7 +72,7 @@ pub(crate) fn climb<const OFFSETS: bool>(
             } else {
                 0
             };
-            let element = dag.grammar().element_of(place.rule_id);
+            let element = dag.grammar().element_for(place.rule_id);
             pending.push((element, offset.wrapping_add(from_start)));
         }
         next = pending.pop();

@@ -92,7 +92,7 @@ impl<'a> DocCounter<'a> {
             let places = self
                 .segment
                 .inverse_or_derive()
-                .for_element(self.segment.dag.grammar().element_of(rule_id));
+                .for_element(self.segment.dag.grammar().element_for(rule_id));
             let (of_root, of_rules) = split(places);
             self.docs.add_positions(self.segment, of_root, count);
             for place in of_rules {
@@ -108,7 +108,7 @@ impl<'a> DocCounter<'a> {
     fn meet_parents(&mut self, interrupt: &mut Interrupt<'_>) -> Result<()> {
         let mut number = 0;
         while number < self.rules.len() {
-            let element = self.segment.dag.grammar().element_of(self.rules[number].0);
+            let element = self.segment.dag.grammar().element_for(self.rules[number].0);
             for place in split(self.segment.inverse_or_derive().for_element(element)).1 {
                 self.add_to_rule(place.rule_id, 0);
                 interrupt.check()?;
@@ -186,10 +186,11 @@ pub(in crate::query) fn docs_with(
                 continue;
             }
             let rule_idx = place.rule_id.index();
-            let (word, bit) = (rule_idx / 64, 1 << (rule_idx % 64));
+            let word = rule_idx / 64;
+            let bit = 1 << (rule_idx % 64);
             if is_visited[word] & bit == 0 {
                 is_visited[word] |= bit;
-                pending.push(grammar.element_of(place.rule_id));
+                pending.push(grammar.element_for(place.rule_id));
             }
         }
     }

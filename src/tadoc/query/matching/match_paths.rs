@@ -81,7 +81,8 @@ impl<'a> MatchPathsBuilder<'a> {
 
     /// Adds the places of the rules and of all rules above them, one generation after the other.
     pub fn climb(&mut self, interrupt: &mut Interrupt<'_>) -> Result<()> {
-        let (mut number, mut above) = (0, Vec::new());
+        let mut number = 0;
+        let mut above = Vec::new();
         while number < self.rules.len() {
             // All places of a generation are read before any of them is followed. They are spread
             // over memory, and the processor waits for many of them together.
@@ -89,7 +90,7 @@ impl<'a> MatchPathsBuilder<'a> {
                 let places = self
                     .segment
                     .inverse_or_derive()
-                    .for_element(self.segment.dag.grammar().element_of(rule_id));
+                    .for_element(self.segment.dag.grammar().element_for(rule_id));
                 let key = |place: &Occurrence| u64::from(place.position) << 32 | number as u64;
                 self.keys.extend(places.iter().map(key));
                 above.extend(places.iter().map(|place| place.rule_id));
@@ -204,7 +205,7 @@ impl<'a> MatchPathsBuilder<'a> {
         rule_entries: &[Entry],
         entries: &mut [Entry],
     ) -> Vec<DocId> {
-        let (docs, each_doc) = self.docs_of(&self.keys[..entries.len()]);
+        let (docs, each_doc) = self.docs_from(&self.keys[..entries.len()]);
         let base = |&doc: &DocId| self.segment.prefix_sums_or_derive().doc_starts(doc);
         let bases: Vec<[u64; 2]> = each_doc.iter().map(base).collect();
         let mut idx = 0;
@@ -216,8 +217,10 @@ impl<'a> MatchPathsBuilder<'a> {
     }
 
     /// Returns the documents of ascending `keys` of the root: for each key, and each document once.
-    fn docs_of(&self, keys: &[u64]) -> (Vec<DocId>, Vec<DocId>) {
-        let (mut doc, mut end, mut each_once) = (DocId::FIRST, 0, Vec::new());
+    fn docs_from(&self, keys: &[u64]) -> (Vec<DocId>, Vec<DocId>) {
+        let mut doc = DocId::FIRST;
+        let mut end = 0;
+        let mut each_once = Vec::new();
         let doc_of = |&key: &u64| {
             let position = (key >> 32) as usize;
             if end <= position {
@@ -356,7 +359,8 @@ impl MatchPaths {
     /// Returns the occurrences in the documents of `filter` (all if there is none), by document and
     /// offset.
     pub fn walk(self, filter: Option<Arc<DocSet>>) -> Walk {
-        let (stack, inner) = (Vec::with_capacity(32), None);
+        let stack = Vec::with_capacity(32);
+        let inner = None;
         Walk { paths: self, filter, next_root: 0, doc: DocId::FIRST, inner, stack }
     }
 }

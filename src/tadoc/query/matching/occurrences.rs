@@ -74,7 +74,7 @@ impl<'a> Item<'a> {
         }
         // A match belongs to one occurrence of its first word: the sum is below 2^64.
         let grammar = self.segment.dag.grammar();
-        let of = |matched: &Match| weights[grammar.element_of(matched.rule_id) as usize];
+        let of = |matched: &Match| weights[grammar.element_for(matched.rule_id) as usize];
         Ok(self.matches()?.iter().map(of).sum())
     }
 
@@ -147,7 +147,7 @@ impl<'a> Item<'a> {
             builder.climb(&mut interrupt)?;
             let paths = match only {
                 Some(_) => builder.finish_words(&direct)?,
-                None => builder.finish_keys(keys_of(self.segment, words))?,
+                None => builder.finish_keys(keys_from(self.segment, words))?,
             };
             (paths, words.ids().map(|word| dag.len_bytes(word)).collect())
         } else {
@@ -272,7 +272,8 @@ impl<'a> Item<'a> {
 
     /// Returns the matches with their bytes, by rule and offset.
     fn positioned_matches(&self) -> Result<Vec<PositionedMatch>> {
-        let (dag, sums) = (&self.segment.dag, self.segment.prefix_sums_or_derive());
+        let dag = &self.segment.dag;
+        let sums = self.segment.prefix_sums_or_derive();
         let mut matches = self.matches()?;
         matches.sort_unstable_by_key(|matched| (matched.rule_id, matched.doc, matched.word_idx));
         let positioned = |matched: &Match| {
@@ -293,13 +294,13 @@ impl<'a> Item<'a> {
 }
 
 /// Returns the positions of `words`, each with the index of the word in the set.
-fn keys_of(segment: &Segment, words: &WordSet) -> Vec<u64> {
+fn keys_from(segment: &Segment, words: &WordSet) -> Vec<u64> {
     let inverse = segment.inverse_or_derive();
-    let of_word = |(word, idx): (u32, u64)| {
+    let for_word = |(word, idx): (u32, u64)| {
         let places = inverse.for_element(word).iter();
         places.map(move |place| u64::from(place.position) << 32 | idx)
     };
-    words.ids().zip(0..).flat_map(of_word).collect()
+    words.ids().zip(0..).flat_map(for_word).collect()
 }
 
 /// Occurrences of an item in a segment, by document and offset.
@@ -404,7 +405,7 @@ impl<'a> Phrase<'a> {
             };
             self.extend(fresh, place, &mut pending, &mut scratch, &mut found);
             while let Some(partial) = pending.pop() {
-                let element = self.segment.dag.grammar().element_of(partial.rule_id);
+                let element = self.segment.dag.grammar().element_for(partial.rule_id);
                 for &place in self.segment.inverse_or_derive().for_element(element) {
                     interrupt.check()?;
                     self.extend(partial, place, &mut pending, &mut scratch, &mut found);
@@ -480,7 +481,7 @@ impl<'a> Phrase<'a> {
             if len_words == 0 {
                 continue;
             }
-            if !words[met].contains(self.edges.first_of(&self.segment.dag, element)) {
+            if !words[met].contains(self.edges.first_for(&self.segment.dag, element)) {
                 return None;
             }
             match self.segment.dag.rule_of(element) {
@@ -517,7 +518,7 @@ impl<'a> Phrase<'a> {
             if len_words == 0 {
                 continue;
             }
-            if !words[unmet - 1].contains(self.edges.last_of(&self.segment.dag, element)) {
+            if !words[unmet - 1].contains(self.edges.last_for(&self.segment.dag, element)) {
                 return None;
             }
             match self.segment.dag.rule_of(element) {

@@ -235,7 +235,8 @@ mod tests {
     proptest! {
         #[test]
         fn equals_a_hash_set(rules in prop::collection::vec((0u32..30_000, 0u32..15), 0..500)) {
-            let (mut set, mut expected) = (RuleSet::new(30_000), HashSet::new());
+            let mut set = RuleSet::new(30_000);
+            let mut expected = HashSet::new();
             for (rule_id, shift) in rules {
                 let rule_id = RuleId::from(rule_id >> shift);
                 prop_assert_eq!(set.insert(rule_id), expected.insert(rule_id));

@@ -208,7 +208,7 @@ impl Marks {
                     self.index(ends)?
                 }
             };
-            self.marks[grammar.element_of(rule_id) as usize] = mark;
+            self.marks[grammar.element_for(rule_id) as usize] = mark;
         }
         Some(ControlFlow::Continue(()))
     }
@@ -310,7 +310,8 @@ impl<'a> Sweep<'a> {
             ControlFlow::Continue(())
         })?;
         let docs = grammar.docs().filter(|&doc| filter.is_none_or(|docs| docs.contains(doc)));
-        let (mut counts, mut num_steps) = (Vec::new(), 0u64);
+        let mut counts = Vec::new();
+        let mut num_steps = 0u64;
         for doc in docs {
             let elements = &grammar.symbols[segment.dag.doc_range(doc)];
             if plain(marks.for_all(elements)).is_some() {
@@ -368,13 +369,16 @@ impl<'a> Sweep<'a> {
         let symbols = &dag.grammar().symbols;
         let mut levels = vec![Level::new(dag.doc_range(doc))];
         let mut beside = Vec::new();
-        let (mut byte_offset, mut word_idx, mut before) = (0, 0, Len::default());
+        let mut byte_offset = 0;
+        let mut word_idx = 0;
+        let mut before = Len::default();
         while let Some(level) = levels.last_mut() {
             let Some(position) = level.ahead.next() else {
                 levels.pop();
                 continue;
             };
-            let (element, read) = (symbols[position], level.read);
+            let element = symbols[position];
+            let read = level.read;
             let ends = self.marks.for_element(element);
             level.read = read.then(ends);
             let mut crossing = read.crossing(ends);
@@ -594,13 +598,13 @@ mod tests {
         assert!(segment.dag.grammar().symbols.len() < 10_000);
         let needle = segment.dictionary.word_id(b"needle").unwrap();
         let words = [WordSet::from_ids(&[needle.into()])];
-        let of_all = Sweep::new(segment, &words, None).unwrap();
-        assert_eq!(of_all.counts().unwrap().len(), 400);
-        assert!(!of_all.is_walk_short());
+        let from_all = Sweep::new(segment, &words, None).unwrap();
+        assert_eq!(from_all.counts().unwrap().len(), 400);
+        assert!(!from_all.is_walk_short());
         let mut one = DocSet::none(400);
         one.extend([DocId::from(7)]);
-        let of_one = Sweep::new(segment, &words, Some(&one)).unwrap();
-        assert_eq!(of_one.counts().unwrap(), [(DocId::from(7), 1)]);
-        assert!(of_one.is_walk_short());
+        let from_one = Sweep::new(segment, &words, Some(&one)).unwrap();
+        assert_eq!(from_one.counts().unwrap(), [(DocId::from(7), 1)]);
+        assert!(from_one.is_walk_short());
     }
 }

@@ -241,7 +241,7 @@ pub(in crate::query) fn scan_doc(
     let mut word_idx = 0;
     // For a phrase all words have to be visited.
     let mask = if before.is_empty() { DocWords::mask(last_word.ids()) } else { u64::MAX };
-    for_each_token_of(segment, doc, mask, interrupt, |met| {
+    for_each_token_in(segment, doc, mask, interrupt, |met| {
         let (token, byte_offset) = match met {
             Met::Token(token, byte_offset) => (token, byte_offset),
             Met::Words(num_words) => {
@@ -287,7 +287,7 @@ pub(in crate::query) fn scan_doc_words(
         seen[bit / 64] |= 1 << (bit % 64);
     }
     let mask = DocWords::mask(words.iter().copied());
-    for_each_token_of(segment, doc, mask, interrupt, |met| {
+    for_each_token_in(segment, doc, mask, interrupt, |met| {
         let Met::Token(token, byte_offset) = met else { return };
         let bit = token as usize % SEEN_BITS;
         if seen[bit / 64] >> (bit % 64) & 1 != 0
@@ -307,7 +307,7 @@ enum Met {
 }
 
 /// Calls `visit` with the content of document `doc`. Words in `mask` are visited as tokens.
-fn for_each_token_of(
+fn for_each_token_in(
     segment: &Segment,
     doc: DocId,
     mask: u64,
@@ -319,7 +319,8 @@ fn for_each_token_of(
     let symbols = &dag.grammar().symbols;
     let mut range = dag.doc_range(doc);
     let mut stack = Vec::new();
-    let (mut byte_offset, mut before) = (0, Len::default());
+    let mut byte_offset = 0;
+    let mut before = Len::default();
     loop {
         let Some(position) = range.next() else {
             match stack.pop() {
@@ -398,7 +399,8 @@ mod tests {
     fn searches_without_a_filter_follow_all_places() {
         for (want, expected) in [(Want::Counts, DocCounts), (Want::Hits, MatchPaths)] {
             for (form, keeps_words) in [(Form::Word, true), (Form::Phrase, false)] {
-                let (num_positions, num_docs) = (u64::MAX, None);
+                let num_positions = u64::MAX;
+                let num_docs = None;
                 let question =
                     Question::Search { want, form, num_positions, num_docs, keeps_words };
                 assert_eq!(question.way(None, []), expected);
@@ -408,7 +410,9 @@ mod tests {
 
     #[test]
     fn a_search_goes_on_behind_the_kept_words() {
-        let (want, form, num_docs) = (Want::Hits, Form::Word, Some(1));
+        let want = Want::Hits;
+        let form = Form::Word;
+        let num_docs = Some(1);
         let question =
             Question::Search { want, form, num_positions: 10, num_docs, keeps_words: true };
         assert_eq!(question.way(Some(KeptWords), [640]), Scan);

@@ -96,7 +96,7 @@ impl WordSet {
     /// Returns the words, in ascending order.
     pub fn ids(&self) -> impl Iterator<Item = u32> + '_ {
         let first = self.first;
-        let of_bits = self.bits.iter().zip(0u32..).flat_map(move |(&bits, at)| {
+        let from_bits = self.bits.iter().zip(0u32..).flat_map(move |(&bits, at)| {
             let mut rest = bits;
             std::iter::from_fn(move || {
                 let bit = (rest != 0).then(|| rest.trailing_zeros())?;
@@ -104,7 +104,7 @@ impl WordSet {
                 Some(first + at * 64 + bit)
             })
         });
-        self.ranges.iter().cloned().flatten().chain(of_bits)
+        self.ranges.iter().cloned().flatten().chain(from_bits)
     }
 
     /// Returns the number of occurrences of the words in the segment; O(set).

@@ -185,11 +185,11 @@ fn is_short_walk(dag: &Dag) -> bool {
     let mut steps = vec![0u64; grammar.num_rules()];
     for rule_id in grammar.rule_ids().rev() {
         let rule = grammar.rule(rule_id);
-        let of_children = rule.iter().map(|&element| match dag.rule_of(element) {
+        let from_children = rule.iter().map(|&element| match dag.rule_of(element) {
             Some(child) if dag.len_words(element) > 0 => steps[child.index()],
             _ => 0,
         });
-        steps[rule_id.index()] = of_children.fold(rule.len() as u64, u64::saturating_add);
+        steps[rule_id.index()] = from_children.fold(rule.len() as u64, u64::saturating_add);
     }
     let max_steps = (grammar.symbols.len() as u64 * MAX_STEPS_PER_ELEMENT).max(FEW_STEPS);
     steps[0] <= max_steps
@@ -202,20 +202,22 @@ fn signatures(dag: &Dag) -> Vec<u64> {
     let grammar = dag.grammar();
     let mut signatures = vec![0u64; grammar.num_rules()];
     for rule_id in grammar.rule_ids().skip(1).rev() {
-        let of_element = |&element: &u32| match dag.rule_of(element) {
+        let for_element = |&element: &u32| match dag.rule_of(element) {
             Some(child) => signatures[child.index()],
             None if element < dag.num_words() => bit(element),
             None => 0,
         };
         signatures[rule_id.index()] =
-            grammar.rule(rule_id).iter().map(of_element).fold(0, |a, b| a | b);
+            grammar.rule(rule_id).iter().map(for_element).fold(0, |a, b| a | b);
     }
     signatures
 }
 
 /// Divides the documents into pieces with about the same number of words.
 fn pieces(dag: &Dag) -> Vec<Range<usize>> {
-    let (mut pieces, mut start, mut num_words) = (Vec::new(), 0, 0u64);
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    let mut num_words = 0u64;
     for doc in dag.grammar().docs() {
         num_words = num_words.saturating_add(num_words_at(dag, dag.doc_range(doc)));
         if num_words >= PIECE_WORDS {
@@ -296,10 +298,10 @@ impl EdgeWords {
             let rule = dag.grammar.rule(rule_id);
             let has_word = |&&element: &&u32| dag.len_words(element) > 0;
             if let Some(&element) = rule.iter().find(has_word) {
-                edges.first[rule_id.index()] = edges.first_of(dag, element);
+                edges.first[rule_id.index()] = edges.first_for(dag, element);
             }
             if let Some(&element) = rule.iter().rfind(has_word) {
-                edges.last[rule_id.index()] = edges.last_of(dag, element);
+                edges.last[rule_id.index()] = edges.last_for(dag, element);
             }
         }
         edges
@@ -308,14 +310,14 @@ impl EdgeWords {
     /// Returns the first word of `element`. If its expansion has no word, the result is not a word
     /// id.
     #[inline]
-    pub fn first_of(&self, dag: &Dag, element: u32) -> u32 {
+    pub fn first_for(&self, dag: &Dag, element: u32) -> u32 {
         dag.rule_of(element).map_or(element, |rule_id| self.first[rule_id.index()])
     }
 
     /// Returns the last word of `element`. If its expansion has no word, the result is not a word
     /// id.
     #[inline]
-    pub fn last_of(&self, dag: &Dag, element: u32) -> u32 {
+    pub fn last_for(&self, dag: &Dag, element: u32) -> u32 {
         dag.rule_of(element).map_or(element, |rule_id| self.last[rule_id.index()])
     }
 
@@ -328,7 +330,7 @@ impl EdgeWords {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::tests::dag_of;
+    use super::super::tests::dag_for;
     use super::*;
 
     /// Returns the words of each document with counts, computed from its text.
@@ -385,7 +387,7 @@ mod tests {
             offsets.extend([0, used.len() as u32]);
             offsets.sort_unstable();
             let rules = vec![used, vec![7, 4, 0, 8], vec![8, 1, 8], vec![2, 3]];
-            check(&dag_of(rules, &offsets, 3, &[1, 2, 3, 1, 0]));
+            check(&dag_for(rules, &offsets, 3, &[1, 2, 3, 1, 0]));
         }
     }
 
@@ -394,12 +396,12 @@ mod tests {
         // Rule r is twice rule r + 1: 2^20 words in 42 elements.
         let mut rules: Vec<Vec<u32>> = (0..20).map(|r| vec![r + 2, r + 2]).collect();
         rules.push(vec![0]);
-        let dag = dag_of(rules, &[0, 2], 1, &[1]);
+        let dag = dag_for(rules, &[0, 2], 1, &[1]);
         assert_eq!(DocWords::new(&dag), None);
         // 10,000 documents of the same 9 words, 10,009 elements.
         let rules = vec![vec![10; 10_000], (0..9).collect()];
         let offsets: Vec<u32> = (0..=10_000).collect();
-        let dag = dag_of(rules, &offsets, 9, &[1; 9]);
+        let dag = dag_for(rules, &offsets, 9, &[1; 9]);
         assert_eq!(DocWords::new(&dag), None);
     }
 
@@ -410,7 +412,7 @@ mod tests {
         let mut rules = vec![(0..4).map(|_| 2).collect::<Vec<u32>>()];
         rules.extend((1..num_doublings).map(|r| vec![r + 2, r + 2]));
         rules.push(vec![0, 0]);
-        let dag = dag_of(rules, &[0, 1, 1, 2, 4], 1, &[1]);
+        let dag = dag_for(rules, &[0, 1, 1, 2, 4], 1, &[1]);
         let pieces = pieces(&dag);
         assert!(pieces.len() > 1);
         assert!(pieces.into_iter().flatten().eq(0..4));
@@ -419,14 +421,14 @@ mod tests {
     #[test]
     fn skips_separators_at_the_edges() {
         // Words 0, 1; separator 2; rules 3 (root), 4 = ", a [6] ,", 5 = ", ,", 6 = "b ,".
-        let dag = dag_of(
+        let dag = dag_for(
             vec![vec![4, 5, 6], vec![2, 0, 6, 2], vec![2, 2], vec![1, 2]],
             &[0, 3],
             2,
             &[1, 1, 1],
         );
         let edges = EdgeWords::new(&dag);
-        let of = |element| (edges.first_of(&dag, element), edges.last_of(&dag, element));
+        let of = |element| (edges.first_for(&dag, element), edges.last_for(&dag, element));
         assert_eq!([of(3), of(4), of(6), of(1)], [(0, 1), (0, 1), (1, 1), (1, 1)]);
         assert_eq!(of(5), (NO_WORD, NO_WORD));
     }

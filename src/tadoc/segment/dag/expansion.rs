@@ -70,9 +70,10 @@ impl RuleTexts {
         let num_separators = (dag.num_terminals() - num_words) as usize;
         let mut ranges = vec![(0, 0); num_separators];
         ranges.resize(num_separators + grammar.num_rules(), (0, NO_TEXT as u32));
-        let (mut texts, mut end) = (Self { ranges, words: Vec::new() }, 0);
+        let mut texts = Self { ranges, words: Vec::new() };
+        let mut end = 0;
         for rule_id in grammar.rule_ids().skip(1).rev() {
-            let len = dag.len_words(grammar.element_of(rule_id));
+            let len = dag.len_words(grammar.element_for(rule_id));
             if len > MAX_TEXT_WORDS || end + len as usize > max_words {
                 continue;
             }
@@ -146,7 +147,8 @@ pub(crate) struct Expansion {
 impl Expansion {
     /// Returns the words at `positions` of one rule. It does not enter rules without words.
     pub fn expand(&mut self, dag: &Dag, texts: &RuleTexts, positions: Range<usize>) -> &[u32] {
-        let (symbols, num_words) = (&dag.grammar().symbols[..], dag.num_words());
+        let symbols = &dag.grammar().symbols[..];
+        let num_words = dag.num_words();
         let (mut range, mut end) = (positions, 0);
         loop {
             let Some(position) = range.next() else {
@@ -274,7 +276,7 @@ impl ElementTexts {
         places.extend((0..dag.num_terminals()).map(token));
         places.resize(dag.num_elements(), Place(u64::from(NO_LEN) << LEN_SHIFT));
         for rule_id in grammar.rule_ids().skip(1).rev() {
-            let element = grammar.element_of(rule_id);
+            let element = grammar.element_for(rule_id);
             let len = short_len(dag.len_bytes(element));
             places[element as usize] = Place::new(dag, element, texts.len(), len);
             if len.is_some() {
@@ -345,7 +347,7 @@ fn short_len(len_bytes: u64) -> Option<u8> {
 /// Returns the number of bytes of the texts of all short rules.
 fn rule_texts_bytes(dag: &Dag) -> u64 {
     let rules = dag.grammar().rule_ids().skip(1);
-    let lens = rules.map(|rule_id| dag.len_bytes(dag.grammar().element_of(rule_id)));
+    let lens = rules.map(|rule_id| dag.len_bytes(dag.grammar().element_for(rule_id)));
     lens.filter(|&len| len <= MAX_TEXT_BYTES).sum()
 }
 
@@ -353,7 +355,7 @@ fn rule_texts_bytes(dag: &Dag) -> u64 {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::tests::dag_of;
+    use super::super::tests::dag_for;
     use super::*;
 
     fn slow(dag: &Dag, positions: Range<usize>) -> Vec<u32> {
@@ -384,7 +386,7 @@ mod tests {
             rules.extend((7..14).map(|next| vec![next, 3, next]));
             rules.push(inner);
             let end = rules[0].len() as u32;
-            let dag = dag_of(rules, &[0, end / 2, end], 3, &[1, 2, 3, 1, 1]);
+            let dag = dag_for(rules, &[0, end / 2, end], 3, &[1, 2, 3, 1, 1]);
             let texts = RuleTexts::new(&dag);
             let mut expansion = Expansion::default();
             for positions in [0..end as usize, 0..end as usize / 2, end as usize - 1..end as usize, 0..0] {
@@ -397,9 +399,10 @@ mod tests {
     #[test]
     fn texts_have_the_blanks_inside_them() {
         // Words "a", "bb"; separators "", ",": rule 5 is "bb,a bb", rule 6 is "a bb".
-        let (arena, offsets) = (b"abb,", [0, 1, 3, 3, 4]);
+        let arena = b"abb,";
+        let offsets = [0, 1, 3, 3, 4];
         let rules = vec![vec![5, 6, 5], vec![1, 3, 6], vec![0, 1]];
-        let dag = dag_of(rules, &[0, 3], 2, &[1, 2, 0, 1]);
+        let dag = dag_for(rules, &[0, 3], 2, &[1, 2, 0, 1]);
         let texts = ElementTexts::new(&dag, arena, &offsets).unwrap();
         let text = |element: u32| {
             let place = texts.place(element);

@@ -202,14 +202,16 @@ impl Lens {
         let first = rule.first().map_or(0, |&first| packed[first as usize].0);
         let edges = first & BEGINS_WITH_WORD | before.0 & ENDS_WITH_WORD;
         let edges = edges | thinness.min(THINNESS) << THINNESS_SHIFT;
-        self.set(grammar.element_of(rule_id), bytes, words, edges);
+        self.set(grammar.element_for(rule_id), bytes, words, edges);
         Ok(thinness >= THINNESS || sums.num_empty > num_filled + 1)
     }
 
     /// Returns the bytes and words of `rule`, or `None` if there are too many.
     #[cold]
     fn large_sum(&self, rule: &[u32]) -> Option<(u64, u64)> {
-        let (mut bytes, mut words, mut before) = (0u64, 0u64, Len::default());
+        let mut bytes = 0u64;
+        let mut words = 0u64;
+        let mut before = Len::default();
         for &element in rule {
             let len = self.for_element(element);
             bytes = bytes.checked_add(len.bytes)?.checked_add(len.blank_after(before))?;
@@ -234,7 +236,7 @@ impl Lens {
             let rule = grammar.rule(rule_id);
             let below = |&element: &u32| grammar.rule_of(element).map(|id| num_steps[id.index()]);
             let all = rule.iter().filter_map(below).fold(rule.len() as u64, u64::saturating_add);
-            let bytes = self.for_element(grammar.element_of(rule_id)).bytes;
+            let bytes = self.for_element(grammar.element_for(rule_id)).bytes;
             if all > bytes.saturating_mul(MAX_STEPS_PER_BYTE) {
                 return Some((all, bytes));
             }
@@ -294,7 +296,7 @@ mod tests {
     use proptest::prelude::*;
     use proptest::sample::Index;
 
-    use super::super::tests::grammar_of;
+    use super::super::tests::grammar_from;
     use super::*;
 
     /// Lengths of the terminals: two words, an empty separator, a long one.
@@ -318,17 +320,17 @@ mod tests {
             });
             let numbered: Vec<Vec<u32>> = numbered.collect();
             let root_len = numbered[0].len() as u32;
-            grammar_of(numbered, &[0, root_len], num_terminals)
+            grammar_from(numbered, &[0, root_len], num_terminals)
         })
     }
 
     /// Bytes, words and edges of each element by 128-bit sums; `None` if one is too large or empty.
     fn slow(grammar: &Grammar) -> Option<Vec<(u128, u128, bool, bool)>> {
-        let of_terminal = |(id, &len): (u32, &u32)| {
+        let for_terminal = |(id, &len): (u32, &u32)| {
             let is_word = id < NUM_WORDS;
             (u128::from(len), u128::from(is_word), is_word, is_word)
         };
-        let mut all: Vec<_> = (0..).zip(&TERMINALS).map(of_terminal).collect();
+        let mut all: Vec<_> = (0..).zip(&TERMINALS).map(for_terminal).collect();
         all.resize(TERMINALS.len() + grammar.num_rules(), (0, 0, false, false));
         for rule_id in grammar.rule_ids().rev() {
             let (mut bytes, mut words, mut after_word) = (0, 0, false);
@@ -344,7 +346,7 @@ mod tests {
                 return None;
             }
             let begins = all[grammar.rule(rule_id)[0] as usize].2;
-            all[grammar.element_of(rule_id) as usize] = (bytes, words, begins, after_word);
+            all[grammar.element_for(rule_id) as usize] = (bytes, words, begins, after_word);
         }
         Some(all)
     }
@@ -375,7 +377,7 @@ mod tests {
     fn only_rules_that_no_builder_makes_are_counted() {
         let steep = |rules: Vec<Vec<u32>>| {
             let root_len = rules[0].len() as u32;
-            let grammar = grammar_of(rules, &[0, root_len], 3);
+            let grammar = grammar_from(rules, &[0, root_len], 3);
             Lens::new(&grammar, 2, [1, 1, 0].into_iter()).unwrap().1
         };
         let chain = |rule: Vec<u32>| {

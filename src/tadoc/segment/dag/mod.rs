@@ -115,7 +115,8 @@ impl Dag {
         terminal_len_bytes: impl ExactSizeIterator<Item = u32>,
     ) -> Result<Self> {
         let num_terminals = terminal_len_bytes.len() as u32;
-        let (rule_offsets, doc_offsets) = (vec![0, 0], vec![0]);
+        let rule_offsets = vec![0, 0];
+        let doc_offsets = vec![0];
         let grammar = Grammar { num_terminals, rule_offsets, symbols: Vec::new(), doc_offsets };
         Self::new(grammar, num_words, terminal_len_bytes)
     }
@@ -185,7 +186,8 @@ impl Dag {
     /// position. The lengths before it are added up. [`PrefixSums::locate`] returns the same.
     pub(crate) fn locate_byte(&self, range: std::ops::Range<usize>, offset: u64) -> (usize, u64) {
         let mut found = (range.start, 0);
-        let (mut end, mut before) = (0, Len::default());
+        let mut end = 0;
+        let mut before = Len::default();
         for position in range {
             let len = self.len(self.grammar.symbols[position]);
             let start = end + len.blank_after(before);
@@ -345,17 +347,17 @@ mod tests {
     use super::*;
 
     /// Builds a graph of `rules` (element ids as in a grammar), root first.
-    pub(super) fn dag_of(
+    pub(super) fn dag_for(
         rules: Vec<Vec<u32>>,
         doc_offsets: &[u32],
         num_words: u32,
         terminal_len_bytes: &[u32],
     ) -> Dag {
-        let grammar = grammar_of(rules, doc_offsets, terminal_len_bytes.len() as u32);
+        let grammar = grammar_from(rules, doc_offsets, terminal_len_bytes.len() as u32);
         Dag::new(grammar, num_words, terminal_len_bytes.iter().copied()).unwrap()
     }
 
-    pub(super) fn grammar_of(
+    pub(super) fn grammar_from(
         rules: Vec<Vec<u32>>,
         doc_offsets: &[u32],
         num_terminals: u32,
@@ -373,7 +375,8 @@ mod tests {
         let texts = dag.grammar().docs().map(|doc| {
             let mut pending: Vec<u32> = dag.grammar().root()[dag.doc_range(doc)].to_vec();
             pending.reverse();
-            let (mut text, mut after_word) = (Vec::new(), false);
+            let mut text = Vec::new();
+            let mut after_word = false;
             while let Some(element) = pending.pop() {
                 if let Some(rule_id) = dag.rule_of(element) {
                     pending.extend(dag.grammar().rule(rule_id).iter().rev());
@@ -394,8 +397,12 @@ mod tests {
     #[test]
     fn derives_lengths_edges_and_weights() {
         // Words "a", "bb"; separators "", ",": documents "a bb", "bba,a bb", "bba".
-        let dag =
-            dag_of(vec![vec![0, 1, 5, 3, 0, 1, 5], vec![1, 2, 0]], &[0, 2, 6, 7], 2, &[1, 2, 0, 1]);
+        let dag = dag_for(
+            vec![vec![0, 1, 5, 3, 0, 1, 5], vec![1, 2, 0]],
+            &[0, 2, 6, 7],
+            2,
+            &[1, 2, 0, 1],
+        );
         let texts = expanded(&dag, &[b"a", b"bb", b"", b","]);
         assert_eq!(texts, [&b"a bb"[..], b"bba,a bb", b"bba"]);
         assert_eq!((dag.len_bytes(5), dag.len_words(5)), (3, 2));
@@ -416,7 +423,7 @@ mod tests {
     #[test]
     fn refuses_rules_that_cannot_be_queried() {
         let fault = |rules: Vec<Vec<u32>>, docs: &[u32]| {
-            Dag::new(grammar_of(rules, docs, 1), 1, [1].into_iter()).unwrap_err().to_string()
+            Dag::new(grammar_from(rules, docs, 1), 1, [1].into_iter()).unwrap_err().to_string()
         };
         assert!(fault(vec![vec![0], vec![0, 0]], &[0, 1]).contains("no use of rule 1"));
         assert!(fault(vec![vec![2], vec![]], &[0, 1]).contains("rule 1, which expands to nothing"));
@@ -433,18 +440,18 @@ mod tests {
             let mut rules = vec![root.to_vec()];
             rules.extend((1..times).map(|k| vec![num_terminals + k + 1; 2]));
             rules.push(vec![doubled; 2]);
-            let grammar = grammar_of(rules, &[0, root.len() as u32], num_terminals);
+            let grammar = grammar_from(rules, &[0, root.len() as u32], num_terminals);
             let dag = Dag::new(grammar, num_words, lens.iter().copied());
             dag.ok().map(|dag| dag.len_bytes(num_terminals))
         };
         // Separators of 2^32 - 1 bytes and of 1 byte, rule 3 of 2^64 - 2^32 bytes.
-        let of_separators = |root| root_bytes(&[u32::MAX, 1], 0, 0, 32, root);
-        assert_eq!(of_separators(&[3, 0]), Some(u64::MAX));
-        assert_eq!([of_separators(&[3, 0, 1]), of_separators(&[1, 3, 0])], [None, None]);
+        let for_separators = |root| root_bytes(&[u32::MAX, 1], 0, 0, 32, root);
+        assert_eq!(for_separators(&[3, 0]), Some(u64::MAX));
+        assert_eq!([for_separators(&[3, 0, 1]), for_separators(&[1, 3, 0])], [None, None]);
         // The blank between two words is one too many.
-        let of_words = |root| root_bytes(&[(1 << 31) - 1, 1 << 31, u32::MAX], 2, 2, 32, root);
-        assert_eq!(of_words(&[4, 0, 0]), Some(u64::MAX));
-        assert_eq!([of_words(&[4, 0, 1]), of_words(&[0, 1, 4])], [None, None]);
+        let for_words = |root| root_bytes(&[(1 << 31) - 1, 1 << 31, u32::MAX], 2, 2, 32, root);
+        assert_eq!(for_words(&[4, 0, 0]), Some(u64::MAX));
+        assert_eq!([for_words(&[4, 0, 1]), for_words(&[0, 1, 4])], [None, None]);
         // 2^62 - 1 words, one more, and 2^64 words without bytes in 2^64 - 1 bytes.
         let all: Vec<u32> = [0].into_iter().chain(2..63).collect();
         assert_eq!(root_bytes(&[1], 1, 0, 61, &all), Some((1 << 63) - 3));
@@ -454,7 +461,7 @@ mod tests {
 
     #[test]
     fn a_corpus_without_documents_answers() {
-        let dag = dag_of(vec![vec![]], &[0], 0, &[]);
+        let dag = dag_for(vec![vec![]], &[0], 0, &[]);
         assert_eq!(dag.grammar().weights(), [1]);
         assert_eq!(PrefixSums::new(&dag).between(&dag, Measure::Bytes, 0..0), 0);
         assert_eq!(dag.grammar().num_docs(), 0);

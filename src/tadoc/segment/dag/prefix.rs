@@ -107,7 +107,8 @@ impl PrefixSums {
             blocks.iter_mut().for_each(|block| block.sums = added(block.sums, bases[chunk]));
         });
         let root_hints = RootHints::new([].into_iter(), 0, BLOCKS_PER_HINT);
-        let (doc_starts, doc_hints) = (Vec::new(), doc_hints(dag));
+        let doc_starts = Vec::new();
+        let doc_hints = doc_hints(dag);
         let mut sums = Self { blocks, blanks, doc_hints, doc_starts, root_hints };
         let starts = dag.grammar.doc_offsets.iter();
         sums.doc_starts = starts.map(|&start| sums.starts(dag, start as usize)).collect();
@@ -383,7 +384,8 @@ fn unpacked(packed: u32) -> [u64; 2] {
 /// Text is regular enough that documents of thousands of blocks need about four steps.
 fn partition_point_near<T>(items: &[T], guess: usize, is_before: impl Fn(&T) -> bool) -> usize {
     let guess = guess.min(items.len());
-    let (mut low, mut high) = (0, items.len());
+    let mut low = 0;
+    let mut high = items.len();
     let mut distance = 1;
     if items.get(guess).is_some_and(&is_before) {
         low = guess + 1;
@@ -456,7 +458,8 @@ impl PrefixSums {
             match dag.rule_of(element) {
                 Some(rule_id) => range = dag.rule_range(rule_id),
                 None => {
-                    let (word, byte_len) = (element.into(), dag.len_bytes(element));
+                    let word = element.into();
+                    let byte_len = dag.len_bytes(element);
                     return WordSpan { word, byte_offset, byte_len };
                 }
             }
@@ -472,7 +475,7 @@ mod tests {
     use crate::segment::{Paths, Segment};
     use crate::text::Dictionary;
 
-    use super::super::tests::{dag_of, expanded};
+    use super::super::tests::{dag_for, expanded};
     use super::*;
 
     /// Creates a graph with long expansions (packed starts that do not fit), short ones, and
@@ -482,7 +485,7 @@ mod tests {
         let mut rules = vec![vec![5, 0, 5, 3, 1, 0, 1, 3, 3, 0, 6, 0, 2, 1, 7, 6, 6, 0, 1, 3, 5]];
         rules.extend((5..27).map(|element| vec![element + 1, element + 1]));
         rules.push(vec![0, 3]);
-        dag_of(rules, &[0, 2, 2, 9, 21], 2, &[1, 2, 0, 1])
+        dag_for(rules, &[0, 2, 2, 9, 21], 2, &[1, 2, 0, 1])
     }
 
     /// Checks `sums` position by position, each from the two elements beside it.
@@ -543,7 +546,8 @@ mod tests {
         let root = (0..2 * CHUNK_LEN).map(element).collect();
         let long = (0..CHUNK_LEN).map(|at| element(at) % 5 % 2).collect();
         let docs = [0, CHUNK_LEN, CHUNK_LEN + 77, 2 * CHUNK_LEN, 2 * CHUNK_LEN];
-        let dag = dag_of(vec![root, long, vec![0, 3]], &docs.map(|at| at as u32), 2, &[1, 2, 0, 1]);
+        let dag =
+            dag_for(vec![root, long, vec![0, 3]], &docs.map(|at| at as u32), 2, &[1, 2, 0, 1]);
         let sums = PrefixSums::new(&dag);
         assert_eq!(sums.blanks.len() * 64 / CHUNK_LEN, 3);
         assert!(sums.has_blank_before(3 * CHUNK_LEN - 1) && !sums.has_blank_before(3 * CHUNK_LEN));
@@ -576,7 +580,7 @@ mod tests {
             let cuts = cuts.into_iter().map(|cut| cut.index(root_len + 1));
             let mut docs: Vec<u32> = [0, root_len].into_iter().chain(cuts).map(|at| at as u32).collect();
             docs.sort_unstable();
-            let dag = dag_of(rules, &docs, 2, &[1, 2, 1, 0]);
+            let dag = dag_for(rules, &docs, 2, &[1, 2, 1, 0]);
             check(&dag, &PrefixSums::new(&dag));
         }
     }
@@ -610,7 +614,7 @@ mod tests {
         let len = 20 * CHUNK_BLOCKS * BLOCK_LEN;
         let root: Vec<u32> = (0..len as u32).map(|at| at % 2).collect();
         for _ in 0..4 {
-            let dag = dag_of(vec![root.clone()], &[0, len as u32], 1, &[3, 1]);
+            let dag = dag_for(vec![root.clone()], &[0, len as u32], 1, &[3, 1]);
             let words = Dictionary::from_parts(1, vec![0, 3, 4], (&b"abc,"[..]).into()).unwrap();
             let segment = Segment::new(words, dag, Paths::default(), false);
             let starts = |at| segment.prefix_sums_or_derive().starts(&segment.dag, at);
@@ -636,7 +640,7 @@ mod tests {
 
     #[test]
     fn lengths_agree_with_the_expansion() {
-        let dag = dag_of(
+        let dag = dag_for(
             vec![vec![5, 0, 6, 6, 3, 0, 5], vec![0, 6], vec![1, 2, 0]],
             &[0, 1, 4, 7],
             2,

@@ -301,7 +301,7 @@ impl Plan {
         kinds[root] = REFERENCE;
         let mut num_pieces = 0;
         for rule_id in grammar.rule_ids().rev() {
-            let element = grammar.element_of(rule_id) as usize;
+            let element = grammar.element_for(rule_id) as usize;
             if kinds[element] != REFERENCE {
                 continue;
             }
@@ -399,7 +399,8 @@ impl<'a> Builder<'a> {
     /// Appends the pieces of the elements at `positions`, including those of inlined rules.
     fn push_run(&mut self, positions: std::ops::Range<usize>) {
         let dag = self.dag;
-        let (symbols, sums) = (&dag.grammar().symbols, self.sums);
+        let symbols = &dag.grammar().symbols;
+        let sums = self.sums;
         let mut range = positions;
         let mut has_blank = false;
         loop {
@@ -471,7 +472,8 @@ impl<'a> Builder<'a> {
     /// elements in it.
     fn put_down(&mut self, element: u32) {
         let dag = self.dag;
-        let (symbols, sums) = (&dag.grammar().symbols, self.sums);
+        let symbols = &dag.grammar().symbols;
+        let sums = self.sums;
         self.places[element as usize] = self.text_end();
         let Some(rule_id) = dag.rule_of(element) else {
             self.put_down_token(element);
@@ -550,7 +552,7 @@ impl<'a> Builder<'a> {
 mod tests {
     use proptest::prelude::*;
 
-    use super::super::tests::{dag_of, expanded};
+    use super::super::tests::{dag_for, expanded};
     use super::*;
 
     fn made(dag: &Dag, arena: &[u8], offsets: &[u32]) -> Option<TextRuns> {
@@ -559,7 +561,8 @@ mod tests {
 
     /// Returns up to `len` bytes of the root from `at` on.
     fn read(runs: &TextRuns, arena: &[u8], at: u64, len: usize) -> Vec<u8> {
-        let (mut cursor, mut outer) = (runs.root_from(at), Vec::new());
+        let mut cursor = runs.root_from(at);
+        let mut outer = Vec::new();
         let mut bytes = Vec::new();
         while bytes.len() < len {
             match runs.next(&mut cursor, arena) {
@@ -637,7 +640,7 @@ mod tests {
             doc_offsets.extend([0, root_len]);
             doc_offsets.sort_unstable();
             let (tokens, offsets) = tokens(&lens);
-            let dag = dag_of(all, &doc_offsets, num_words, &lens);
+            let dag = dag_for(all, &doc_offsets, num_words, &lens);
             // Long expansions would take too long, because every position is tested.
             prop_assume!(dag.len_bytes(num_terminals) < 20_000);
             prop_assert!(check(&dag, &tokens, &offsets, len));
@@ -652,7 +655,7 @@ mod tests {
         let separated = |len: u32| (0..len).flat_map(|_| [0, 3, 1, 2]).collect::<Vec<u32>>();
         let rules = vec![vec![5, 0, 6, 5, 2, 6, 6, 3, 5], separated(10), separated(5)];
         let (tokens, offsets) = tokens(&lens);
-        let dag = dag_of(rules, &[0, 4, 9], 2, &lens);
+        let dag = dag_for(rules, &[0, 4, 9], 2, &lens);
         let runs = made(&dag, &tokens.concat(), &offsets).unwrap();
         assert!(runs.references.iter().any(|r| matches!(r.source, Source::Run(_))));
         assert!(check(&dag, &tokens, &offsets, 700));
@@ -662,11 +665,11 @@ mod tests {
     fn runs_that_would_be_too_large_are_not_made() {
         // Only references with blanks between them: twice as many pieces as elements.
         let rule = |inner: u32| vec![inner; 40];
-        let dag = dag_of(vec![vec![2; 1_000], rule(0)], &[0, 1_000], 1, &[9]);
+        let dag = dag_for(vec![vec![2; 1_000], rule(0)], &[0, 1_000], 1, &[9]);
         assert!(made(&dag, b"reference", &[0, 9]).is_none());
         // 2^34 bytes from 35 rules.
         let doubled = (0..33).map(|rule| vec![rule + 2, rule + 2]).chain([vec![0, 0]]);
-        let dag = dag_of(doubled.collect(), &[0, 2], 1, &[1]);
+        let dag = dag_for(doubled.collect(), &[0, 2], 1, &[1]);
         assert!(made(&dag, b"a", &[0, 1]).is_none());
     }
 
@@ -674,7 +677,7 @@ mod tests {
     fn neighbours_that_meet_again_are_one_piece() {
         // "ab cd, ab cd, ..." without rules: six bytes of text, which all pieces share.
         let root: Vec<u32> = (0..300).map(|at| at % 3).collect();
-        let dag = dag_of(vec![root], &[0, 300], 2, &[2, 2, 1]);
+        let dag = dag_for(vec![root], &[0, 300], 2, &[2, 2, 1]);
         let tokens = [b"ab".to_vec(), b"cd".to_vec(), b",".to_vec()];
         let runs = made(&dag, &tokens.concat(), &[0, 2, 4, 5]).unwrap();
         assert_eq!((runs.root.end, runs.texts.len()), (100, 6 + TEXT_SLACK));

@@ -20,7 +20,7 @@ use std::sync::LazyLock;
 
 use unicode_normalization::UnicodeNormalization;
 
-use crate::text::classes::bits_of;
+use crate::text::classes::bits_for;
 
 /// Base letters, each with letters that have no decomposition.
 ///
@@ -93,7 +93,7 @@ static BASES: LazyLock<HashMap<char, &'static str>> = LazyLock::new(|| {
 });
 
 /// A bit for each character: 1 if it is a nonspacing mark.
-static MARKS: LazyLock<Vec<u64>> = LazyLock::new(|| bits_of(r"\p{Mn}"));
+static MARKS: LazyLock<Vec<u64>> = LazyLock::new(|| bits_for(r"\p{Mn}"));
 
 /// Returns `word` in base letters.
 pub(super) fn base(word: &str) -> Cow<'_, str> {

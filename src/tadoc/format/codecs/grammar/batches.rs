@@ -149,7 +149,7 @@ impl<'a> BatchReader<'a> {
     #[inline(always)]
     fn read_numbers(&mut self, batch: &mut Batch, next: impl NextSymbol) {
         let Batch { symbols, numbers } = batch;
-        let num = places_of(symbols, |symbol| HAS_NUMBER >> symbol & 1 != 0, &mut self.places);
+        let num = places_from(symbols, |symbol| HAS_NUMBER >> symbol & 1 != 0, &mut self.places);
         let num_in_lanes = num_in_lanes(num, symbols.len());
         let (in_lanes, rest) = self.places[..num].split_at(num_in_lanes);
         for places in in_lanes.as_chunks::<LANES>().0 {
@@ -169,7 +169,7 @@ impl<'a> BatchReader<'a> {
     fn read_indices(&mut self, batch: &mut Batch) {
         let Batch { symbols, numbers } = batch;
         let is_unseen = |symbol| usize::from(symbol) <= UNSEEN_SEPARATOR;
-        let num = places_of(symbols, is_unseen, &mut self.places);
+        let num = places_from(symbols, is_unseen, &mut self.places);
         for at in self.places[..num].iter().map(|&at| usize::from(at)) {
             let left = &mut self.num_unseen[usize::from(symbols[at]) % 2];
             numbers[at] = self.indices.uniform(*left);
@@ -185,7 +185,7 @@ impl<F: Fn(&mut Distribution<NUM_SYMBOLS>, u16) -> (usize, Interval) + Copy> Nex
 
 /// Writes the places of the symbols that are `wanted` to `places` and returns their number.
 #[inline]
-fn places_of(symbols: &[u8], wanted: impl Fn(u8) -> bool, places: &mut [u16]) -> usize {
+fn places_from(symbols: &[u8], wanted: impl Fn(u8) -> bool, places: &mut [u16]) -> usize {
     // A place is always written, because a branch would be unpredictable.
     let mut num = 0;
     for (at, &symbol) in (0..).zip(symbols) {

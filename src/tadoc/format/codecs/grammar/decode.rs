@@ -217,7 +217,7 @@ mod tests {
 
     const PLACE: Origin<'_> = Origin { file: "a", section: "grammar", offset: 0 };
 
-    fn meta_of(grammar: &Grammar, num_words: u32) -> SegmentMeta {
+    fn meta_for(grammar: &Grammar, num_words: u32) -> SegmentMeta {
         SegmentMeta {
             num_docs: grammar.num_docs() as u64,
             num_words,
@@ -229,10 +229,11 @@ mod tests {
     }
 
     /// Builds a grammar over 40 words and 9 separators from tokens that recur near and far.
-    fn grammar_of(picks: &[(u16, u8)], num_docs: usize) -> Grammar {
+    fn grammar_from(picks: &[(u16, u8)], num_docs: usize) -> Grammar {
         let mut tokens: Vec<u32> = Vec::new();
         for &(pick, kind) in picks {
-            let (pick, before) = (usize::from(pick), tokens.len());
+            let pick = usize::from(pick);
+            let before = tokens.len();
             match kind {
                 0..3 => tokens.extend(40..40 + pick as u32 % 9),
                 3..12 => tokens.push(pick as u32 % 40),
@@ -249,7 +250,7 @@ mod tests {
 
     fn check_round_trip(grammar: &Grammar) {
         let bytes = encode(grammar, 40);
-        let read = decode(PLACE, &bytes, &meta_of(grammar, 40)).unwrap();
+        let read = decode(PLACE, &bytes, &meta_for(grammar, 40)).unwrap();
         read.validate().unwrap();
         assert_eq!(expand_tokens(&read), expand_tokens(grammar));
         assert_eq!(read.num_docs(), grammar.num_docs());
@@ -266,7 +267,7 @@ mod tests {
                 .unwrap();
         assert!(grammar.symbols.len() > 2 * BATCH_LEN);
         let bytes = encode(&grammar, 2_990);
-        let meta = meta_of(&grammar, 2_990);
+        let meta = meta_for(&grammar, 2_990);
         let read = decode(PLACE, &bytes, &meta).unwrap();
         assert_eq!(expand_tokens(&read), expand_tokens(&grammar));
         assert_eq!(encode(&read, 2_990), bytes);
@@ -277,9 +278,9 @@ mod tests {
 
     #[test]
     fn a_grammar_has_a_root() {
-        let grammar = grammar_of(&[], 2);
+        let grammar = grammar_from(&[], 2);
         let bytes = encode(&grammar, 40);
-        let meta = SegmentMeta { num_rules: 0, ..meta_of(&grammar, 40) };
+        let meta = SegmentMeta { num_rules: 0, ..meta_for(&grammar, 40) };
         assert!(decode(PLACE, &bytes, &meta).is_err());
     }
 
@@ -289,7 +290,7 @@ mod tests {
             picks in prop::collection::vec((any::<u16>(), 0u8..16), 0..900),
             num_docs in 1usize..5,
         ) {
-            check_round_trip(&grammar_of(&picks, num_docs));
+            check_round_trip(&grammar_from(&picks, num_docs));
         }
 
         #[test]
@@ -298,13 +299,13 @@ mod tests {
             changes in prop::collection::vec((any::<u16>(), any::<u8>()), 0..4),
             (words, separators, rules, elements, docs) in (-2i64..3, -2i64..3, -2i64..3, -2i64..3, -2i64..3),
         ) {
-            let grammar = grammar_of(&picks, 2);
+            let grammar = grammar_from(&picks, 2);
             let mut bytes = encode(&grammar, 40);
             for (at, byte) in changes {
                 let at = usize::from(at) % bytes.len();
                 bytes[at] = byte;
             }
-            let mut meta = meta_of(&grammar, 40);
+            let mut meta = meta_for(&grammar, 40);
             meta.num_words = meta.num_words.saturating_add_signed(words as i32);
             meta.num_separators = meta.num_separators.saturating_add_signed(separators as i32);
             meta.num_rules = meta.num_rules.saturating_add_signed(rules as i32);
@@ -312,7 +313,7 @@ mod tests {
             meta.num_docs = meta.num_docs.saturating_add_signed(docs);
             if let Ok(read) = decode(PLACE, &bytes, &meta) {
                 prop_assert!(read.validate().is_ok());
-                prop_assert_eq!(meta_of(&read, meta.num_words), meta);
+                prop_assert_eq!(meta_for(&read, meta.num_words), meta);
             }
         }
 
@@ -323,7 +324,7 @@ mod tests {
         ) {
             let symbols = vec![0];
             let grammar = Grammar { num_terminals: 49, rule_offsets: vec![0, 1], symbols, doc_offsets: vec![0, 1] };
-            let meta = SegmentMeta { num_docs, num_rules, num_elements, ..meta_of(&grammar, 40) };
+            let meta = SegmentMeta { num_docs, num_rules, num_elements, ..meta_for(&grammar, 40) };
             if let Ok(read) = decode(PLACE, &bytes, &meta) {
                 prop_assert!(read.validate().is_ok());
             }

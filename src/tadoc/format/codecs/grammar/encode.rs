@@ -18,7 +18,7 @@ use crate::format::codecs::grammar::replay::{Event, EventOrder};
 use crate::format::codecs::grammar::{
     BATCH_LEN, Context, DOC_END, HAS_NUMBER, LANES, Models, NEW_RULE, NUM_SYMBOLS, PREDICTED,
     SEPARATORS, UNSEEN_SEPARATOR, UNSEEN_WORD, WORDS, begins_with_separator, ends_with_separator,
-    lane_len, new_models, num_in_lanes, num_lanes, number_model, rules, symbol_of,
+    lane_len, new_models, num_in_lanes, num_lanes, number_model, rules, symbol_for,
 };
 use crate::format::entropy::{BitEncoder, SymbolEncoder, push_part};
 use crate::grammar::Grammar;
@@ -199,7 +199,7 @@ impl<'a> Describer<'a> {
 
     #[inline]
     fn seen_element(&mut self, element: u32, list: usize, num_uses: u16) {
-        let symbol = symbol_of(list, u32::from(num_uses));
+        let symbol = symbol_for(list, u32::from(num_uses));
         self.symbol(symbol);
         let distance = self.orders[symbol].take(element, &mut self.states);
         self.number(distance);
@@ -241,7 +241,7 @@ impl<'a> Describer<'a> {
     fn push(&mut self, list: usize, element: u32, num_uses: u16) {
         let state = &mut self.states[element as usize];
         (state.list, state.num_uses) = (list as u8, num_uses);
-        self.orders[symbol_of(list, u32::from(num_uses))].push(element, &mut self.states);
+        self.orders[symbol_for(list, u32::from(num_uses))].push(element, &mut self.states);
     }
 }
 

@@ -107,7 +107,7 @@ const CLASSES: [[u8; 16]; NUM_LISTS] = [
 
 /// Returns the symbol of an element of `list` with `num_uses` uses, at least 1.
 #[inline]
-fn symbol_of(list: usize, num_uses: u32) -> usize {
+fn symbol_for(list: usize, num_uses: u32) -> usize {
     let octave = num_uses.max(1).ilog2().min(15) as usize;
     FIRST_SYMBOL[list] + usize::from(CLASSES[list][octave])
 }
@@ -232,7 +232,8 @@ fn check_counts(
     }
     let max_elements = (bytes.len() as u64).saturating_mul(max_per_byte);
     if meta.num_elements > max_elements || meta.num_docs > max_elements {
-        let (num_elements, num_bytes) = (meta.num_elements.max(meta.num_docs), bytes.len());
+        let num_elements = meta.num_elements.max(meta.num_docs);
+        let num_bytes = bytes.len();
         let reason = format!("expected fewer than {num_elements} elements in {num_bytes} bytes");
         return Err(place.fault(0, reason));
     }
@@ -275,7 +276,7 @@ mod tests {
         for (list, &first) in FIRST_SYMBOL[..NUM_LISTS].iter().enumerate() {
             let mut last = first;
             for num_uses in (0..31).map(|octave| 1 << octave) {
-                let symbol = symbol_of(list, num_uses);
+                let symbol = symbol_for(list, num_uses);
                 assert!(symbol == last || symbol == last + 1);
                 assert_eq!(usize::from(LISTS[symbol]), list);
                 last = symbol;

@@ -257,7 +257,8 @@ impl UseOrder {
 
     #[inline]
     fn take_from_head(&mut self, place: usize) -> usize {
-        let (word_idx, bit) = (place / WORD_BITS, 1 << (place % WORD_BITS));
+        let word_idx = place / WORD_BITS;
+        let bit = 1 << (place % WORD_BITS);
         let before = self.is_present[word_idx] & (bit - 1);
         let rank = self.ones_before[word_idx] + before.count_ones();
         self.is_gap[word_idx] |= bit;
@@ -268,7 +269,8 @@ impl UseOrder {
     fn move_to_head(&mut self, states: &mut [ElementState]) {
         for &element in &self.tail[..NEAR_LEN] {
             let place = self.head.len();
-            let (word_idx, bit) = (place / WORD_BITS, 1 << (place % WORD_BITS));
+            let word_idx = place / WORD_BITS;
+            let bit = 1 << (place % WORD_BITS);
             if place.is_multiple_of(WORD_BITS) {
                 self.is_present.push(0);
                 self.is_gap.push(0);
@@ -293,7 +295,8 @@ impl UseOrder {
             && let Some(element) = self.head.pop()
         {
             let place = self.head.len();
-            let (word_idx, bit) = (place / WORD_BITS, 1 << (place % WORD_BITS));
+            let word_idx = place / WORD_BITS;
+            let bit = 1 << (place % WORD_BITS);
             let is_present = self.is_present[word_idx] & bit != 0;
             let is_gap = self.is_gap[word_idx] & bit != 0;
             self.is_present[word_idx] &= !bit;

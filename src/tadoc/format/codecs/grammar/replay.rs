@@ -356,7 +356,8 @@ impl<'a> EventOrder<'a> {
         self.is_new_rule[element as usize / 64] &= !(1 << (element % 64));
         let rule_idx = element - self.grammar.num_terminals;
         let offsets = &self.grammar.rule_offsets;
-        let (next, end) = (offsets[rule_idx as usize], offsets[rule_idx as usize + 1]);
+        let next = offsets[rule_idx as usize];
+        let end = offsets[rule_idx as usize + 1];
         self.open.push(Open { rule_idx, next, end });
         Event::OpenRule(rule_idx)
     }

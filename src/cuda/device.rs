@@ -112,7 +112,7 @@ impl Device {
     /// Returns true if the device works in the host's memory, so that copies gain nothing. This
     /// holds for integrated devices. Their memory is managed: the host reads and writes it in
     /// place.
-    pub fn shares_host_memory(&self) -> bool {
+    pub(crate) fn shares_host_memory(&self) -> bool {
         self.shares_host_memory
     }
 

@@ -441,7 +441,7 @@ impl GsstScanner {
     /// pinned memory of this scanner to `max_bytes` or to its options, whichever is lower. Frees
     /// the memory that slots hold beyond the limit, except in slots that a run is being submitted
     /// to.
-    pub fn set_max_bytes(&self, max_bytes: u64) {
+    pub(crate) fn set_max_bytes(&self, max_bytes: u64) {
         let budget = self.device().budget();
         if budget.max_bytes() == max_bytes {
             return;
@@ -455,7 +455,7 @@ impl GsstScanner {
     }
 
     /// Frees the memory of all slots that no run is being submitted to. Waits for their runs.
-    pub fn release_idle(&self) {
+    pub(crate) fn release_idle(&self) {
         for mut slot in self.slots.iter().filter_map(|slot| slot.try_lock().ok()) {
             slot.release();
         }

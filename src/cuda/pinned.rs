@@ -190,7 +190,7 @@ impl HostBuffer {
     }
 
     /// Returns the address of the buffer.
-    pub fn as_non_null(&self) -> NonNull<u8> {
+    pub(crate) fn as_non_null(&self) -> NonNull<u8> {
         self.pages.at
     }
 
@@ -200,7 +200,7 @@ impl HostBuffer {
     }
 
     /// Returns the capacity in bytes, which is also the memory that the buffer uses.
-    pub fn capacity_bytes(&self) -> usize {
+    pub(crate) fn capacity_bytes(&self) -> usize {
         self.pages.len_bytes
     }
 }

@@ -121,12 +121,12 @@ impl ScannedRows {
     }
 
     /// Returns the range of the text in the buffer. It starts at a multiple of 64.
-    pub fn text_range(&self) -> Range<usize> {
+    pub(crate) fn text_range(&self) -> Range<usize> {
         self.text.clone()
     }
 
     /// Returns the range of the offsets or views in the buffer. It starts at a multiple of 64.
-    pub fn rows_range(&self) -> Range<usize> {
+    pub(crate) fn rows_range(&self) -> Range<usize> {
         self.rows.clone()
     }
 
@@ -283,12 +283,12 @@ impl MatchedRows {
     }
 
     /// Returns the range of the offsets in the buffer. It starts at a multiple of 64.
-    pub fn offsets_range(&self) -> Option<Range<usize>> {
+    pub(crate) fn offsets_range(&self) -> Option<Range<usize>> {
         self.text.as_ref().map(|(offsets, _)| offsets.clone())
     }
 
     /// Returns the range of the text in the buffer. It starts at a multiple of 64.
-    pub fn text_range(&self) -> Option<Range<usize>> {
+    pub(crate) fn text_range(&self) -> Option<Range<usize>> {
         self.text.as_ref().map(|(_, text)| text.clone())
     }
 

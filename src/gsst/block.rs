@@ -233,7 +233,7 @@ impl<B: AsRef<[u8]>> Block<B> {
     /// # Panics
     ///
     /// Panics if `row` is not below [`Block::num_rows`].
-    pub fn code_range(&self, row: usize) -> Range<usize> {
+    pub(crate) fn code_range(&self, row: usize) -> Range<usize> {
         self.code_ends[row] as usize..self.code_ends[row + 1] as usize
     }
 

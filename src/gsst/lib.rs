@@ -60,9 +60,6 @@ pub use error::{Error, Result};
 pub use write::{BlockOptions, num_rows_that_fit, write_block, write_block_with};
 
 #[cfg(test)]
-#[cfg(feature = "arrow")]
-mod arrow_tests;
-#[cfg(test)]
 mod golden;
 #[cfg(test)]
 mod predicate_tests;

@@ -8,27 +8,11 @@
 //! ```
 //!
 //! The faster way depends on how early in a row the answer is known and on how many rows have to be
-//! tested, not on the length of the literal. Measured on blocks of 8 bits, one core, GB/s of text:
-//!
-//! ```text
-//!                                   rows    by codes  by text
-//! l_comment   un%                   0.7 %    7.30      2.95
-//!             %n%                   68 %     1.36      2.23
-//!             %nts agai%            0.1 %    1.69      5.26
-//!             %nt%s %               10 %     1.57      0.64
-//! ps_comment  old %                 0.2 %   21.0       4.95
-//!             %ld d%                4 %      2.62      5.30
-//! urls2       %t%                   all     14.3       3.73
-//!             %ttp://en%            17 %     1.29      2.54
-//! ```
-//!
-//! So both ways are first estimated on a few rows, with costs that were fitted to such
-//! measurements. A code takes 1.5 ns in the automaton, which waits for one lookup per code, and 0.5
-//! ns when decoded and searched. A row takes 8 ns if the automaton stops after another number of
-//! codes than in the row before (a wrong branch prediction). A hit takes 8 ns, and 1.4 ns for each
-//! byte of its row if the row has to be tested. Over 206 patterns on 7 columns the geometric mean
-//! was within 4 % of the faster way. In small blocks the automaton (about 20 us) is not worthwhile
-//! for patterns that start with `%`.
+//! tested, not on the length of the literal. So both ways are first estimated on a few rows, with
+//! fitted costs. The automaton waits for one lookup per code, and for a wrong branch prediction
+//! where it stops after another number of codes than in the row before. The text costs the
+//! decoding, each hit, and each byte of a row that has to be tested. In small blocks the automaton
+//! is not worthwhile for patterns that start with `%`.
 //!
 //! Constants are never encoded and compared as codes. Unequal codes mean unequal rows only if both
 //! were parsed by the same function, and a block cannot prove that its rows were. The filters above
@@ -43,7 +27,7 @@
 //! ```
 //!
 //! An automaton is built for one symbol table. This takes states x symbols x bytes of a symbol
-//! steps: about 20 µs for 20 states and 255 symbols, 0.4 ms for 4,096. It is correct for any codes,
+//! steps. It is correct for any codes,
 //! however rows were parsed.
 
 use std::ops::Range;

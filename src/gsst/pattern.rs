@@ -344,8 +344,7 @@ impl ByteAutomaton {
 }
 
 /// Returns, for each byte, the first byte that no token distinguishes from it. So few sets are
-/// computed, and the others are copied. When all 256 were computed, a pattern of 32 bytes took 0.5
-/// ms.
+/// computed, and the others are copied.
 fn bytes_alike(tokens: &[Token]) -> [u8; 256] {
     let kind = |byte: u8| (num_continuations(byte), is_continuation(byte));
     let mut alike = [0; 256];

@@ -65,7 +65,7 @@ impl CodeWidth {
     }
 
     /// Returns the largest number of symbols of a table: 255 or 4,096.
-    pub fn max_symbols(self) -> usize {
+    pub(crate) fn max_symbols(self) -> usize {
         match self {
             Self::Eight => usize::from(ESCAPE_CODE),
             Self::Twelve => 1 << 12,

@@ -82,7 +82,7 @@ impl Change {
     }
 
     /// Adds the documents of `files` in the same commit, before the documents that edits add.
-    pub fn with_files(mut self, files: &[WrittenPart]) -> Self {
+    pub(crate) fn with_files(mut self, files: &[WrittenPart]) -> Self {
         for WrittenPart { part, text_bytes } in files {
             let counts = &mut self.counts;
             counts.docs_added = counts.docs_added.saturating_add(part.num_docs());

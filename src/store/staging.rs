@@ -132,7 +132,8 @@ impl StagedFile {
         }
     }
 
-    /// Writes and removes a first block, so that a full disk is found before the work for the file is done.
+    /// Writes and removes a first block, so that a full disk is found before the work for the file
+    /// is done.
     ///
     /// # Errors
     /// Those of the disk.

@@ -136,8 +136,8 @@ pub trait Accelerator: fmt::Debug + Send + Sync {
     /// Returns the state of the devices at once, without waiting for the driver.
     fn state(&self) -> DeviceState;
 
-    /// Returns the reason why no device can be used, or `None` if one can. Waits for the driver, but
-    /// not until a device is open.
+    /// Returns the reason why no device can be used, or `None` if one can. Waits for the driver,
+    /// but not until a device is open.
     fn problem(&self) -> Option<String>;
 
     /// Opens the devices on a thread of their own, unless that was started before.
@@ -149,8 +149,8 @@ pub trait Accelerator: fmt::Debug + Send + Sync {
     /// Returns the elements of those `segments` of which no device has the parts that `task` needs.
     fn missing_elements(&self, task: SegmentTask, segments: &[Arc<Segment>]) -> u64;
 
-    /// Drops the copies of `segments`, which are not loaded any more. A device that works drops them
-    /// before its next work.
+    /// Drops the copies of `segments`, which are not loaded any more. A device that works drops
+    /// them before its next work.
     fn forget(&self, segments: &mut dyn Iterator<Item = &Arc<Segment>>);
 
     /// Returns the words of each document.

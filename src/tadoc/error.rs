@@ -177,19 +177,20 @@ pub enum Error {
 impl Error {
     /// Returns the error for a step that needs more memory than its task may use. The limit is the
     /// setting of the session, or the rest of the session's memory pool if that is less.
-    pub fn memory_of_task(what: &'static str, requested: u64, limit: u64) -> Self {
+    pub(crate) fn memory_of_task(what: &'static str, requested: u64, limit: u64) -> Self {
         let knob = "tadoc.max_memory_bytes, or the session's memory limit where that is less,";
         Self::Capacity { what, requested, limit, knob }
     }
 
     /// Returns the error for a count that does not fit into 64 bits.
-    pub fn count_overflow(what: &'static str) -> Self {
+    pub(crate) fn count_overflow(what: &'static str) -> Self {
         let requested = u64::MAX;
         let limit = u64::MAX - 1;
         Self::Capacity { what, requested, limit, knob: "nothing (counts are 64-bit numbers)" }
     }
 
-    /// Returns the same error about document `id` at `path`, if it is about an offset in a document.
+    /// Returns the same error about document `id` at `path`, if it is about an offset in a
+    /// document.
     pub(crate) fn in_document(self, id: u64, path: Option<&str>) -> Self {
         match self {
             Self::PastEnd { what, got, len_bytes, .. } => {

@@ -5,9 +5,9 @@
 //! Interrupt   the question and steps to it       counted down in a loop, asked at 0
 //! ```
 //!
-//! A step takes some nanoseconds, so the question is asked every fraction of a millisecond; steps that take
-//! longer count as several. O(1) for each step. The work ends with [`Error::Cancelled`] when each of its
-//! threads has asked.
+//! A step takes some nanoseconds, so the question is asked every fraction of a millisecond; steps
+//! that take longer count as several. O(1) for each step. The work ends with [`Error::Cancelled`]
+//! when each of its threads has asked.
 
 use crate::error::{Error, Result};
 
@@ -62,7 +62,8 @@ impl Interrupt<'_> {
         self.pass(1)
     }
 
-    /// Counts `num_steps` steps, and checks the cancellation if enough have passed since the last check.
+    /// Counts `num_steps` steps, and checks the cancellation if enough have passed since the last
+    /// check.
     ///
     /// # Errors
     /// [`Error::Cancelled`].

@@ -1,5 +1,5 @@
-//! A server that speaks the protocol of Azure's blobs: azurite. It starts once for all tests of the process
-//! and ends with the process.
+//! A server that speaks the protocol of Azure's blobs: azurite. It starts once for all tests of the
+//! process and ends with the process.
 //!
 //! `TADOC_AZURITE` is the path of `azurite-blob`. Without the variable the PATH is searched for it.
 

@@ -1,6 +1,7 @@
 //! Calls of every table function, for suites that compare the rows of two ways to answer.
 
-/// Calls over the corpora `@` (many segments) and `#` (a living one), and over files in the folder `~`.
+/// Calls over the corpora `@` (many segments) and `#` (a living one), and over files in the folder
+/// `~`.
 pub const CALLS: &[&str] = &[
     "documents(@)",
     "word_count(@)",

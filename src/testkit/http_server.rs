@@ -1,19 +1,18 @@
 //! A file server that knows HEAD and ranged GET, for corpora behind HTTP.
 
-use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use crate::command::Folder;
 
 /// Serves the files `names` of `folder`, each at any path that ends with its name, for as long as
 /// the test runs. Returns the port. Requests below `/forbidden/` are refused, and so are GET
-/// requests below `/kept/`. `/moved/` redirects to the file, `/round/` to itself. A GET request below
-/// `/together/` is answered once there is a second one, and refused after ten seconds.
+/// requests below `/kept/`. `/moved/` redirects to the file, `/round/` to itself. A GET request
+/// below `/together/` is answered once there is a second one, and refused after ten seconds.
 pub fn serve(folder: &Folder, names: &[&str]) -> u16 {
     let read = |name: &&str| (format!("/{name}"), fs::read(folder.join(name)).unwrap());
     let files: Arc<Vec<(String, Vec<u8>)>> = Arc::new(names.iter().map(read).collect());

@@ -1,4 +1,5 @@
-//! Random statements whose rows do not depend on the number of partitions or machines that answer them.
+//! Random statements whose rows do not depend on the number of partitions or machines that answer
+//! them.
 //!
 //! ```text
 //! source        search(@, 'scan')                     keys that tell its rows apart
@@ -6,8 +7,8 @@
 //! statement     query ORDER BY all its columns, mostly with LIMIT
 //! ```
 //!
-//! Each `LIMIT` stands over an order of all columns, and each window has a total order. So rows that are
-//! equal are the only ones whose order may differ, and that cannot be seen.
+//! Each `LIMIT` stands over an order of all columns, and each window has a total order. So rows
+//! that are equal are the only ones whose order may differ, and that cannot be seen.
 
 use crate::random::Random;
 
@@ -43,7 +44,8 @@ const SOURCES: &[Source] = &[
     Source { relation: "term_vector(#)", keys: &["doc_id", "count"], other: "word" },
 ];
 
-/// Returns the numbers of the statements that a test asks: `default` of them, or as many as `PLANS` says.
+/// Returns the numbers of the statements that a test asks: `default` of them, or as many as `PLANS`
+/// says.
 pub fn seeds(default: u64) -> std::ops::Range<u64> {
     let asked = std::env::var("PLANS").ok().and_then(|asked| asked.parse().ok());
     0..asked.unwrap_or(default)

@@ -1,5 +1,5 @@
-//! Servers that tests start as processes: on a free port, once for all tests of a process, and ended with
-//! it, even after a crash.
+//! Servers that tests start as processes: on a free port, once for all tests of a process, and
+//! ended with it, even after a crash.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
@@ -43,8 +43,8 @@ enum Failure {
 }
 
 impl Kind {
-    /// Starts a server. Without one it prints a line that says so and returns `None`; if the variable that
-    /// requires it is set, it panics.
+    /// Starts a server. Without one it prints a line that says so and returns `None`; if the
+    /// variable that requires it is set, it panics.
     pub fn start(&self) -> Option<Process> {
         let is_required = std::env::var_os(self.required_by).is_some_and(|value| value != "0");
         match self.start_on_some_port() {

@@ -162,8 +162,8 @@ pub fn own_sources() -> Vec<Document> {
 
 /// Reads the corpora of the project's machines, each with its name.
 ///
-/// `TADOC_CORPORA` names the folder. Without it, or if the folder does not exist, the function prints
-/// a note and returns no corpora.
+/// `TADOC_CORPORA` names the folder. Without it, or if the folder does not exist, the function
+/// prints a note and returns no corpora.
 pub fn real_corpora() -> Vec<(String, Vec<Document>)> {
     let Some(folder) = std::env::var_os("TADOC_CORPORA") else {
         println!("skipped: TADOC_CORPORA names no folder of corpora");

@@ -14,27 +14,22 @@ use tadoc::segment::Segment;
 use crate::error::GpuError;
 
 use super::{
-    CopyKey, CorpusCopies, CorpusRanked, CorpusSequences, CorpusTerms, CorpusText, CorpusWeights,
-    DeviceCorpus, DeviceRanked, DeviceSequences, DeviceTermVectors, DeviceTerms, DocWord,
-    PassageQuery, Passages, WordOffsets,
+    CopyKey, CorpusCopies, CorpusRanked, CorpusSequences, CorpusTerms, CorpusText, DeviceCorpus,
+    DeviceRanked, DeviceSequences, DeviceTermVectors, DeviceTerms, DocWord, PassageQuery, Passages,
+    WordOffsets,
 };
 
 /// Flag in the key numbers of pairs. It keeps them apart from those of sequences.
 const PAIRS: u64 = 1 << 32;
 
 impl CopyKey {
-    /// Returns the key of the object that counts words.
-    pub fn for_weights(segment: &Arc<Segment>) -> Self {
-        Self::new::<CorpusWeights>(segment, 0)
-    }
-
     /// Returns the key of the object that counts sequences of `n` words.
     pub fn for_sequences(segment: &Arc<Segment>, n: usize) -> Self {
         Self::new::<CorpusSequences>(segment, n as u64)
     }
 
     /// Returns the key of the object that finds words of documents and documents of words.
-    pub fn for_terms(segment: &Arc<Segment>) -> Self {
+    pub(crate) fn for_terms(segment: &Arc<Segment>) -> Self {
         Self::new::<CorpusTerms>(segment, 0)
     }
 
@@ -44,7 +39,7 @@ impl CopyKey {
     }
 
     /// Returns the key of the object that ranks documents of sequences of `n` words.
-    pub fn for_ranked(segment: &Arc<Segment>, n: usize) -> Self {
+    pub(crate) fn for_ranked(segment: &Arc<Segment>, n: usize) -> Self {
         Self::new::<CorpusRanked>(segment, n as u64)
     }
 }

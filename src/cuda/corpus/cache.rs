@@ -105,7 +105,7 @@ impl CorpusCopies {
     }
 
     /// Returns the total time spent on uploads and on making missing parts.
-    pub fn prepare_time(&self) -> Duration {
+    pub(crate) fn prepare_time(&self) -> Duration {
         self.prepare_time
     }
 
@@ -119,7 +119,7 @@ impl CorpusCopies {
     /// # Errors
     ///
     /// [`GpuError::Driver`].
-    pub fn set_max_bytes(&mut self, max_bytes: u64) -> Result<(), GpuError> {
+    pub(crate) fn set_max_bytes(&mut self, max_bytes: u64) -> Result<(), GpuError> {
         self.device.budget().set_max_bytes(max_bytes);
         let mut is_evicted = false;
         while self.device.used_bytes() > max_bytes && self.kept.evict().is_some() {
@@ -168,7 +168,7 @@ impl CorpusCopies {
     /// # Errors
     ///
     /// The errors of `work`, and [`GpuError::Driver`].
-    pub fn retried<T>(
+    pub(crate) fn retried<T>(
         &mut self,
         mut work: impl FnMut() -> Result<T, GpuError>,
     ) -> Result<T, GpuError> {

@@ -132,7 +132,7 @@ impl CorpusEdits {
     }
 
     /// Returns the number of splices, that is, of token ranges that are replaced.
-    pub fn num_splices(&self) -> usize {
+    pub(crate) fn num_splices(&self) -> usize {
         self.splices.froms.len()
     }
 

@@ -300,7 +300,7 @@ impl SequenceRows {
     }
 
     /// Returns the keys and the counts. A key holds the word ids, the first in the highest bits.
-    pub fn into_keys_and_counts(self) -> (Vec<u64>, Vec<u64>) {
+    pub(crate) fn into_keys_and_counts(self) -> (Vec<u64>, Vec<u64>) {
         (self.keys, self.counts)
     }
 }

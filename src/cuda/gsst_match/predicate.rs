@@ -108,7 +108,7 @@ pub(super) fn tables_len_bytes(num_states: u32, width: CodeWidth) -> usize {
     (num_states as usize + 4) << width.bits()
 }
 
-/// Number of blocks in the sample, and bytes of each: 30 KB of text, read in 0.1 ms.
+/// Number of blocks in the sample, and bytes of each: 30 KB of text.
 const NUM_BLOCKS: usize = 8;
 const MAX_BLOCK_BYTES: usize = 1 << 12;
 const NUM_BUCKETS: usize = 1 << 16;

@@ -97,8 +97,9 @@ pub trait PendingRows<T>: Send {
 
 /// Devices that decode columns. A session owns one value.
 pub trait ColumnDevice: fmt::Debug + Send + Sync {
-    /// Returns the scanner of a partition, limited to `max_bytes` of memory on its device. Opens the
-    /// devices, or waits until they are open. Partitions take turns among devices that did not fail.
+    /// Returns the scanner of a partition, limited to `max_bytes` of memory on its device. Opens
+    /// the devices, or waits until they are open. Partitions take turns among devices that did not
+    /// fail.
     ///
     /// # Errors
     /// An error if no device can be used.

@@ -148,12 +148,12 @@ impl GsstMetadata {
     /// Returns the CRC32C of a column chunk, by its place among Parquet's leaves. `None` if the
     /// file has no checksums of chunks, as files of the first version and files without GSST
     /// columns.
-    pub fn chunk_checksum(&self, row_group_idx: usize, leaf: usize) -> Option<u32> {
+    pub(crate) fn chunk_checksum(&self, row_group_idx: usize, leaf: usize) -> Option<u32> {
         self.index.row_groups.get(row_group_idx)?.chunk_checksums.get(leaf).copied()
     }
 
     /// Returns the range of a GSST column's run in the file, or `None` if there is no such column.
-    pub fn run_range(&self, row_group_idx: usize, column_idx: usize) -> Option<Range<u64>> {
+    pub(crate) fn run_range(&self, row_group_idx: usize, column_idx: usize) -> Option<Range<u64>> {
         let run = self.index.row_groups.get(row_group_idx)?.runs.get(column_idx)?;
         Some(run.start..run.start + run.len_bytes())
     }

@@ -22,8 +22,7 @@ use super::tokens::WordWalk;
 /// Number of documents of one sweep, with 32 bytes for each word and rule.
 pub(super) const GROUP_LEN: usize = 8;
 /// Maximum size of the counts of a group in bytes, about the size of caches. If the counts are
-/// larger, one sweep for several documents is slower than several sweeps (38 against 24 ms for 1.9
-/// million elements, hardly any of them in two documents).
+/// larger, one sweep for several documents is slower than several sweeps.
 const MAX_GROUP_BYTES: usize = 1 << 24;
 /// Maximum length in bytes of a document for a token scan.
 const MAX_SCAN_BYTES: u64 = 1 << 32;

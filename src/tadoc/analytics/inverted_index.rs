@@ -45,9 +45,9 @@ impl InvertedIndex {
         Self::for_share(vocabulary, traversal, Share::default(), &|| false).map(|(index, _)| index)
     }
 
-    /// Variant of [`with_vocabulary`](Self::with_vocabulary) for the rows of `share`, which it returns. The
-    /// lists of other rows may be missing. The caller may leave: `is_cancelled` is asked now and then, by any
-    /// thread.
+    /// Variant of [`with_vocabulary`](Self::with_vocabulary) for the rows of `share`, which it
+    /// returns. The lists of other rows may be missing. The caller may leave: `is_cancelled` is
+    /// asked now and then, by any thread.
     ///
     /// # Errors
     /// The errors of [`with_vocabulary`](Self::with_vocabulary), and
@@ -83,7 +83,8 @@ impl InvertedIndex {
     /// Creates the index of a corpus from those of each of its segments.
     ///
     /// # Errors
-    /// The errors of [`TermVectors::from_segments`](super::TermVectors::from_segments), and [`Error::Capacity`](crate::Error::Capacity) as for
+    /// The errors of [`TermVectors::from_segments`](super::TermVectors::from_segments), and
+    /// [`Error::Capacity`](crate::Error::Capacity) as for
     /// [`with_vocabulary`](Self::with_vocabulary).
     pub fn from_segments(
         vocabulary: Arc<Vocabulary>,
@@ -205,8 +206,8 @@ impl InvertedIndex {
     }
 }
 
-/// Returns the words of `segment` that have one of `rows`. Returns `None` for folded words, whose ids are
-/// all over the dictionary, and for all rows.
+/// Returns the words of `segment` that have one of `rows`. Returns `None` for folded words, whose
+/// ids are all over the dictionary, and for all rows.
 fn ids_from(
     vocabulary: &Vocabulary,
     rows: &Range<usize>,

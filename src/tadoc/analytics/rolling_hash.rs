@@ -8,8 +8,9 @@
 //! ```
 //!
 //! Keys and the point b are random, so no text can be made that collides. They are the same for all
-//! segments, because they depend on the bytes of words and not on their ids. Two sequences of n words that
-//! differ have the same hash with a chance of about n / 2^61. Tasks do not rely on it: they compare words.
+//! segments, because they depend on the bytes of words and not on their ids. Two sequences of n
+//! words that differ have the same hash with a chance of about n / 2^61. Tasks do not rely on it:
+//! they compare words.
 
 use std::hash::{BuildHasher, RandomState};
 

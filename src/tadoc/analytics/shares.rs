@@ -183,7 +183,7 @@ mod tests {
     use crate::analytics::{
         Cooccurrences, InvertedIndex, Pairing, SequenceCounts, Traversal, Vocabulary,
     };
-    use crate::build::of_texts::corpus_of_texts;
+    use crate::build::corpus_from_texts;
 
     fn texts() -> impl Strategy<Value = Vec<String>> {
         let words = prop::collection::vec("[a-d]{1,2}|the|of", 0..40);
@@ -231,7 +231,7 @@ mod tests {
             num_shares in 1u32..6,
             is_cut in any::<bool>(),
         ) {
-            let corpus = corpus_of_texts(if is_cut { 60 } else { 1 << 20 }, &texts);
+            let corpus = corpus_from_texts(if is_cut { 60 } else { 1 << 20 }, &texts);
             let vocabulary = Arc::new(Vocabulary::new(&corpus).unwrap());
             let shares = || (0..num_shares).map(|place| Share::new(place, num_shares).unwrap());
             for n in [1, 2, 3, 20] {
@@ -296,7 +296,7 @@ mod tests {
             format!("w{:02}", (state >> 33) % 50)
         };
         let words: Vec<String> = (0..4000).map(&mut word).collect();
-        let corpus = corpus_of_texts(8000, &[words.join(" ")]);
+        let corpus = corpus_from_texts(8000, &[words.join(" ")]);
         let vocabulary = Arc::new(Vocabulary::new(&corpus).unwrap());
         let all = sequences(&vocabulary, 3, 1 << 30, Share::default());
         for memory in [1 << 16, 1 << 17, 1 << 30] {

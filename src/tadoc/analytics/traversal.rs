@@ -155,13 +155,8 @@ pub const NUM_STATISTICS: usize = 5;
 /// across a border (2 at most; all for pairs). The words of pairs count in the same way. All counts
 /// are doubled if keys have more than 64 bits.
 ///
-/// Fitted by `benches/fitting` to the times of seven corpora, windows of two, three and five words,
-/// on one core of a quiet machine (23 November 2026). The chosen traversal was the fastest in 65 of
-/// 70 pairs of a task and a corpus, within 1 % of the fastest in 68, and 2.7 % slower at most. In
-/// another run on that machine it was the fastest in 64 and 6.9 % slower at most; on another
-/// machine 62 and 8.6 %. A table fitted to six corpora was right for the seventh in 55 of 70, and
-/// up to 91 % slower: the versions corpus is the only one whose sequences of documents are counted
-/// best bottom-up.
+/// Fitted by `benches/fitting` to the times of seven corpora on one core. A corpus of versions is
+/// the only one whose sequences of documents are counted best bottom-up.
 pub const TRAVERSAL_COSTS: [(TraversalTask, Traversal, [f64; NUM_STATISTICS]); 13] = [
     (InvertedIndex, TopDown, [5.3, 0.0, 822.6, 0.0, 8.3]),
     (InvertedIndex, BottomUp, [4.6, 0.0, 332.9, 16.9, 0.0]),

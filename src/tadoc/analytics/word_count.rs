@@ -2,9 +2,9 @@
 //!
 //! Rules are numbered with parents before children. So the weight of a rule is known when the sweep
 //! reaches its right-hand side, and the sweep adds that weight to every element there
-//! ([`Segment::weights_or_derive`], which keeps the result). O(G) for each segment, with segments in parallel.
-//! Sums over segments are checked for overflow. TADOC uses a queue of rules and a hash table for
-//! each rule (Zhang et al., VLDB Journal 2021, section 4); flat arrays need neither.
+//! ([`Segment::weights_or_derive`], which keeps the result). O(G) for each segment, with segments
+//! in parallel. Sums over segments are checked for overflow. TADOC uses a queue of rules and a hash
+//! table for each rule (Zhang et al., VLDB Journal 2021, section 4); flat arrays need neither.
 //!
 //! [`Segment::weights_or_derive`]: crate::segment::Segment::weights_or_derive
 

@@ -77,7 +77,7 @@ use crate::text::{
     MAX_TOKEN_BYTES, TokenizedBlock, TokenizerProfile, for_each_token, tokenize_block,
 };
 
-use super::options::{BuilderKind, IngestOptions};
+use super::{BuilderKind, IngestOptions};
 
 /// Greatest number of blocks that may be built at a time.
 pub const MAX_BLOCKS_AT_ONCE: u16 = 64;

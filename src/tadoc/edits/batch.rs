@@ -8,8 +8,7 @@
 use rayon::prelude::*;
 
 use super::document::EditedDocument;
-use super::living_corpus::checked_offset;
-use super::living_corpus::{Current, LivingCorpus};
+use super::living_corpus::{Current, LivingCorpus, checked_offset};
 use crate::error::{Error, Result};
 use crate::query::{OffsetLists, WordQuery, check_word, count_batch, search_batch};
 use crate::read;

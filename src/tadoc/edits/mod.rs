@@ -34,8 +34,8 @@
 //! ```
 //!
 //! Reading order: `edit` ([`Edit`] and [`EditMode`]: changes, and the text that offsets refer to;
-//! [`encode_batch`]: edits as bytes), `living_corpus` ([`LivingCorpus`]), `plan` (from operations to
-//! steps that cannot fail; batches, all or none), `document` with `piece_tree` and `words` (one
+//! [`encode_batch`]: edits as bytes), `living_corpus` ([`LivingCorpus`]), `plan` (from operations
+//! to steps that cannot fail; batches, all or none), `document` with `piece_tree` and `words` (one
 //! edited document), `batch` (many reads at once), `snapshot` (from a living corpus to a corpus).
 //!
 //! The papers keep records of inserted text and move every offset after them, which takes more than

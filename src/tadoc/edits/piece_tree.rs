@@ -119,7 +119,7 @@ impl PieceTree {
     }
 
     /// Returns the last byte as a piece, if there is one.
-    pub fn last_byte(&self) -> Option<Piece> {
+    pub(crate) fn last_byte(&self) -> Option<Piece> {
         self.pieces_from(self.len_bytes().checked_sub(1)?).next()
     }
 
@@ -141,7 +141,7 @@ impl PieceTree {
     }
 
     /// Extends the last piece, which must exist, by `len` bytes.
-    pub fn extend_last(&mut self, len: u64) {
+    pub(crate) fn extend_last(&mut self, len: u64) {
         match &mut self.0 {
             Shape::Leaf { pieces, len_bytes } => {
                 if let Some(last) = pieces.last_mut() {

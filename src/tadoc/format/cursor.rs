@@ -23,7 +23,8 @@ use zstd::bulk::Decompressor;
 use crate::error::{Error, Result};
 
 thread_local! {
-    /// Unpacks the streams of a thread. It clears 95 KB when it is made, more than most streams have.
+    /// Unpacks the streams of a thread. It clears 95 KB when it is made, more than most streams
+    /// have.
     static UNPACKER: RefCell<Decompressor<'static>> = RefCell::default();
 }
 

@@ -29,7 +29,6 @@
 mod chunk;
 mod cleanup;
 mod dedup;
-mod expand;
 mod pair_join;
 mod phrases;
 mod repeats;
@@ -40,16 +39,15 @@ mod sequitur;
 #[cfg(test)]
 mod tests;
 
-pub use dedup::Dedup;
-pub use expand::expand_tokens;
-pub use rounds::{RoundsOptions, build_rounds};
-pub use schedule::Effort;
-pub use sequitur::build_sequitur;
-
 use std::ops::Range;
 
 use crate::error::{Error, Result};
 use crate::ids::{DocId, RuleId};
+
+pub use dedup::Dedup;
+pub use rounds::{RoundsOptions, build_rounds};
+pub use schedule::Effort;
+pub use sequitur::build_sequitur;
 
 /// Rules over the elements of one segment, see the drawing in the module docs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,13 +91,13 @@ impl Grammar {
 
     /// Returns the id of a rule as an element.
     #[inline]
-    pub fn element_for(&self, rule_id: RuleId) -> u32 {
+    pub(crate) fn element_for(&self, rule_id: RuleId) -> u32 {
         self.num_terminals + u32::from(rule_id)
     }
 
     /// Returns the positions of rule `rule_id`, which must exist, in `symbols`.
     #[inline]
-    pub fn rule_range(&self, rule_id: RuleId) -> Range<usize> {
+    pub(crate) fn rule_range(&self, rule_id: RuleId) -> Range<usize> {
         let rule_idx = rule_id.index();
         self.rule_offsets[rule_idx] as usize..self.rule_offsets[rule_idx + 1] as usize
     }
@@ -121,10 +119,8 @@ impl Grammar {
     /// often as the root has bytes. Only the weight of the empty separator may wrap, because a
     /// hostile file can contain many of them side by side.
     ///
-    /// The coarsening of the TADOC papers does not pay for one sweep. The sweep takes 24 ms for 6.8
-    /// M elements (100 MB of sources). It takes 16 ms after equal elements of a rule are merged,
-    /// but merging takes 72 ms. Inlining rules of two elements takes 124 ms and makes 30 % more
-    /// elements.
+    /// The coarsening of the TADOC papers does not pay for one sweep: merging equal elements of a
+    /// rule or inlining small rules takes longer than the sweep.
     pub fn weights(&self) -> Vec<u64> {
         let num_terminals = self.num_terminals as usize;
         let mut weights = vec![0u64; num_terminals + self.num_rules()];
@@ -189,4 +185,30 @@ fn check_offsets(name: &'static str, offsets: &[u32], end: usize) -> Result<()> 
 
 fn broken<T>(name: &'static str, got: String, allowed: &str) -> Result<T> {
     Err(Error::InvalidArgument { name, got, allowed: allowed.into() })
+}
+
+/// Returns the tokens of each document, in order.
+pub fn expand_tokens(grammar: &Grammar) -> Vec<Vec<u32>> {
+    grammar
+        .doc_offsets
+        .windows(2)
+        .map(|doc| expand(grammar, &grammar.root()[doc[0] as usize..doc[1] as usize]))
+        .collect()
+}
+
+fn expand(grammar: &Grammar, elements: &[u32]) -> Vec<u32> {
+    let mut tokens = Vec::new();
+    let mut stack = vec![elements.iter()];
+    while let Some(top) = stack.last_mut() {
+        match top.next() {
+            None => {
+                stack.pop();
+            }
+            Some(&element) => match grammar.rule_of(element) {
+                None => tokens.push(element),
+                Some(rule_id) => stack.push(grammar.rule(rule_id).iter()),
+            },
+        }
+    }
+    tokens
 }

@@ -132,8 +132,8 @@ impl Phrases {
     fn longest(&self, symbols: &[u32]) -> (usize, u32) {
         let first = symbols[0];
         let mut longest = (1, first);
-        // No phrase contains a barrier or a symbol behind the terminals, so the look-up of one would
-        // fail, but its bits do not fit into a key.
+        // No phrase contains a barrier or a symbol behind the terminals, so the look-up of one
+        // would fail, but its bits do not fit into a key.
         if first >= self.first_rule {
             return longest;
         }

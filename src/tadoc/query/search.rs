@@ -344,7 +344,7 @@ impl<'c> LineCounter<'c> {
 
 #[cfg(test)]
 mod tests {
-    use crate::build::of_texts::corpus_of_texts;
+    use crate::build::corpus_from_texts;
 
     use super::*;
 
@@ -352,7 +352,7 @@ mod tests {
     fn lines_are_those_of_the_text() {
         let texts = ["a\n\nb c\r\nd".to_owned(), String::new(), "no line end".to_owned()];
         for block_bytes in [1 << 20, 3] {
-            let corpus = corpus_of_texts(block_bytes, &texts);
+            let corpus = corpus_from_texts(block_bytes, &texts);
             let mut lines = LineCounter::new(&corpus);
             for (doc_id, text) in (0..).zip(&texts) {
                 for offset in (0..=text.len()).chain([0, 2]).filter(|&at| at <= text.len()) {

@@ -15,14 +15,9 @@
 //! A batch is written to one buffer by all cores. Each task writes a range of the passages. Lengths
 //! are known before the first byte is written, so each passage has a fixed position.
 //!
-//! Nearly all of the time is spent waiting for memory. The baseline, measured in one run on 10 and
-//! 100 MB, is 1.7 and 3.4 us with rules, 0.2 and 0.5 us with runs. Tried on the rules and dropped:
-//!
-//! - Rules of a passage, or of up to 64 passages, entered level by level so that their loads
-//!   overlap: 1.7 and 2.9 us.
-//! - As before, without branches that wait for memory: 2.4 and 3.6 us.
-//! - Huge pages (`GLIBC_TUNABLES=glibc.malloc.hugetlb=1`): 10 % at 100 MB.
-//! - Texts of short elements found by element: 1.0 and 1.9 us.
+//! Nearly all of the time is spent waiting for memory. Entering the rules of many passages level by
+//! level, so that their loads overlap, does not help: neither do huge pages, loops without
+//! branches, or texts of short elements found by element.
 //!
 //! # Batches
 //!

@@ -107,7 +107,7 @@ impl Segment {
     /// Returns true if a question about the places of words should be answered without the inverse
     /// grammar, because it does not exist and few questions were asked. This call counts as one
     /// more question.
-    pub fn is_sweep_worth(&self) -> bool {
+    pub(crate) fn is_sweep_worth(&self) -> bool {
         self.cache.inverse.get().is_none()
             && self.cache.num_sweeps.fetch_add(1, Ordering::Relaxed) < MAX_SWEEPS
     }
@@ -121,7 +121,7 @@ impl Segment {
     /// Returns the document whose root range contains `root_position`.
     /// Empty documents contain no position. Derives the prefix sums on first use.
     #[inline]
-    pub fn doc_at_or_derive(&self, root_position: usize) -> DocId {
+    pub(crate) fn doc_at_or_derive(&self, root_position: usize) -> DocId {
         self.prefix_sums_or_derive().doc_at(&self.dag, root_position)
     }
 
@@ -149,7 +149,7 @@ impl Segment {
 
     /// Returns the first and last word of each rule. Derived on first use, O(G).
     #[inline]
-    pub fn edge_words_or_derive(&self) -> &EdgeWords {
+    pub(crate) fn edge_words_or_derive(&self) -> &EdgeWords {
         self.cache.edge_words.get_or_init(|| EdgeWords::new(&self.dag))
     }
 
@@ -157,7 +157,7 @@ impl Segment {
     /// them. This call counts as one more passage. Building takes time proportional to the number
     /// of runs. Returns `None` if they would be much larger than the grammar.
     #[inline]
-    pub fn text_runs_or_derive_if_worth(&self) -> Option<&TextRuns> {
+    pub(crate) fn text_runs_or_derive_if_worth(&self) -> Option<&TextRuns> {
         if let Some(runs) = self.cache.text_runs.get() {
             return runs.as_ref();
         }
@@ -178,7 +178,10 @@ impl Segment {
     /// them. This call is about `num_added` elements of the root. Returns `None` if the texts would
     /// be too large.
     #[inline]
-    pub fn element_texts_or_derive_if_worth(&self, num_added: usize) -> Option<&ElementTexts> {
+    pub(crate) fn element_texts_or_derive_if_worth(
+        &self,
+        num_added: usize,
+    ) -> Option<&ElementTexts> {
         if let Some(texts) = self.cache.element_texts.get() {
             return texts.as_ref();
         }

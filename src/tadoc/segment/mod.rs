@@ -27,11 +27,10 @@ mod cache;
 pub(crate) mod dag;
 pub(crate) mod facts;
 
-pub(crate) use dag::Len;
-pub use dag::{
-    Cursor, Dag, DocWords, ELEMENT_TEXT_SLACK, EdgeWords, ElementTexts, Inverse, Measure, Next,
-    Occurrence, Place, PrefixSums, TEXT_SLACK, TextRuns,
+pub(crate) use dag::{
+    Cursor, ELEMENT_TEXT_SLACK, ElementTexts, Len, Next, Place, TEXT_SLACK, TextRuns,
 };
+pub use dag::{Dag, DocWords, EdgeWords, Inverse, Measure, Occurrence, PrefixSums};
 pub use facts::{DocumentFacts, DocumentLength, SegmentFacts};
 
 use std::sync::Arc;
@@ -91,7 +90,7 @@ impl Segment {
     ///
     /// # Errors
     /// Same as [`Dag::new`].
-    pub fn from_words(dictionary: Dictionary, counts: &[u64]) -> Result<Self> {
+    pub(crate) fn from_words(dictionary: Dictionary, counts: &[u64]) -> Result<Self> {
         let dag = Dag::from_words(counts.len() as u32, dictionary.lengths())?;
         let mut weights = counts.to_vec();
         weights.resize(dag.num_elements(), 0);
@@ -204,7 +203,7 @@ impl Corpus {
 
     /// Returns the id in segment `segment_idx` of document `doc_id`, if a part of it lies there.
     #[inline]
-    pub fn doc_in(&self, segment_idx: usize, doc_id: u64) -> Option<DocId> {
+    pub(crate) fn doc_in(&self, segment_idx: usize, doc_id: u64) -> Option<DocId> {
         let index = self.doc_ids.index_in(segment_idx, doc_id)?;
         let num_docs = self.segments[segment_idx].dag.grammar().num_docs();
         (index < num_docs).then(|| DocId::from_index(index))

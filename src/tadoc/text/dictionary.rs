@@ -161,7 +161,7 @@ impl Dictionary {
     }
 
     /// Returns the ids of the words that begin with `prefix`, or of all words if it is empty.
-    pub fn words_with_prefix(&self, prefix: &[u8]) -> Range<u32> {
+    pub(crate) fn words_with_prefix(&self, prefix: &[u8]) -> Range<u32> {
         let start = self.first_where(0..self.num_words, |word| word >= prefix);
         let end = self.first_where(start..self.num_words, |word| !word.starts_with(prefix));
         start..end
@@ -169,7 +169,7 @@ impl Dictionary {
 
     /// Returns the words whose text after `fold` is `folded`, in ascending order. Reads all words
     /// at the first question of a fold. Later ones take O(log V) folds, and 4 bytes a word.
-    pub fn words_folded_to(&self, fold: &Fold, folded: &str) -> Vec<u32> {
+    pub(crate) fn words_folded_to(&self, fold: &Fold, folded: &str) -> Vec<u32> {
         let word = |id: u32| self.word(id.into());
         self.folded_words.find(Words { num_words: self.num_words, word }, fold, folded)
     }
@@ -191,7 +191,7 @@ impl Dictionary {
     }
 
     /// Returns the length of the longest token in bytes, 0 for the empty dictionary.
-    pub fn max_token_len(&self) -> usize {
+    pub(crate) fn max_token_len(&self) -> usize {
         self.max_token_len
     }
 

@@ -46,7 +46,7 @@ use crate::error::{Error, Result};
 pub use synonyms::Synonyms;
 
 /// Length of the longest word that is stemmed, in bytes. A longer one counts as its own stem.
-pub const MAX_STEMMED_BYTES: usize = 256;
+const MAX_STEMMED_BYTES: usize = 256;
 
 /// Rule by which words count as equal: none, or one or more of `case`, `accents`, a stem and
 /// synonyms.
@@ -73,12 +73,12 @@ impl Fold {
     }
 
     /// Returns true if words are compared in lower case.
-    pub const fn ignores_case(&self) -> bool {
+    pub(crate) const fn ignores_case(&self) -> bool {
         self.case
     }
 
     /// Returns true if words are compared without accents.
-    pub const fn ignores_accents(&self) -> bool {
+    pub(crate) const fn ignores_accents(&self) -> bool {
         self.accents
     }
 
@@ -110,7 +110,7 @@ impl Fold {
     }
 
     /// Returns the same fold without synonyms.
-    pub fn without_synonyms(&self) -> Self {
+    pub(crate) fn without_synonyms(&self) -> Self {
         Self { synonyms: None, ..self.clone() }
     }
 

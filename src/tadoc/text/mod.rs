@@ -33,10 +33,8 @@ mod tokenizer;
 
 pub use block::{TokenizedBlock, tokenize_block};
 pub use dictionary::Dictionary;
-pub use fold::{Fold, Language, MAX_STEMMED_BYTES, Synonyms};
+pub use fold::{Fold, Language, Synonyms};
 pub(crate) use folded_words::is_folded_to;
 pub use segments::MAX_TOKEN_BYTES;
 pub(crate) use tokenizer::in_one_word;
-pub use tokenizer::{
-    Token, TokenizerProfile, UNICODE_VERSION, first_cut, for_each_token, last_cut,
-};
+pub use tokenizer::{Token, TokenizerProfile, first_cut, for_each_token, last_cut};

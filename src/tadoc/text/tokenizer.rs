@@ -45,7 +45,7 @@ use super::classes::{BLOCK_BYTES, ClassBits, Ink, PerlWord, WordClass};
 use super::segments::{Span, emit_run, for_each_segment};
 
 /// Version of the Unicode tables of [`TokenizerProfile::Word`], which are those of regex-syntax.
-pub const UNICODE_VERSION: (u8, u8, u8) = (16, 0, 0);
+const UNICODE_VERSION: (u8, u8, u8) = (16, 0, 0);
 
 /// Rule by which the tokenizer finds words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::analytics::{
     DocSelection, Fold, InvertedIndex, TermVectors, Tfidf, Traversal, Vocabulary, document_counts,
 };
-use crate::build::of_texts::corpus_of_texts;
+use crate::build::corpus_from_texts;
 use crate::segment::Corpus;
 
 use super::*;
@@ -62,7 +62,7 @@ fn parts(corpus: &Corpus) -> (Vec<SegmentTerms>, Vec<SegmentDocuments>) {
 #[test]
 fn parts_give_the_rows_of_the_corpus() {
     for block_bytes in [1 << 20, 700, 300] {
-        let corpus = corpus_of_texts(block_bytes, &documents());
+        let corpus = corpus_from_texts(block_bytes, &documents());
         assert_eq!(corpus.segments().len() == 1, block_bytes == 1 << 20);
         let is_cut = (0..corpus.num_docs()).any(|doc| corpus.doc_parts(doc).count() > 1);
         assert_eq!(is_cut, block_bytes < 1 << 20);
@@ -106,7 +106,7 @@ fn parts_give_the_rows_of_the_corpus() {
 fn documents_of_words_are_the_same_in_ranges() {
     let text = |doc: usize| (0..900).map(|at| format!("w{}", at * (doc + 1))).collect::<Vec<_>>();
     let corpus =
-        corpus_of_texts(1 << 20, &(0..6).map(|doc| text(doc).join(" ")).collect::<Vec<_>>());
+        corpus_from_texts(1 << 20, &(0..6).map(|doc| text(doc).join(" ")).collect::<Vec<_>>());
     keep_words(&corpus);
     let [segment] = corpus.segments() else { panic!("{} segments", corpus.segments().len()) };
     let (doc_words, num_words) =
@@ -122,7 +122,7 @@ fn documents_of_words_are_the_same_in_ranges() {
 
 #[test]
 fn what_is_no_such_matrix_is_refused() {
-    let corpus = corpus_of_texts(1 << 20, &documents());
+    let corpus = corpus_from_texts(1 << 20, &documents());
     let [vocabulary, folded] = folds(&corpus);
     let (terms, docs) = parts(&corpus);
     let refused = |change: fn(&mut SegmentTerms)| {

@@ -421,7 +421,7 @@ pub(super) fn row_key(key: u64, word_bits: u32, rows: SegmentRows<'_>, packing: 
 #[cfg(test)]
 mod tests {
     use crate::analytics::{Cooccurrences, Fold};
-    use crate::build::of_texts::corpus_of_texts;
+    use crate::build::corpus_from_texts;
 
     use super::*;
 
@@ -449,7 +449,7 @@ mod tests {
     #[test]
     fn counts_of_segments_are_those_of_the_corpus() {
         for block_bytes in [1 << 20, 700, 300] {
-            let corpus = corpus_of_texts(block_bytes, &documents());
+            let corpus = corpus_from_texts(block_bytes, &documents());
             assert_eq!(corpus.segments().len() == 1, block_bytes == 1 << 20);
             for (n, fold) in [(2, Fold::NONE), (3, Fold::NONE), (3, Fold::CASE), (5, Fold::CASE)] {
                 let plain = Vocabulary::new(&corpus).unwrap();
@@ -486,7 +486,7 @@ mod tests {
         for (block_bytes, is_folded) in
             [(1 << 20, false), (1 << 20, true), (300, false), (300, true)]
         {
-            let corpus = corpus_of_texts(block_bytes, &documents());
+            let corpus = corpus_from_texts(block_bytes, &documents());
             let plain = Vocabulary::new(&corpus).unwrap();
             let fold = if is_folded { Fold::CASE } else { Fold::NONE };
             let vocabulary = Arc::new(plain.folded(&fold).unwrap());
@@ -509,14 +509,14 @@ mod tests {
 
     #[test]
     fn what_cannot_be_joined_is_refused() {
-        let whole = Arc::new(Vocabulary::new(&corpus_of_texts(300, &documents())).unwrap());
+        let whole = Arc::new(Vocabulary::new(&corpus_from_texts(300, &documents())).unwrap());
         assert_eq!(SequenceCounts::segments_refused(&whole, 3), None);
         for n in [0, 1, 22, usize::MAX] {
             let refused = SequenceCounts::segments_refused(&whole, n).unwrap();
             assert!(refused.contains("64 bits"), "{refused}");
         }
         assert!(SequenceCounts::from_segments(whole, 3, Vec::new(), 0).is_err());
-        let cut = corpus_of_texts(300, &["one two three ".repeat(100)]);
+        let cut = corpus_from_texts(300, &["one two three ".repeat(100)]);
         let cut = Vocabulary::new(&cut).unwrap();
         let refused = SequenceCounts::segments_refused(&cut, 3).unwrap();
         assert_eq!(refused, "a document goes on in another segment");
@@ -525,7 +525,7 @@ mod tests {
 
     #[test]
     fn what_occurs_nowhere_is_left_out() {
-        let corpus = corpus_of_texts(1 << 20, &documents());
+        let corpus = corpus_from_texts(1 << 20, &documents());
         let vocabulary = Arc::new(Vocabulary::new(&corpus).unwrap());
         let mut part = part(&corpus, 0, 2);
         part.counts[1] = 0;

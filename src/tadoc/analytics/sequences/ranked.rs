@@ -463,7 +463,7 @@ impl SegmentRanked {
 #[cfg(test)]
 mod tests {
     use crate::analytics::Fold;
-    use crate::build::of_texts::corpus_of_texts;
+    use crate::build::corpus_from_texts;
 
     use super::*;
 
@@ -482,7 +482,7 @@ mod tests {
     #[test]
     fn ranks_of_segments_are_those_of_the_corpus() {
         for block_bytes in [1 << 20, 700, 300] {
-            let corpus = corpus_of_texts(block_bytes, &documents());
+            let corpus = corpus_from_texts(block_bytes, &documents());
             assert_eq!(corpus.segments().len() == 1, block_bytes == 1 << 20);
             let some = DocSelection::list([0, 3, 4, 40, 89]).unwrap();
             for (n, fold) in [(1, Fold::NONE), (2, Fold::CASE), (3, Fold::NONE), (1, Fold::CASE)] {
@@ -516,7 +516,7 @@ mod tests {
 
     #[test]
     fn what_cannot_be_joined_is_refused() {
-        let whole = corpus_of_texts(300, &documents());
+        let whole = corpus_from_texts(300, &documents());
         let (vocabulary, docs) =
             (Arc::new(Vocabulary::new(&whole).unwrap()), DocSelection::all(&whole));
         let of =
@@ -541,7 +541,8 @@ mod tests {
             assert!(got.to_string().contains("a part of segment 1"), "{got}");
         }
         assert!(of(3, parts(&whole, 3)).is_ok());
-        let cut = Vocabulary::new(&corpus_of_texts(300, &["one two three ".repeat(100)])).unwrap();
+        let cut =
+            Vocabulary::new(&corpus_from_texts(300, &["one two three ".repeat(100)])).unwrap();
         let refused = RankedInvertedIndex::segments_refused(&cut, 3).unwrap();
         assert_eq!(refused, "a document goes on in another segment");
     }

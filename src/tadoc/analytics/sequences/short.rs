@@ -255,7 +255,7 @@ mod tests {
 
     use super::*;
     use crate::analytics::{SequenceCounts, Traversal, Vocabulary};
-    use crate::build::of_texts::corpus_of_texts;
+    use crate::build::corpus_from_texts;
 
     const WORDS: [&str; 5] = ["be", "not", "or", "to", "we"];
 
@@ -284,7 +284,7 @@ mod tests {
         #[test]
         fn windows_are_those_of_the_text(documents in documents(), is_cut in any::<bool>()) {
             let texts: Vec<String> = documents.iter().map(|words| words.join(", ")).collect();
-            let corpus = corpus_of_texts(if is_cut { 200 } else { 1 << 20 }, &texts);
+            let corpus = corpus_from_texts(if is_cut { 200 } else { 1 << 20 }, &texts);
             let vocabulary = Arc::new(Vocabulary::new(&corpus).unwrap());
             for (n, memory_bytes) in [(2, 1 << 30), (3, 1 << 30), (2, 1 << 14), (3, 1 << 14)] {
                 let words = vocabulary.clone();
@@ -305,7 +305,7 @@ mod tests {
         #[test]
         fn words_that_are_left_out_are_their_own_rows(documents in documents()) {
             let texts: Vec<String> = documents.iter().map(|words| words.join(" ")).collect();
-            let corpus = corpus_of_texts(1 << 20, &texts);
+            let corpus = corpus_from_texts(1 << 20, &texts);
             for segment in corpus.segments() {
                 let dag = &segment.dag;
                 let stays = Canceller::new(&|| false);

@@ -11,8 +11,8 @@
 //! bits, can run independently and with more states. rANS (Duda, arXiv:1311.2540) runs
 //! backwards, so the encoder stores one batch of intervals and reverses it.
 //!
-//! Four states decode twice as fast as one. Limits: 2^32 - 1 plain bits, at most 32 bits for each number. A decoder past the end
-//! reads zeros and reports this at the end.
+//! Four states decode twice as fast as one. Limits: 2^32 - 1 plain bits, at most 32 bits for each
+//! number. A decoder past the end reads zeros and reports this at the end.
 //!
 //! [`prefix_code`] is the coder of lists that must be decoded fast.
 

@@ -7,12 +7,12 @@
 //! ```
 //!
 //! A list is cut into [`NUM_STREAMS`] equal parts, each with a stream of its own. A decoder follows
-//! several streams at once, because within a stream it must know where one number ends before it can
-//! read the next. A number is one load, one look-up in a table of 2^[`MAX_CODE_LEN`] entries, and one
-//! shift. Low bits come first. Codes are canonical and at most 11 bits long (Huffman, 1952; counts are
-//! halved until they fit).
+//! several streams at once, because within a stream it must know where one number ends before it
+//! can read the next. A number is one load, one look-up in a table of 2^[`MAX_CODE_LEN`] entries,
+//! and one shift. Low bits come first. Codes are canonical and at most 11 bits long (Huffman, 1952;
+//! counts are halved until they fit).
 //!
-//! Adaptive rANS in this folder takes 7 to 10 ns a symbol and needs no table. It is smaller where
+//! Adaptive rANS in this folder is slower and needs no table. It is smaller where
 //! probabilities change within a segment.
 
 use crate::error::Result;
@@ -289,8 +289,8 @@ struct Table {
 }
 
 impl Table {
-    /// Returns the table of a code, or `None` if the lengths are not those of a complete code. A code
-    /// of one class takes one bit.
+    /// Returns the table of a code, or `None` if the lengths are not those of a complete code. A
+    /// code of one class takes one bit.
     fn new(classes: &[Class], lens: &[u8]) -> Option<Self> {
         let space = |len: u8| if len == 0 { 0 } else { 1u32 << MAX_CODE_LEN >> len };
         let num_used = lens.iter().filter(|&&len| len > 0).count();

@@ -398,7 +398,7 @@ fn first_case(character: char) -> char {
 mod tests {
     use proptest::prelude::*;
 
-    use crate::build::of_texts::corpus_of_texts;
+    use crate::build::corpus_from_texts;
     use crate::text::{TokenizerProfile, for_each_token};
 
     use super::*;
@@ -413,7 +413,7 @@ mod tests {
             literal in "[ab ,\n]{0,2}[ab,][ab ,]{0,2}",
             block_bytes in prop::sample::select(vec![16usize, 64, 1 << 20]),
         ) {
-            let corpus = corpus_of_texts(block_bytes, &texts);
+            let corpus = corpus_from_texts(block_bytes, &texts);
             let demands = [vec![TextPattern::contains(&literal)]];
             let mut finder = PlaceFinder::new(&corpus, &demands);
             for (doc_id, text) in (0..).zip(&texts) {
@@ -439,7 +439,7 @@ mod tests {
     fn few_places_of_long_documents_are_worth_it() {
         let line = "the quick brown fox jumps over the lazy dog\n";
         let text = line.repeat(3000) + "here is a needle\n" + &line.repeat(3000);
-        let corpus = corpus_of_texts(1 << 20, std::slice::from_ref(&text));
+        let corpus = corpus_from_texts(1 << 20, std::slice::from_ref(&text));
         let found = |literal| {
             let demands = [vec![TextPattern::contains(literal)]];
             PlaceFinder::new(&corpus, &demands).places(0, text.len() as u64)

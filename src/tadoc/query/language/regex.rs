@@ -88,8 +88,8 @@ impl WordRegex {
         Ok(Self { source: source.to_owned(), regex, prefixes })
     }
 
-    /// Returns false if no word of `profile` can match: every text that matches is empty, has a character
-    /// that words do not have, or has neighbours that are always words of their own.
+    /// Returns false if no word of `profile` can match: every text that matches is empty, has a
+    /// character that words do not have, or has neighbours that are always words of their own.
     pub fn can_match_word(&self, profile: TokenizerProfile) -> bool {
         let class = match profile {
             TokenizerProfile::Word => r"\w",

@@ -85,7 +85,7 @@ impl TextPattern {
     }
 
     /// Creates the pattern of texts that contain `literal` in any case.
-    pub fn contains_in_any_case(literal: &str) -> Self {
+    pub(crate) fn contains_in_any_case(literal: &str) -> Self {
         Self { is_any_case: true, ..Self::contains(literal) }
     }
 

@@ -4,7 +4,7 @@
 //!
 //! Nearly all words are rare. The climb then takes 1.1 to 1.6 steps for each occurrence of the
 //! word, and no memory except the stack. A frequent word, or a grammar with long chains of rules,
-//! exceeds the budget. The other ways have bounded costs, but take 2 us before they begin.
+//! exceeds the budget. The other ways have bounded costs, but take longer before they begin.
 //!
 //! # Neighbours
 //!

@@ -7,10 +7,10 @@
 //! There are several ways to the occurrences of a word. [`Way`] has the table of them and
 //! of the choice between them.
 //!
-//! Reading order: `resolved` (a query as `word_set`s of each dictionary, and documents that were cut
-//! at a block border), `occurrences` (answers for one segment, and phrases as matches inside rules),
-//! `match_paths` (from matches to hits, in order), `doc_counts` (counts only), with `sets` of
-//! documents and rules, `climb` (rare words, and tokens around an occurrence), `sweep` (first
+//! Reading order: `resolved` (a query as `word_set`s of each dictionary, and documents that were
+//! cut at a block border), `occurrences` (answers for one segment, and phrases as matches inside
+//! rules), `match_paths` (from matches to hits, in order), `doc_counts` (counts only), with `sets`
+//! of documents and rules, `climb` (rare words, and tokens around an occurrence), `sweep` (first
 //! questions of a segment), `way` (the choice between these, and the scan of small documents),
 //! `candidates` (documents that a predicate on the text has to read, and segments that a question
 //! has to open).

@@ -83,7 +83,7 @@ impl DocSet {
     }
 
     /// Removes all documents that are not in `other`, a set of the same segment.
-    pub fn intersect(&mut self, other: &DocSet) {
+    pub(crate) fn intersect(&mut self, other: &DocSet) {
         self.bits.iter_mut().zip(&other.bits).for_each(|(bits, other)| *bits &= other);
     }
 

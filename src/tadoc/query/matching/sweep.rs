@@ -42,8 +42,7 @@ use super::word_set::WordSet;
 
 /// Number of words that the pass follows. Those behind them are compared by the walk.
 const MAX_WORDS: usize = 16;
-/// Steps of a walk for each element of the segment. A step takes 2 to 10 ns, the derived arrays
-/// take 25 ns an element.
+/// Steps of a walk for each element of the segment, in about the time of the derived arrays.
 const STEPS_PER_ELEMENT: u64 = 2;
 /// Steps that are walked in a small segment, too.
 const MIN_STEPS: u64 = 1 << 17;

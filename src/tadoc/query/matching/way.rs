@@ -5,7 +5,7 @@
 //! Scan of a document for occurrences, by a walk over its tokens.
 //!
 //! For a small document and a frequent word this is faster than a climb from every place in the
-//! segment: O(tokens of the document), 1 to 3 ns each, without an index. If the segment keeps the
+//! segment: O(tokens of the document), without an index. If the segment keeps the
 //! words of documents, rules that are known not to contain the word are skipped.
 
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ use self::Way::{
     Climb, DocCounts, DocsWith, KeptWords, MatchPaths, Resolve, Scan, Search, Weights,
 };
 
-/// Bytes of text that are scanned in the time of one place gathered (15 ns at 1 GB/s).
+/// Bytes of text that are scanned in the time of one place gathered.
 pub(in crate::query) const BYTES_PER_POSITION: u64 = 16;
 /// The same if rules without the word are skipped, because the segment keeps words.
 const SKIPPED_BYTES_PER_POSITION: u64 = 4 * BYTES_PER_POSITION;
@@ -32,12 +32,12 @@ const MAX_RARE_WEIGHT: u64 = 256;
 /// Most places of one climb in a batch: in a grammar of long chains a word has more places than
 /// occurrences.
 const MAX_BATCH_POSITIONS: usize = 2048;
-/// Most places of a climb in a living corpus before another way is taken. A climb takes 10 to 50 ns
-/// a place; the other way takes 2 us before it begins.
+/// Most places of a climb in a living corpus before another way is taken, in about the time that
+/// the other way takes before it begins.
 const MAX_LIVING_POSITIONS: usize = 128;
 /// The same if the segments keep words: reading such a document takes less than half as long.
 const MAX_KEPT_LIVING_POSITIONS: usize = MAX_LIVING_POSITIONS / 4;
-/// Number of places that are always followed to list documents; they take about ten microseconds.
+/// Number of places that are always followed to list documents.
 const MIN_LISTED_POSITIONS: u64 = 4096;
 /// Bytes of text that are decoded and compared in the time of one step of listing documents.
 const DECODED_BYTES_PER_POSITION: u64 = 8;
@@ -64,9 +64,9 @@ const DECODED_BYTES_PER_POSITION: u64 = 8;
 ///                             words; a filter of at most P documents
 ///                BatchDoc     batch; the segment keeps words
 /// Scan           Search       search with a filter whose documents    O(tokens of the documents),
-///                             have at most 16 P bytes (64 P for one   1 to 3 ns a token; if the
-///                             pattern if the segment keeps words)     segment keeps words, rules
-///                BatchDoc     batch, if the climbs of all words asked without the word are skipped
+///                             have at most 16 P bytes (64 P for one   if the segment keeps
+///                             pattern if the segment keeps words)     words, rules without the
+///                BatchDoc     batch, if the climbs of all words asked word are skipped
 ///                             of a document cost more than its bytes
 ///                             + 512; a place costs 16 bytes, shared
 ///                             by the queries of the word
@@ -75,8 +75,8 @@ const DECODED_BYTES_PER_POSITION: u64 = 8;
 ///                BatchWord    for all documents asked, path by path   documents that ask for the
 ///                             up to 256 occurrences and 2,048 places  word
 ///                Living       one word in one document of a living    1.1 to 1.6 places for each
-///                             corpus, up to 128 places (32 if the     occurrence in the segment,
-///                             segment keeps words)                    10 to 50 ns a place
+///                             corpus, up to 128 places (32 if the     occurrence in the segment
+///                             segment keeps words)
 /// Search         BatchWord,   words of more occurrences or places:    that of the search
 ///                Living       a search with these documents as the
 ///                             filter

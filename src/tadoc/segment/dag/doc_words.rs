@@ -144,7 +144,7 @@ impl DocWords {
     /// # Panics
     /// If the segment has no such rule.
     #[inline]
-    pub fn has_none_of(&self, mask: u64, rule_id: RuleId) -> bool {
+    pub(crate) fn has_none_of(&self, mask: u64, rule_id: RuleId) -> bool {
         self.signatures[rule_id.index()] & mask == 0
     }
 
@@ -310,14 +310,14 @@ impl EdgeWords {
     /// Returns the first word of `element`. If its expansion has no word, the result is not a word
     /// id.
     #[inline]
-    pub fn first_for(&self, dag: &Dag, element: u32) -> u32 {
+    pub(crate) fn first_for(&self, dag: &Dag, element: u32) -> u32 {
         dag.rule_of(element).map_or(element, |rule_id| self.first[rule_id.index()])
     }
 
     /// Returns the last word of `element`. If its expansion has no word, the result is not a word
     /// id.
     #[inline]
-    pub fn last_for(&self, dag: &Dag, element: u32) -> u32 {
+    pub(crate) fn last_for(&self, dag: &Dag, element: u32) -> u32 {
         dag.rule_of(element).map_or(element, |rule_id| self.last[rule_id.index()])
     }
 

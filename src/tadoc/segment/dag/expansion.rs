@@ -11,8 +11,7 @@
 //!
 //! The kind of an element (word, separator, short rule, long rule) is almost random. So words and
 //! separators have texts too, and [`SHORT_COPY`] words of every short text are copied, without a
-//! branch. The next text overwrites the excess. All term vectors of 7,424 small documents (a-tldr)
-//! took 1.2 times as long with branches.
+//! branch. The next text overwrites the excess. Branches would be slower.
 //!
 //! # Texts of elements
 //!
@@ -204,7 +203,7 @@ pub(crate) fn num_words_at(dag: &Dag, positions: Range<usize>) -> u64 {
 /// Greatest length of a text.
 const MAX_TEXT_BYTES: u64 = 64;
 /// Number of bytes that may be read behind the start of every text.
-pub const ELEMENT_TEXT_SLACK: usize = 64;
+pub(crate) const ELEMENT_TEXT_SLACK: usize = 64;
 const LEN_SHIFT: u32 = 32;
 /// Length that marks an element without a text.
 const NO_LEN: u8 = u8::MAX;
@@ -213,7 +212,7 @@ const ENDS_WITH_WORD: u64 = 1 << 63;
 
 /// Texts of the short elements of a segment.
 #[derive(Debug)]
-pub struct ElementTexts {
+pub(crate) struct ElementTexts {
     places: Vec<Place>,
     /// Tokens, then texts of rules, then slack.
     texts: Vec<u8>,
@@ -221,7 +220,7 @@ pub struct ElementTexts {
 
 /// Place of an element's text, and the edges of the element.
 #[derive(Debug, Clone, Copy)]
-pub struct Place(u64);
+pub(crate) struct Place(u64);
 
 impl Place {
     fn new(dag: &Dag, element: u32, start: usize, len: Option<u8>) -> Self {
@@ -249,12 +248,12 @@ impl Place {
 
     /// Returns true if a blank is implied between `before` and this element.
     #[inline]
-    pub fn has_blank_after(self, before: Self) -> bool {
+    pub(crate) fn has_blank_after(self, before: Self) -> bool {
         before.0 & self.0 << 1 & ENDS_WITH_WORD != 0
     }
 
     /// Returns the place before the first element of a rule or document: no blank follows it.
-    pub fn before_first() -> Self {
+    pub(crate) fn before_first() -> Self {
         Self(0)
     }
 }
@@ -296,7 +295,7 @@ impl ElementTexts {
     /// Returns the places of up to `N` elements. The loads of their texts from memory are issued at
     /// once, so that copying does not wait for each.
     #[inline]
-    pub fn places_ahead<const N: usize>(&self, elements: &[u32]) -> [Place; N] {
+    pub(crate) fn places_ahead<const N: usize>(&self, elements: &[u32]) -> [Place; N] {
         let mut places = [Place::before_first(); N];
         for (place, &element) in places.iter_mut().zip(elements) {
             *place = self.places[element as usize];
@@ -309,7 +308,7 @@ impl ElementTexts {
     /// Returns the bytes from the start of a token or short rule on, at least
     /// [`ELEMENT_TEXT_SLACK`].
     #[inline]
-    pub fn bytes_from(&self, place: Place) -> &[u8] {
+    pub(crate) fn bytes_from(&self, place: Place) -> &[u8] {
         &self.texts[place.start()..]
     }
 

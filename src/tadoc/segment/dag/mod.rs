@@ -53,11 +53,12 @@ use super::facts::DocumentLength;
 use lens::Lens;
 
 pub use doc_words::{DocWords, EdgeWords};
-pub use expansion::{ELEMENT_TEXT_SLACK, ElementTexts, Place};
-pub(crate) use expansion::{Expansion, MAX_WORDS, RuleTexts, num_words_at};
+pub(crate) use expansion::{
+    ELEMENT_TEXT_SLACK, ElementTexts, Expansion, MAX_WORDS, Place, RuleTexts, num_words_at,
+};
 pub(crate) use lens::Len;
 pub use prefix::{Measure, PrefixSums};
-pub use text_runs::{Cursor, Next, TEXT_SLACK, TextRuns};
+pub(crate) use text_runs::{Cursor, Next, TEXT_SLACK, TextRuns};
 
 /// A validated grammar with lengths and edge classes. It never changes.
 #[derive(Debug)]
@@ -110,7 +111,7 @@ impl Dag {
     ///
     /// # Errors
     /// Same as [`new`](Self::new).
-    pub fn from_words(
+    pub(crate) fn from_words(
         num_words: u32,
         terminal_len_bytes: impl ExactSizeIterator<Item = u32>,
     ) -> Result<Self> {
@@ -149,13 +150,13 @@ impl Dag {
 
     /// Returns the positions of rule `rule_id` in `symbols`.
     #[inline]
-    pub fn rule_range(&self, rule_id: RuleId) -> std::ops::Range<usize> {
+    pub(crate) fn rule_range(&self, rule_id: RuleId) -> std::ops::Range<usize> {
         self.grammar.rule_range(rule_id)
     }
 
     /// Returns the positions of document `doc` in `symbols`.
     #[inline]
-    pub fn doc_range(&self, doc: DocId) -> std::ops::Range<usize> {
+    pub(crate) fn doc_range(&self, doc: DocId) -> std::ops::Range<usize> {
         let offsets = &self.grammar.doc_offsets;
         offsets[doc.index()] as usize..offsets[doc.index() + 1] as usize
     }
@@ -307,7 +308,7 @@ impl Inverse {
     }
 }
 
-/// Cores of this process. Linux reads the files of the control group for each question, 20 µs.
+/// Cores of this process. Linux reads the files of the control group for each question.
 static NUM_CORES: LazyLock<usize> =
     LazyLock::new(|| thread::available_parallelism().map_or(1, NonZero::get));
 

@@ -6,10 +6,9 @@
 //! ```
 //!
 //! A block is one cache line, so the start of any element costs one cache miss. Climbing the
-//! inverse grammar and random extraction spend most of their time on this. A first version stored a
-//! sample every 16 positions (1 byte for each element instead of 5.3) and added the lengths
-//! between. That took 15 look-ups at random positions. See `benches/access.rs` for the numbers of
-//! the present version.
+//! inverse grammar and random extraction spend most of their time on this. A
+//! sample every 16 positions would take 1 byte for each element instead of 5.3, and 15 look-ups at
+//! random positions. `benches/access.rs` measures this.
 //!
 //! The sums run over the whole `symbols` array, across rule borders, and wrap. Only differences
 //! inside one rule (or one document of the root) are used. They are exact because every expansion
@@ -147,7 +146,7 @@ impl PrefixSums {
     /// Returns the [`starts`](Self::starts) of the first position of document `doc`. Consecutive
     /// documents are neighbours in memory.
     #[inline]
-    pub fn doc_starts(&self, doc: DocId) -> [u64; 2] {
+    pub(crate) fn doc_starts(&self, doc: DocId) -> [u64; 2] {
         self.doc_starts[doc.index()]
     }
 
@@ -168,7 +167,7 @@ impl PrefixSums {
     /// Returns the number of bytes of the expansion at `position`, and true if a blank is implied
     /// before it. It reads the same cache line as for the start.
     #[inline]
-    pub fn len_bytes_at(&self, dag: &Dag, position: usize) -> (u64, bool) {
+    pub(crate) fn len_bytes_at(&self, dag: &Dag, position: usize) -> (u64, bool) {
         let [start, end] = [position, position + 1].map(|position| {
             let block = &self.blocks[position / BLOCK_LEN];
             match block.packed[position % BLOCK_LEN] {
@@ -228,7 +227,7 @@ impl PrefixSums {
 
     /// Works like [`locate`](Self::locate) with bytes, in document `doc`, which must be longer than
     /// `offset`. The document's position in the root is known, so it is not searched.
-    pub fn locate_in_document(&self, dag: &Dag, doc: DocId, offset: u64) -> (usize, u64) {
+    pub(crate) fn locate_in_document(&self, dag: &Dag, doc: DocId, offset: u64) -> (usize, u64) {
         let base = self.doc_starts[doc.index()][0];
         let at = base + offset;
         let (mut block, last) = self.root_hints.window(at);
@@ -270,7 +269,7 @@ impl PrefixSums {
     /// Returns the document whose root range contains `root_position`. Empty documents contain no
     /// position.
     #[inline]
-    pub fn doc_at(&self, dag: &Dag, root_position: usize) -> DocId {
+    pub(crate) fn doc_at(&self, dag: &Dag, root_position: usize) -> DocId {
         let hint = root_position / HINT_LEN;
         let first = self.doc_hints[hint].index();
         let last = self.doc_hints[hint + 1].index();

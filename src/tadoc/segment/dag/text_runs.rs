@@ -18,13 +18,11 @@
 //! Rules of up to [`MAX_TEXT_BYTES`] are texts. A longer rule is inlined into the runs that contain
 //! it if it has few pieces. Otherwise it has a run of its own. The runs have at most a quarter more
 //! pieces than the grammar has elements. If references alone exceed this, no runs are built, and
-//! passages are read from the rules. Building takes O(pieces + bytes of the texts), about 30 ns for
-//! each element.
+//! passages are read from the rules. Building takes O(pieces + bytes of the texts).
 //!
-//! Measured for 1 GB of sources (52 million elements; grammar and prefix sums 657 MB): the runs
-//! need 410 MB, and 64 bytes from a random position take 1.0 us instead of 2.6 on a quiet machine.
-//! With short texts of 32 and of 127 bytes they need 423 and 410 MB and take 1.4 and 1.0 us, where
-//! 64 bytes took 0.96.
+//! The runs need less memory than grammar and prefix sums, and reads from random positions take
+//! less than half of the time. Texts of 32 bytes need more memory and time, texts of 127 gain
+//! little.
 
 use crate::ids::RuleId;
 use crate::segment::Dag;
@@ -37,7 +35,7 @@ const MAX_TEXT_BYTES: u64 = 64;
 /// the previous one makes too many pieces.
 const MAX_INLINED: [u8; 3] = [32, 8, 0];
 /// Number of bytes that may be read behind every text.
-pub const TEXT_SLACK: usize = 32;
+pub(crate) const TEXT_SLACK: usize = 32;
 /// Number of pieces whose texts are loaded ahead.
 const PIECES_AHEAD: usize = 4;
 /// Number of pieces in a block.
@@ -53,7 +51,7 @@ const AFTER_BLANK: u32 = 1 << 31;
 
 /// Documents of a segment as runs of pieces.
 #[derive(Debug)]
-pub struct TextRuns {
+pub(crate) struct TextRuns {
     blocks: Vec<Block>,
     texts: Vec<u8>,
     references: Vec<Reference>,
@@ -96,7 +94,7 @@ enum Source {
 
 /// Pieces that are still to be read, and the number of bytes to skip in the first.
 #[derive(Debug, Clone, Copy)]
-pub struct Cursor {
+pub(crate) struct Cursor {
     next: u32,
     end: u32,
     skipped: u32,
@@ -104,7 +102,7 @@ pub struct Cursor {
 
 /// Next content at a [`Cursor`].
 #[derive(Debug)]
-pub enum Next<'a> {
+pub(crate) enum Next<'a> {
     /// Text and the number of its bytes to use. The bytes behind them belong to other texts.
     Text(&'a [u8], usize),
     /// Pieces to read before those that follow the cursor.
@@ -147,20 +145,20 @@ impl TextRuns {
     /// Returns the pieces of the root from byte `at` on. Documents follow each other without gaps.
     /// `at` must be less than the length of the root.
     #[inline]
-    pub fn root_from(&self, at: u64) -> Cursor {
+    pub(crate) fn root_from(&self, at: u64) -> Cursor {
         self.root_within(self.hints.window(at), at)
     }
 
     /// Returns the first and the last block that may contain byte `at` of the root.
     #[inline]
-    pub fn root_window(&self, at: u64) -> (usize, usize) {
+    pub(crate) fn root_window(&self, at: u64) -> (usize, usize) {
         self.hints.window(at)
     }
 
     /// Returns the same as [`root_from`](Self::root_from), given the
     /// [`root_window`](Self::root_window) of `at`.
     #[inline]
-    pub fn root_within(&self, (mut block, last): (usize, usize), at: u64) -> Cursor {
+    pub(crate) fn root_within(&self, (mut block, last): (usize, usize), at: u64) -> Cursor {
         let mut num_blocks = last + 1 - block;
         // Computed without branches, because half of the predictions would be wrong.
         while num_blocks > 1 {

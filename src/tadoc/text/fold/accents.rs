@@ -11,8 +11,8 @@
 //! Underscores at both ends are dropped last: they are part of words (`\w`), and mark emphasis in
 //! plain text. A word of which nothing would be left, such as `__`, stays as it is.
 //!
-//! In scripts where marks are no accents, more words meet: vowel signs of India are dropped with the
-//! other marks, `й` is `и`, and kana lose their voicing.
+//! In scripts where marks are no accents, more words meet: vowel signs of India are dropped with
+//! the other marks, `й` is `и`, and kana lose their voicing.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -25,8 +25,8 @@ use crate::text::classes::bits_for;
 /// Base letters, each with letters that have no decomposition.
 ///
 /// Source: the letters of U+0080 to U+024F whose Unicode name is `LATIN … LETTER X WITH …`, the
-/// letters `Æ Ð Þ ß Œ Ŋ ĸ ı ȷ Ɖ Ƕ Ʉ Ȣ Ɋ` as in the table of Lucene's ASCIIFoldingFilter, and the other
-/// case of each of these, wherever it is.
+/// letters `Æ Ð Þ ß Œ Ŋ ĸ ı ȷ Ɖ Ƕ Ʉ Ȣ Ɋ` as in the table of Lucene's ASCIIFoldingFilter, and the
+/// other case of each of these, wherever it is.
 const LETTERS: &[(&str, &str)] = &[
     ("A", "Ⱥ"),
     ("a", "ⱥ"),

@@ -7,8 +7,8 @@
 //!
 //! Distances depend on the whole history but not on probabilities. Probabilities depend only on the
 //! symbols. So one batch of symbols is encoded while the next is described, by another thread if
-//! there is one. The bytes are the same in both cases. Encoding takes 53 to 57 ns for each element
-//! on one core, three fifths of it for the description.
+//! there is one. The bytes are the same in both cases. Three fifths of the time are
+//! for the description.
 //!
 //! Experiments without effect: prefetching the data of 64 events, and storing the symbol of an
 //! element's next use.

@@ -1,9 +1,9 @@
 //! SQL on compressed text: corpora and GSST columns in DataFusion.
 //!
 //! ```text
-//! SQL ─ planner ─▶ functions/… (bound arguments, no I/O) ─▶ scan: table ─▶ provider ─▶ exec ▶ rows
-//!       named args           CREATE EXTERNAL TABLE ─ write/factory ┘           │          ▲
-//!       any case             COPY TO ─ write/file_format ─ write/sink          └ source ──┘
+//! SQL ─ planner ─▶ functions/… (bound arguments, no I/O) ─▶ planning: table ─▶ provider ─▶ exec ▶ rows
+//!       named args           CREATE EXTERNAL TABLE ─ write/factory ┘               │          ▲
+//!       any case             COPY TO ─ write/file_format ─ write/sink              └ corpora ─┘
 //! ```
 //!
 //! One call registers everything:
@@ -35,14 +35,13 @@
 //! | [`throughput`] | the model of how fast text arrives, and rates of machines |
 //! | `options` | the settings under `SET tadoc.` |
 //! | [`safety`] | safe mode: the one door to storage, and the statements that are allowed |
-//! | `source` | locations, files, footers, and the cache of loaded corpora |
-//! | `store` | living corpora: versions, and statements that change them |
 //! | `placement` | the choice between cores and a device for a task |
-//! | `scan` | the table, its filters, the plan node, and the output of rows |
+//! | [`user_columns`] | columns that users add to documents |
+//! | `corpora` | locations, files, footers, versions of living corpora, and the cache of loaded corpora |
+//! | `planning` | the table, its filters, portions of large corpora, the plan node, and the output of rows |
 //! | `functions` | one file for each table function, and the scalar functions |
-//! | `portions` | corpora larger than memory |
+//! | `write` | `COPY TO`, `CREATE EXTERNAL TABLE`, and statements that change living corpora |
 //! | `gsst`, `parquet_files`, `text_files` | GSST columns in Parquet files, plain Parquet files, and names of text files |
-//! | `write` | `COPY TO` and `CREATE EXTERNAL TABLE` |
 //! | `planner` | named arguments, the depth limit of statements, notices, hints for errors |
 //! | `session` | registration with a session |
 //! | `multiplied` | memory of operators that repeat rows |
@@ -51,6 +50,8 @@
 //!
 //! [`recipes`] lists common questions and their SQL statements.
 
+mod corpora;
+mod disk_paths;
 #[cfg(feature = "distributed")]
 pub mod distributed;
 mod errors;
@@ -62,20 +63,18 @@ mod parquet_files;
 mod placement;
 mod plan_methods;
 mod planner;
-mod portions;
+mod planning;
 pub mod recipes;
 pub mod safety;
-mod scan;
 mod session;
-mod source;
 mod stop;
-mod store;
 mod text_files;
 pub mod throughput;
 mod type_depth;
 pub mod user_columns;
 mod write;
 
+pub use self::corpora::{FileAt, Found, Resolver, is_memory_of_corpora, made_store, with_stores};
 pub use self::errors::{Secrets, contain_panics, contain_panics_of, mask_secrets, quiet_readers};
 pub use self::functions::{
     bound_functions, charge_calls, find_signature, fold_little, is_memory_of_calls, signatures,
@@ -88,14 +87,12 @@ pub use self::planner::{
     TadocRelationPlanner, check_clauses, check_parameters, check_statement_depth,
     explain_missing_table, notices, plan_statement, way_out,
 };
-pub use self::portions::Spreading;
-pub use self::scan::{
-    Argument, ArgumentKind, Column, ColumnKind, Signature, TadocExec, TadocTable,
+pub use self::planning::{
+    Argument, ArgumentKind, Column, ColumnKind, Signature, Spreading, TadocExec, TadocTable,
+    enough_memory,
 };
 pub use self::session::{FILE_TYPE, GSST_FILE_TYPE, TadocSessionStateBuilderExt, register_all};
-pub use self::source::{
-    FileAt, Found, Resolver, enough_memory, is_memory_of_corpora, made_store, with_stores,
-};
+
 pub use self::stop::{Stop, cooperative, stoppable};
 pub use self::type_depth::check_type_depth;
 pub use self::write::{TadocFormatFactory, TadocTableFactory, check_writable};

@@ -10,18 +10,19 @@ use datafusion::error::Result;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
+use crate::corpora::CorpusCache;
 use crate::functions::{AtWorker, Home, TadocFunction, functions_of_plans, scalar_functions};
 use crate::gsst::GsstFormatFactory;
 use crate::options::TadocOptions;
 use crate::parquet_files::{NameParquetFiles, wrap_parquet_format};
-use crate::placement::{DeviceSession, SpreadRows};
+use crate::placement::DeviceSession;
 use crate::planner::{DecimalText, DecimalTexts, MisspelledFunctions, TadocRelationPlanner};
+use crate::planning::BatchRows;
+use crate::planning::SpreadRows;
 use crate::safety::{SafeStatements, sandbox_of};
-use crate::scan::BatchRows;
-use crate::source::CorpusCache;
-use crate::store::{CorpusOpener, LivingCatalogs, LivingStatements};
 use crate::text_files::TextFile;
 use crate::type_depth::functions_of_types;
+use crate::write::living::{CorpusOpener, LivingCatalogs, LivingStatements};
 use crate::write::whole_files::WholeFiles;
 use crate::write::{TadocFormatFactory, TadocTableFactory};
 

@@ -68,8 +68,9 @@ impl Scene {
 
 /// Returns names and texts of some sources of this package.
 fn sources() -> Vec<(String, Vec<u8>)> {
-    let files = fs::read_dir(testkit::root().join("src/datafusion/scan")).unwrap();
-    let mut files: Vec<_> = files.map(|entry| entry.unwrap().path()).collect();
+    let files = fs::read_dir(testkit::root().join("src/datafusion/planning")).unwrap();
+    let files = files.map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = files.filter(|path| path.is_file()).collect();
     files.sort();
     let text = |path: PathBuf| {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();

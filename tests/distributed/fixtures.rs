@@ -80,9 +80,9 @@ impl Scene {
 
 /// Returns names and texts of some sources of this package.
 fn sources() -> Vec<(String, Vec<u8>)> {
-    let root = testkit::root().join("src/datafusion/scan");
-    let mut files: Vec<_> =
-        fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let root = testkit::root().join("src/datafusion/planning");
+    let files = fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<std::path::PathBuf> = files.filter(|path| path.is_file()).collect();
     files.sort();
     let text = |path: std::path::PathBuf| {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();

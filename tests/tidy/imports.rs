@@ -32,6 +32,33 @@ const SHARED_BY_FUNCTIONS: &[&str] = &[
     "verify_version",
 ];
 
+/// Rooms of `src/datafusion`, the folders and files below its root, from the ground up. A room imports only rooms that
+/// stand before it.
+const ROOMS: &[&str] = &[
+    "errors",
+    "options",
+    "plan_methods",
+    "stop",
+    "type_depth",
+    "recipes",
+    "throughput",
+    "placement",
+    "user_columns",
+    "disk_paths",
+    "safety",
+    "corpora",
+    "planning",
+    "functions",
+    "write",
+    "gsst",
+    "planner",
+    "parquet_files",
+    "text_files",
+    "multiplied",
+    "session",
+    "distributed",
+];
+
 /// A path in full, as segments below the root of its crate.
 type Path = Vec<String>;
 
@@ -276,6 +303,34 @@ fn files_of_a_crate_import_each_other_without_circles() {
         }
     }
     assert_none("circles of imports: move what is shared to the file that owns its idea", findings);
+}
+
+/// Returns the room of a file of `src/datafusion`; `None` for its root and its examples.
+fn room_of(path: &str) -> Option<&str> {
+    let below = path.strip_prefix("src/datafusion/")?;
+    let room = below.split('/').next()?.trim_end_matches(".rs");
+    Some(room).filter(|room| !["lib", "examples"].contains(room))
+}
+
+#[test]
+fn rooms_of_the_engine_import_only_those_below() {
+    let sources = sources("src/datafusion");
+    let floor = |room: &str| ROOMS.iter().position(|known| *known == room);
+    let mut findings = Vec::new();
+    for (file, imports) in Modules::new(&sources).edges() {
+        let Some(room) = room_of(file) else { continue };
+        if floor(room).is_none() {
+            findings.push(format!("{file}: the room {room} is not in the table"));
+        }
+        let is_above =
+            |import: &&&str| room_of(import).is_some_and(|other| floor(other) > floor(room));
+        findings
+            .extend(imports.iter().filter(is_above).map(|import| format!("{file} -> {import}")));
+    }
+    assert_none(
+        "imports of a room above: ROOMS in tests/tidy/imports.rs holds their order",
+        findings,
+    );
 }
 
 /// Returns the name of the type of the table function in `source`, if it implements one.

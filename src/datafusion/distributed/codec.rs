@@ -17,10 +17,10 @@ use super::message::{
 };
 use super::scans::{Decoder, Encoder, options, options_of, ordering_of, sorted_by};
 use super::{TravelError, refused};
-use crate::portions::{JoinedLists, PortionFacts, PortionsExec, Run, RunsExec};
-use crate::scan::TadocExec;
-use crate::scan::batch_rows::BatchRowsExec;
-use crate::store::{SegmentTarget, WriteSegmentsExec};
+use crate::planning::TadocExec;
+use crate::planning::batch_rows::BatchRowsExec;
+use crate::planning::portions::{JoinedLists, PortionFacts, PortionsExec, Run, RunsExec};
+use crate::write::living::{SegmentTarget, WriteSegmentsExec};
 
 /// Most partitions of runs of segments.
 const MAX_PARTITIONS: u32 = 1 << 16;

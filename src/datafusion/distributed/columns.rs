@@ -19,12 +19,12 @@ use datafusion_proto::physical_plan::to_proto::serialize_file_scan_config;
 use datafusion_proto::protobuf;
 use prost::Message;
 
-use super::files::{PlannedFiles, check_no_user, message_of};
+use super::files::{NamedFiles, check_no_user, message_of};
 use super::message::{ColumnsMessage, FactsMessage, FileMessage};
 use super::refused;
 use super::scans::{Decoder, Encoder, options, options_of};
+use crate::corpora::location::SourceFile;
 use crate::gsst::{ColumnFacts, FileFacts, GsstSource};
-use crate::source::location::SourceFile;
 
 /// Returns the scan of GSST columns that `node` is, if it is one.
 pub(super) fn columns_of(node: &Arc<dyn ExecutionPlan>) -> Option<(&FileScanConfig, &GsstSource)> {
@@ -107,7 +107,7 @@ impl Decoder<'_> {
             num_row_groups: message.num_row_groups,
         };
         let options = options_of(&message.options)?;
-        let (filter, planned) = (filter.transpose()?, PlannedFiles::new(&message.files));
+        let (filter, planned) = (filter.transpose()?, NamedFiles::new(&message.files));
         let url = config.object_store_url.as_str();
         let source = GsstSource::from_parts(
             table_schema,
@@ -115,7 +115,7 @@ impl Decoder<'_> {
             filter,
             facts,
             options,
-            planned,
+            Arc::new(planned),
             self.context,
         );
         let context = PhysicalPlanDecodeContext::new(self.context, self.codec);

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
+use async_trait::async_trait;
 use datafusion::datasource::object_store::ObjectStoreUrl;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::runtime_env::RuntimeEnv;
@@ -20,11 +21,12 @@ use url::{Position, Url};
 
 use super::message::{FileMessage, RangeMessage};
 use super::{TravelError, refused};
+use crate::corpora::local_files::{DiskFile, disk_path};
+use crate::corpora::location::{SourceFile, store_of};
+use crate::corpora::{CorpusCache, OpenFile};
 use crate::errors::mask_secrets;
+use crate::gsst::PlannedFiles;
 use crate::safety::sandbox_of;
-use crate::source::local_files::{DiskFile, disk_path};
-use crate::source::location::{SourceFile, store_of};
-use crate::source::{CorpusCache, OpenFile};
 use tadoc::format::OpenLimits;
 
 /// Beginning of the e-tags of files of living corpora.
@@ -129,23 +131,22 @@ impl Found {
 /// Files of a scan of columns that was planned on another machine. Each is looked up once, when it is
 /// opened first.
 #[derive(Debug)]
-pub(crate) struct PlannedFiles {
+pub(super) struct NamedFiles {
     files: HashMap<String, FileMessage>,
     found: Found,
 }
 
-impl PlannedFiles {
+impl NamedFiles {
     /// Makes the files of `messages`.
     pub(super) fn new(messages: &[FileMessage]) -> Self {
         let named = |message: &FileMessage| (message.path.clone(), message.clone());
         Self { files: messages.iter().map(named).collect(), found: Found::default() }
     }
+}
 
-    /// Returns the length and the version of the file at `location` in the store of the scan.
-    ///
-    /// # Errors
-    /// The errors of [`find`]; an error if the scan has no such file.
-    pub(crate) async fn find(&self, runtime: &RuntimeEnv, location: &Path) -> Result<ObjectMeta> {
+#[async_trait]
+impl PlannedFiles for NamedFiles {
+    async fn find(&self, runtime: &RuntimeEnv, location: &Path) -> Result<ObjectMeta> {
         let Some(message) = self.files.get(location.as_ref()) else {
             return refused(format!("{location} is not among the files of the scan"));
         };

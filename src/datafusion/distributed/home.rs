@@ -18,12 +18,12 @@ use datafusion::prelude::SessionConfig;
 
 use super::exchanges::PlainExchanges;
 use crate::TadocSessionStateBuilderExt;
+use crate::corpora::CorpusCache;
 use crate::functions::AtWorker;
 use crate::options::TadocOptions;
 use crate::parquet_files::NameParquetFiles;
 use crate::placement::DeviceSession;
-use crate::portions::Spreading;
-use crate::source::CorpusCache;
+use crate::planning::portions::Spreading;
 
 /// State that the sessions of an engine share in a process.
 ///

@@ -14,7 +14,7 @@
 //! A session with workers cuts scans into runs of segments, which each worker reads and answers in
 //! place. DataFusion's own operators add up, join and sort the rows. Functions that need all segments at
 //! once run as one task. Some functions divide their rows by words instead, if each machine has room for the
-//! whole corpus (`portions`).
+//! whole corpus (`planning/portions`).
 //!
 //! ```
 //! use datafusion::execution::SessionStateBuilder;
@@ -59,11 +59,10 @@ mod tables;
 mod tasks;
 mod travelled;
 
-pub use crate::source::with_stores;
+pub use crate::corpora::with_stores;
 pub use codec::TadocCodec;
 pub use credentials::Credentials;
 pub use datafusion_distributed as engine;
-pub(crate) use files::PlannedFiles;
 pub use home::EngineHome;
 pub use message::is_message;
 pub use session::{

@@ -28,13 +28,13 @@ use super::message::{
 };
 use super::travelled::TravelledExec;
 use super::{TravelError, refused};
+use crate::corpora::Source;
 use crate::errors::mask_secrets;
 use crate::functions::bound_again;
 use crate::options::TadocOptions;
-use crate::scan::filter::{Filters, Stage};
-use crate::scan::function::TableFunction;
-use crate::scan::{ScanSpec, TadocExec, Texts};
-use crate::source::Source;
+use crate::planning::filter::{Filters, Stage};
+use crate::planning::function::TableFunction;
+use crate::planning::{ScanSpec, TadocExec, Texts};
 use tadoc::analytics::Share;
 use tadoc::query::TextPattern;
 use tadoc::text::Synonyms;

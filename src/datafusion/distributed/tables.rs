@@ -38,10 +38,10 @@ use super::message::{self, LivingMessage, NodeMessage, PairMessage, PlaceMessage
 use super::scans::{bound_call, call, living, options_of, synonyms_of, texts_of};
 use super::travelled::find_version;
 use super::{TravelError, refused};
+use crate::corpora::CorpusCache;
 use crate::errors::{datafusion_error, mask_secrets};
-use crate::scan::TadocTable;
-use crate::scan::table::Place;
-use crate::source::CorpusCache;
+use crate::planning::TadocTable;
+use crate::planning::table::ResolvedLocation;
 
 /// Codec of the tables of this crate in logical plans: table functions, tables `STORED AS TADOC`, and
 /// tables of Parquet files with and without GSST columns. [`resolve_tables`] prepares a plan for it.
@@ -216,7 +216,8 @@ impl PlannedTable {
             return Err(TravelError::Stays(what).into());
         }
         let place = table.place.clone();
-        let place = place.map(|Place { location, folder }| PlaceMessage { location, folder });
+        let place =
+            place.map(|ResolvedLocation { location, folder }| PlaceMessage { location, folder });
         for said in place.iter().map(|place| &place.location).chain([&table.location]) {
             let shown = mask_secrets(said);
             if shown != **said {
@@ -264,7 +265,8 @@ impl PlannedTable {
             .with_version(message.version)
             .with_definition(options, None, user_columns);
         let place = message.place.clone();
-        table.place = place.map(|PlaceMessage { location, folder }| Place { location, folder });
+        table.place =
+            place.map(|PlaceMessage { location, folder }| ResolvedLocation { location, folder });
         table.synonyms = synonyms.transpose().map_err(datafusion_error)?.map(Arc::new);
         table.texts = texts_of(call);
         if !table.is_resolved() {

@@ -31,8 +31,8 @@ use datafusion_distributed::{
 use url::Url;
 
 use crate::functions::CorpusFunction;
-use crate::portions::{Run, RunsExec};
-use crate::scan::TadocExec;
+use crate::planning::TadocExec;
+use crate::planning::portions::{Run, RunsExec};
 
 /// Part of a worker's equal share that it may have more, so that runs stay where they are.
 const SLACK: u64 = 16;

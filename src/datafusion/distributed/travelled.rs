@@ -29,11 +29,11 @@ use super::files::Found;
 use super::message::{LivingMessage, OrderMessage, SourceKind, SourceMessage};
 use super::scans::sorted_by;
 use super::{TravelError, refused};
+use crate::corpora::living::{FoundCorpus, open_view};
+use crate::corpora::{CorpusCache, Source};
 use crate::placement::DeviceSession;
 use crate::plan_methods::leaf_methods;
-use crate::scan::{ScanPlan, ScanSpec, TadocExec};
-use crate::source::{CorpusCache, Source};
-use crate::store::{FoundCorpus, open_view};
+use crate::planning::{ScanPlan, ScanSpec, TadocExec};
 use tadoc_store::Version;
 
 /// Plan node of a scan that arrived. See the module's description.

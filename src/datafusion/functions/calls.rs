@@ -43,7 +43,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::find_signature;
 use crate::errors::mask_secrets;
-use crate::scan::signature::Signature;
+use crate::planning::signature::Signature;
 
 /// A call of a table function. Awaited, it is a `DataFrame` with the columns of the function.
 #[derive(Clone)]
@@ -318,7 +318,7 @@ pub fn dispersion(ctx: &SessionContext, corpus: &str, query: &str) -> Call {
 mod tests {
     use super::*;
     use crate::functions::signatures;
-    use crate::scan::signature::Column;
+    use crate::planning::signature::Column;
 
     fn all(ctx: &SessionContext) -> Vec<Call> {
         let (corpus, text) = ("c.tadoc", "word");

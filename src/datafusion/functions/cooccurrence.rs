@@ -21,14 +21,17 @@ use super::sequence_rows::{
     MadeRows, check_at_least, length, note_rows, send_part, send_share, task_memory_bytes,
 };
 use super::strings::{int64, shown_fold, views};
+use crate::corpora::memory::Uses;
+use crate::corpora::{LoadedCorpus, Sought};
 use crate::errors::datafusion_error;
-use crate::placement::{self, Task};
-use crate::portions::added_up;
-use crate::scan::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
-use crate::scan::signature::{self, ArgumentKind, Signature};
-use crate::scan::{Execution, ScanSpec};
-use crate::source::memory::Uses;
-use crate::source::{LoadedCorpus, Sought};
+use crate::placement::Task;
+use crate::planning::answers;
+use crate::planning::function::{
+    Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk,
+};
+use crate::planning::portions::added_up;
+use crate::planning::signature::{self, ArgumentKind, Signature};
+use crate::planning::{Execution, ScanSpec};
 use tadoc::analytics::{Cooccurrences, Fold, Pairing, TaskLimits, TraversalTask};
 use tadoc::query::{Query, Window};
 use tadoc::text::{TokenizerProfile, for_each_token};
@@ -223,7 +226,7 @@ impl Cooccurrence {
         };
         let (window, min_count) = (self.window, self.min_count);
         let pairing = Pairing { window, min_count, share: scan.share };
-        let count = || placement::cooccurrences(&run, &vocabulary, pairing);
+        let count = || answers::cooccurrences(&run, &vocabulary, pairing);
         if let Some(table) = run.shared.once(count)?.as_ref() {
             note_rows(&run, loaded, table.num_segment_rows());
             return send_share(&mut run, table.num_slices(), |at| {

@@ -16,9 +16,9 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::errors::task_error;
-use crate::scan::function::{Definition, Facts, Prepared, TableFunction};
-use crate::scan::signature::{self, Signature};
-use crate::scan::{Execution, ScanSpec};
+use crate::planning::function::{Definition, Facts, Prepared, TableFunction};
+use crate::planning::signature::{self, Signature};
+use crate::planning::{Execution, ScanSpec};
 use tadoc::format::{FileFooter, SectionKind, SegmentMeta};
 use tadoc::segment::Corpus;
 

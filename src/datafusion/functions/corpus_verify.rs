@@ -22,12 +22,12 @@ use object_store::ObjectStoreExt;
 
 use super::verify_file::{decoded_bytes, send, verify_file};
 use super::verify_version::verify_version;
+use crate::corpora::Source;
+use crate::corpora::location::{SourceFile, store_of};
 use crate::errors::task_error;
-use crate::scan::Execution;
-use crate::scan::function::{Definition, Reads, TableFunction};
-use crate::scan::signature::{self, Signature};
-use crate::source::Source;
-use crate::source::location::{SourceFile, store_of};
+use crate::planning::Execution;
+use crate::planning::function::{Definition, Reads, TableFunction};
+use crate::planning::signature::{self, Signature};
 
 /// The function `corpus_verify` in SQL.
 pub(super) static DEFINITION: Definition = Definition {

@@ -29,10 +29,10 @@ use datafusion::logical_expr::{
 };
 
 use super::{PlannedFunction, table_named};
+use crate::corpora::CorpusCache;
 use crate::errors::mask_secrets;
-use crate::scan::arguments::Arguments;
-use crate::scan::signature::{self, ArgumentKind, Signature};
-use crate::source::CorpusCache;
+use crate::planning::arguments::Arguments;
+use crate::planning::signature::{self, ArgumentKind, Signature};
 use tadoc::analytics::{Dispersion, Part, Whole};
 
 /// Most equal parts of a corpus.

@@ -10,11 +10,12 @@ use datafusion::common::stats::Precision;
 use datafusion::error::Result;
 
 use super::strings::{int64, views};
+use crate::corpora::LoadedCorpus;
 use crate::errors::datafusion_error;
-use crate::placement::{self, Task};
-use crate::scan::signature::Signature;
-use crate::scan::{Execution, ScanSpec, selected};
-use crate::source::LoadedCorpus;
+use crate::placement::Task;
+use crate::planning::answers;
+use crate::planning::signature::Signature;
+use crate::planning::{Execution, ScanSpec, selected};
 use tadoc::analytics::{DocSelection, Fold, TermVectors};
 use tadoc::segment::Corpus;
 
@@ -101,7 +102,7 @@ pub(super) fn new_term_vectors(
     fold: &Fold,
 ) -> Result<TermVectors> {
     let vocabulary = loaded.vocabulary(fold)?;
-    let on_device = placement::term_vectors(run, &vocabulary)?;
+    let on_device = answers::term_vectors(run, &vocabulary)?;
     Ok(on_device.unwrap_or_else(|| TermVectors::new(vocabulary, run.scan.options.traversal)))
 }
 

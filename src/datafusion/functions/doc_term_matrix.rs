@@ -19,12 +19,12 @@ use super::doc_rows::{
     num_documents, num_partitions, selected_documents, term_vectors, terms_task,
 };
 use super::strings::{int64, int64_lists, shown_fold};
+use crate::corpora::LoadedCorpus;
+use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
-use crate::scan::function::{Definition, Facts, Prepared, TableFunction, Walk};
-use crate::scan::signature::{self, ColumnKind, Signature};
-use crate::scan::{Execution, ScanSpec};
-use crate::source::LoadedCorpus;
-use crate::source::memory::Uses;
+use crate::planning::function::{Definition, Facts, Prepared, TableFunction, Walk};
+use crate::planning::signature::{self, ColumnKind, Signature};
+use crate::planning::{Execution, ScanSpec};
 use tadoc::analytics::{Fold, choose_term_traversal};
 
 /// The function `doc_term_matrix` in SQL.

@@ -25,10 +25,10 @@ use datafusion::error::Result;
 use super::doc_rows::{passing_documents, path_of, range_of};
 use super::few_documents::FewDocuments;
 use super::strings::{int64, views};
+use crate::corpora::living::{LivingView, PathTable};
+use crate::corpora::{FactTable, LoadedCorpus, Sought};
 use crate::errors::{datafusion_error, task_error};
-use crate::scan::{Execution, ScanSpec};
-use crate::source::{FactTable, LoadedCorpus, Sought};
-use crate::store::{LivingView, PathTable};
+use crate::planning::{Execution, ScanSpec};
 use tadoc::read::{
     DocumentDecoder, ExtractQuery, document_len_bytes, document_num_words, extract_into,
 };

@@ -31,16 +31,16 @@ use super::document_source::{
     CONTENT, DOC_ID, DocumentSource, TEXT, USER, UserColumns, are_facts_enough,
 };
 use super::strings::{Texts, int64};
+use crate::corpora::columns::{read_user_columns, with_file_names};
+use crate::corpora::glob::is_glob;
+use crate::corpora::memory::Uses;
+use crate::corpora::open_file::RowSource;
 use crate::errors::task_error;
-use crate::scan::batch_rows::batch_bytes;
-use crate::scan::function::{Definition, Facts, Merge, NO_KERNEL, Prepared, TableFunction};
-use crate::scan::signature::{self, ColumnKind, Columns, Signature};
-use crate::scan::table::registered_now;
-use crate::scan::{Execution, ScanSpec, selected};
-use crate::source::columns::{read_user_columns, with_file_names};
-use crate::source::glob::is_glob;
-use crate::source::memory::Uses;
-use crate::source::open_file::RowSource;
+use crate::planning::batch_rows::batch_bytes;
+use crate::planning::function::{Definition, Facts, Merge, NO_KERNEL, Prepared, TableFunction};
+use crate::planning::signature::{self, ColumnKind, Columns, Signature};
+use crate::planning::table::registered_now;
+use crate::planning::{Execution, ScanSpec, selected};
 use tadoc::query::documents_for_demands;
 use tadoc::segment::Corpus;
 

@@ -16,11 +16,11 @@ use futures::future::BoxFuture;
 use super::doc_rows::check_doc_id;
 use super::document_source::DocumentSource;
 use super::strings::Texts;
-use crate::scan::function::{
+use crate::planning::function::{
     Definition, Facts, Merge, NO_KERNEL, OfPortion, Prepared, TableFunction,
 };
-use crate::scan::signature::{self, ArgumentKind, Signature};
-use crate::scan::{Execution, ScanSpec};
+use crate::planning::signature::{self, ArgumentKind, Signature};
+use crate::planning::{Execution, ScanSpec};
 use tadoc::read::ExtractQuery;
 
 /// The function `extract` in SQL.

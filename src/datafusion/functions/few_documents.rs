@@ -14,10 +14,10 @@ use std::sync::Arc;
 
 use datafusion::error::Result;
 
+use crate::corpora::living::LivingView;
+use crate::corpora::loaded::LoadedFile;
 use crate::errors::{datafusion_error, task_error};
-use crate::scan::Execution;
-use crate::source::loaded::LoadedFile;
-use crate::store::LivingView;
+use crate::planning::Execution;
 use tadoc::edits::{Edit, LivingCorpus};
 use tadoc::error::Error;
 use tadoc::read::ExtractQuery;

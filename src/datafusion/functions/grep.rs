@@ -22,11 +22,11 @@ use super::doc_rows::{num_partitions, paths, range_of};
 use super::searching::{NumHits, finished, sought_documents};
 use super::sequence_rows::length;
 use super::strings::{Texts, int64};
-use crate::scan::batch_rows::batch_bytes;
-use crate::scan::function::{Definition, Facts, Merge, NO_KERNEL, Prepared, TableFunction};
-use crate::scan::signature::{self, ArgumentKind, Signature};
-use crate::scan::{Execution, ScanSpec, selected};
-use crate::source::{LoadedCorpus, Sought};
+use crate::corpora::{LoadedCorpus, Sought};
+use crate::planning::batch_rows::batch_bytes;
+use crate::planning::function::{Definition, Facts, Merge, NO_KERNEL, Prepared, TableFunction};
+use crate::planning::signature::{self, ArgumentKind, Signature};
+use crate::planning::{Execution, ScanSpec, selected};
 use tadoc::query::{
     GrepLine, GrepOptions, LineExpression, LinePattern, SearchOptions, TextPattern,
     documents_for_demands, grep_documents,

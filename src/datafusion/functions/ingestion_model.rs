@@ -14,9 +14,9 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use crate::errors::datafusion_error;
-use crate::scan::function::{Definition, Prepared, Reads, TableFunction};
-use crate::scan::signature::{self, ArgumentKind, Signature};
-use crate::scan::{Execution, ScanSpec};
+use crate::planning::function::{Definition, Prepared, Reads, TableFunction};
+use crate::planning::signature::{self, ArgumentKind, Signature};
+use crate::planning::{Execution, ScanSpec};
 use crate::throughput::{Calibration, Row, add_observed, rows};
 
 /// The function `ingestion_model` in SQL.

@@ -17,13 +17,16 @@ use futures::future::BoxFuture;
 use super::strings::{int64, lists, shown_fold};
 use super::traversals::record_sweep;
 use super::word_rows::{Rows, WORD, for_each_selected, num_words};
+use crate::corpora::LoadedCorpus;
+use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
-use crate::placement::{self, Task};
-use crate::scan::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
-use crate::scan::signature::{self, ColumnKind, Signature};
-use crate::scan::{Execution, ScanSpec};
-use crate::source::LoadedCorpus;
-use crate::source::memory::Uses;
+use crate::placement::Task;
+use crate::planning::answers;
+use crate::planning::function::{
+    Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk,
+};
+use crate::planning::signature::{self, ColumnKind, Signature};
+use crate::planning::{Execution, ScanSpec};
 use tadoc::analytics::{self, Fold, Traversal, choose_traversal};
 use tadoc::segment::{Dag, Segment};
 
@@ -147,7 +150,7 @@ fn build(
     reservation: &MemoryReservation,
 ) -> Result<(analytics::InvertedIndex, Range<usize>)> {
     let vocabulary = loaded.vocabulary(fold)?;
-    if let Some(index) = placement::inverted_index(run, &vocabulary)? {
+    if let Some(index) = answers::inverted_index(run, &vocabulary)? {
         let rows = 0..index.len();
         return Ok((index, rows));
     }

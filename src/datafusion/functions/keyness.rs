@@ -26,12 +26,12 @@ use datafusion::logical_expr::{
 
 use super::PlannedFunction;
 use super::word_count::WordCount;
+use crate::corpora::CorpusCache;
 use crate::errors::mask_secrets;
-use crate::scan::TadocTable;
-use crate::scan::arguments::Arguments;
-use crate::scan::function::Bind;
-use crate::scan::signature::{self, ArgumentKind, Signature};
-use crate::source::CorpusCache;
+use crate::planning::TadocTable;
+use crate::planning::arguments::Arguments;
+use crate::planning::function::Bind;
+use crate::planning::signature::{self, ArgumentKind, Signature};
 use tadoc::analytics::{self, Fold};
 
 /// The function `keyness` in SQL.

@@ -19,10 +19,10 @@ use super::doc_rows::paths;
 use super::searching::{QueryText, Searched, finished, load_searched, searched_segments};
 use super::sequence_rows::length;
 use super::strings::{int64, list_array};
-use crate::scan::function::{Definition, Facts, Prepared, TableFunction};
-use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
-use crate::scan::{Execution, ScanSpec};
-use crate::source::LoadedCorpus;
+use crate::corpora::LoadedCorpus;
+use crate::planning::function::{Definition, Facts, Prepared, TableFunction};
+use crate::planning::signature::{self, ArgumentKind, ColumnKind, Signature};
+use crate::planning::{Execution, ScanSpec};
 use tadoc::query::{
     Context, ContextBatch, ContextForm, ContextWords, DEFAULT_KWIC_WIDTH, MAX_CONTEXT_BYTES, Query,
     SearchOptions, kwic_segments,

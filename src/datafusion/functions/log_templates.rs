@@ -33,16 +33,16 @@ use futures::future::BoxFuture;
 use super::doc_rows::{DOC_ID, selected_documents, words_at};
 use super::sequence_rows::{COUNT, for_each_passing, length, task_memory_bytes, texts};
 use super::strings::{int64, list_array};
+use crate::corpora::LoadedCorpus;
+use crate::corpora::columns::{TS, read_user_columns, times_field};
+use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
-use crate::scan::batch_rows::batch_bytes;
-use crate::scan::function::{
+use crate::planning::batch_rows::batch_bytes;
+use crate::planning::function::{
     Definition, Facts, Merge, NO_KERNEL, PortionRows, Prepared, TableFunction, Walk,
 };
-use crate::scan::signature::{self, ArgumentKind, ColumnKind, Columns, Signature};
-use crate::scan::{Execution, ScanSpec};
-use crate::source::LoadedCorpus;
-use crate::source::columns::{TS, read_user_columns, times_field};
-use crate::source::memory::Uses;
+use crate::planning::signature::{self, ArgumentKind, ColumnKind, Columns, Signature};
+use crate::planning::{Execution, ScanSpec};
 use tadoc::analytics::{self, DocSelection, LogTemplate, TemplateOptions};
 use tadoc::segment::Corpus;
 

@@ -70,13 +70,13 @@ use datafusion::error::Result;
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::{Documentation, ScalarUDF};
 
-use crate::scan::TadocTable;
-use crate::scan::arguments::Arguments;
-use crate::scan::function::Definition;
+use crate::corpora::CorpusCache;
+use crate::planning::TadocTable;
+use crate::planning::arguments::Arguments;
+use crate::planning::function::Definition;
 #[cfg(feature = "distributed")]
-use crate::scan::function::TableFunction;
-use crate::scan::signature::{ColumnKind, Signature};
-use crate::source::CorpusCache;
+use crate::planning::function::TableFunction;
+use crate::planning::signature::{ColumnKind, Signature};
 
 pub(crate) use calls::planned_call;
 pub use calls::*;

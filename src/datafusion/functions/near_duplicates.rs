@@ -17,11 +17,11 @@ use super::doc_rows::path_of;
 use super::portion_reader::PortionReader;
 use super::sequence_rows::length;
 use super::strings::{int64, shown_fold, views};
+use crate::corpora::memory::Uses;
 use crate::errors::core_error;
-use crate::scan::function::{Definition, Facts, NO_KERNEL, Prepared, TableFunction, Walk};
-use crate::scan::signature::{self, ArgumentKind, Signature};
-use crate::scan::{Execution, ScanSpec};
-use crate::source::memory::Uses;
+use crate::planning::function::{Definition, Facts, NO_KERNEL, Prepared, TableFunction, Walk};
+use crate::planning::signature::{self, ArgumentKind, Signature};
+use crate::planning::{Execution, ScanSpec};
 use tadoc::Corpus;
 use tadoc::analytics::{self, CorpusParts, Fold, SimilarPair};
 

@@ -4,9 +4,9 @@ use std::ops::ControlFlow;
 
 use datafusion::error::Result;
 
+use crate::corpora::LoadedCorpus;
 use crate::errors::datafusion_error;
-use crate::scan::Execution;
-use crate::source::LoadedCorpus;
+use crate::planning::Execution;
 use tadoc::query::{NeighbourCounts, Query, SearchOptions, Window, count_neighbours};
 
 /// Bytes of a row in the end for each byte of a count: the word as text, and numbers.

@@ -15,11 +15,11 @@ use futures::future::BoxFuture;
 use super::portion_reader::PortionReader;
 use super::sequence_rows::{check_at_least, length};
 use super::strings::{int64, int64_lists, shown_fold, views};
+use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
-use crate::scan::function::{Definition, Facts, NO_KERNEL, Prepared, TableFunction, Walk};
-use crate::scan::signature::{self, ArgumentKind, ColumnKind, Signature};
-use crate::scan::{Execution, ScanSpec};
-use crate::source::memory::Uses;
+use crate::planning::function::{Definition, Facts, NO_KERNEL, Prepared, TableFunction, Walk};
+use crate::planning::signature::{self, ArgumentKind, ColumnKind, Signature};
+use crate::planning::{Execution, ScanSpec};
 use tadoc::analytics::{self, Fold, OverlapTexts, TextOverlap};
 
 const TEXT_ID: usize = 0;

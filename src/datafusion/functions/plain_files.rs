@@ -6,9 +6,9 @@ use bytes::Bytes;
 use datafusion::error::Result;
 use object_store::ObjectStoreExt;
 
+use crate::corpora::location::{SourceFile, store_of};
 use crate::errors::{datafusion_error, task_error};
-use crate::scan::Execution;
-use crate::source::location::{SourceFile, store_of};
+use crate::planning::Execution;
 use tadoc::Error;
 
 /// Reads the bytes of `file` and unpacks them as its ending says.

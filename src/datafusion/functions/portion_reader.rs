@@ -13,10 +13,10 @@ use tokio::runtime::Handle;
 use tokio::sync::mpsc::Sender;
 
 use super::sequence_rows::task_memory_bytes;
+use crate::corpora::{CorpusCache, LoadContext, LoadedCorpus, Source};
 use crate::errors::{core_error, datafusion_error};
-use crate::portions::portions_of;
-use crate::scan::Execution;
-use crate::source::{CorpusCache, LoadContext, LoadedCorpus, Source};
+use crate::planning::Execution;
+use crate::planning::portions::portions_of;
 use tadoc::Corpus;
 use tadoc::analytics::CorpusParts;
 

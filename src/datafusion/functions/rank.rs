@@ -16,11 +16,11 @@ use super::doc_rows::paths;
 use super::searching::QueryText;
 use super::sequence_rows::length;
 use super::strings::int64;
+use crate::corpora::{LoadedCorpus, Sought};
 use crate::errors::datafusion_error;
-use crate::scan::function::{Definition, Facts, NO_KERNEL, Prepared, TableFunction};
-use crate::scan::signature::{self, ArgumentKind, Signature};
-use crate::scan::{Execution, ScanSpec};
-use crate::source::{LoadedCorpus, Sought};
+use crate::planning::function::{Definition, Facts, NO_KERNEL, Prepared, TableFunction};
+use crate::planning::signature::{self, ArgumentKind, Signature};
+use crate::planning::{Execution, ScanSpec};
 use tadoc::query::{Query, RankOptions, SearchOptions};
 
 /// The function `rank` in SQL.

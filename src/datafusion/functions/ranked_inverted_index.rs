@@ -23,13 +23,16 @@ use super::sequence_rows::{
 };
 use super::sequence_texts::{sequence_texts, texts_of_rows};
 use super::strings::{int64, shown_fold};
+use crate::corpora::LoadedCorpus;
+use crate::corpora::memory::Uses;
 use crate::errors::{core_error, datafusion_error};
-use crate::placement::{self, Task};
-use crate::scan::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
-use crate::scan::signature::{self, Signature};
-use crate::scan::{Execution, ScanSpec};
-use crate::source::LoadedCorpus;
-use crate::source::memory::Uses;
+use crate::placement::Task;
+use crate::planning::answers;
+use crate::planning::function::{
+    Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk,
+};
+use crate::planning::signature::{self, Signature};
+use crate::planning::{Execution, ScanSpec};
 use tadoc::analytics::{self, DocSelection, Fold, TaskLimits, TraversalTask};
 
 const SEQUENCE: usize = 0;
@@ -124,7 +127,7 @@ fn send_rows(mut run: Execution, loaded: &LoadedCorpus, asked: &RankedInvertedIn
     if *fold == Fold::NONE && run.plan.placement.is_on_device() {
         let rank = || {
             let docs = documents(&run, loaded)?;
-            placement::ranked_table(&run, &vocabulary, &docs, num_words)
+            answers::ranked_table(&run, &vocabulary, &docs, num_words)
         };
         if let Some(table) = run.shared.once(rank)?.as_ref() {
             let scan = run.scan.clone();
@@ -148,7 +151,7 @@ fn send_rows(mut run: Execution, loaded: &LoadedCorpus, asked: &RankedInvertedIn
     let (memory_bytes, traversal) = (task_memory_bytes(&run), run.scan.options.traversal);
     let on_device = match fold {
         &Fold::NONE => None,
-        _ => placement::ranked_inverted_index(&run, &vocabulary, &docs, num_words)?,
+        _ => answers::ranked_inverted_index(&run, &vocabulary, &docs, num_words)?,
     };
     let reservation = run.reservation("RankedInvertedIndex");
     let reader = run.output.canceller();

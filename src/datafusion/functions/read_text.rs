@@ -14,9 +14,9 @@ use futures::future::BoxFuture;
 
 use super::plain_files::read_file;
 use super::strings::{Texts, int64};
-use crate::scan::function::{Definition, Facts, Prepared, Reads, TableFunction};
-use crate::scan::signature::{self, ColumnKind, Signature};
-use crate::scan::{Execution, ScanSpec};
+use crate::planning::function::{Definition, Facts, Prepared, Reads, TableFunction};
+use crate::planning::signature::{self, ColumnKind, Signature};
+use crate::planning::{Execution, ScanSpec};
 
 const PATH: usize = 0;
 const BYTES: usize = 1;

@@ -13,12 +13,12 @@ use futures::future::BoxFuture;
 
 use super::sequence_rows::{check_at_least, for_each_passing, length, task_memory_bytes, texts};
 use super::strings::{int64, shown_fold};
+use crate::corpora::LoadedCorpus;
+use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
-use crate::scan::function::{Definition, Facts, NO_KERNEL, Prepared, TableFunction, Walk};
-use crate::scan::signature::{self, ArgumentKind, Signature};
-use crate::scan::{Execution, ScanSpec};
-use crate::source::LoadedCorpus;
-use crate::source::memory::Uses;
+use crate::planning::function::{Definition, Facts, NO_KERNEL, Prepared, TableFunction, Walk};
+use crate::planning::signature::{self, ArgumentKind, Signature};
+use crate::planning::{Execution, ScanSpec};
 use tadoc::analytics::{self, DocSelection, Fold, TaskLimits};
 
 const PHRASE: usize = 0;

@@ -20,11 +20,11 @@ use futures::future::BoxFuture;
 use super::doc_rows::paths;
 use super::portion_reader::PortionReader;
 use super::strings::int64;
+use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
-use crate::scan::function::{Definition, Facts, NO_KERNEL, Prepared, TableFunction, Walk};
-use crate::scan::signature::{self, ArgumentKind, Signature};
-use crate::scan::{Execution, ScanSpec};
-use crate::source::memory::Uses;
+use crate::planning::function::{Definition, Facts, NO_KERNEL, Prepared, TableFunction, Walk};
+use crate::planning::signature::{self, ArgumentKind, Signature};
+use crate::planning::{Execution, ScanSpec};
 use tadoc::Corpus;
 use tadoc::analytics::{self, CorpusParts};
 

@@ -18,11 +18,11 @@ use futures::future::BoxFuture;
 use super::doc_rows::{check_doc_id, path_of};
 use super::searching::{QueryText, Searched, finished, load_searched, searched_segments};
 use super::strings::int64;
+use crate::corpora::LoadedCorpus;
 use crate::errors::datafusion_error;
-use crate::scan::function::{Definition, Facts, OfPortion, Prepared, TableFunction};
-use crate::scan::signature::{self, ArgumentKind, Signature};
-use crate::scan::{Execution, ScanSpec};
-use crate::source::LoadedCorpus;
+use crate::planning::function::{Definition, Facts, OfPortion, Prepared, TableFunction};
+use crate::planning::signature::{self, ArgumentKind, Signature};
+use crate::planning::{Execution, ScanSpec};
 use datafusion::arrow::array::StringViewBuilder;
 use tadoc::query::{Hit, LineCounter, Query, SearchOptions, search_segments};
 

@@ -9,12 +9,12 @@ use datafusion::error::Result;
 
 use super::doc_rows::{all_selected_documents, num_partitions, passing_documents};
 use super::strings::{int64, shown_fold};
+use crate::corpora::{LoadedCorpus, Sought};
 use crate::errors::{datafusion_error, task_error};
-use crate::scan::arguments::Arguments;
-use crate::scan::function::{Facts, Merge, NO_KERNEL};
-use crate::scan::signature::Signature;
-use crate::scan::{Execution, ScanSpec};
-use crate::source::{LoadedCorpus, Sought};
+use crate::planning::arguments::Arguments;
+use crate::planning::function::{Facts, Merge, NO_KERNEL};
+use crate::planning::signature::Signature;
+use crate::planning::{Execution, ScanSpec};
 use tadoc::analytics::Fold;
 use tadoc::query::{Query, QueryLimits, check_num_hits};
 use tadoc::segment::Corpus;
@@ -210,6 +210,7 @@ pub(super) fn finished(sent: Result<()>, searched: tadoc::Result<()>) -> Result<
 mod tests {
     use std::sync::Mutex;
 
+    use datafusion::arrow::array::RecordBatch;
     use datafusion::prelude::{SessionConfig, SessionContext};
 
     /// The texts of queries that were parsed.
@@ -219,20 +220,32 @@ mod tests {
         PARSED.lock().unwrap().push(text.to_owned());
     }
 
+    fn session() -> SessionContext {
+        let config = SessionConfig::new().with_target_partitions(3);
+        let context = SessionContext::new_with_config(config);
+        crate::register_all(&context).unwrap();
+        context
+    }
+
+    async fn run(context: &SessionContext, sql: &str) -> Vec<RecordBatch> {
+        context.sql(sql).await.unwrap().collect().await.unwrap()
+    }
+
+    fn times_parsed(query: &str) -> usize {
+        PARSED.lock().unwrap().iter().filter(|parsed| *parsed == query).count()
+    }
+
     #[tokio::test]
     async fn a_statement_parses_its_query_once() {
         let folder = tempfile::tempdir().unwrap();
         let corpus = folder.path().join("c.tadoc").display().to_string();
-        let config = SessionConfig::new().with_target_partitions(3);
-        let context = SessionContext::new_with_config(config);
-        crate::register_all(&context).unwrap();
-        let run = async |sql: String| context.sql(&sql).await.unwrap().collect().await.unwrap();
+        let context = session();
         // Blocks of some texts, so that partitions divide segments.
-        run(format!(
+        let copy = format!(
             "COPY (SELECT CAST(value AS TEXT) AS path, repeat('a storm of ' || value || ' ', 99) AS text \
              FROM range(0, 300)) TO '{corpus}' STORED AS TADOC OPTIONS ('tadoc.block_bytes' '64KiB')"
-        ))
-        .await;
+        );
+        run(&context, &copy).await;
         for (number, call) in [
             "search('{c}', '{q}')",
             "term_count('{c}', '{q}')",
@@ -245,11 +258,20 @@ mod tests {
         {
             let query = format!("storm AND {number}");
             let call = call.replace("{c}", &corpus).replace("{q}", &query);
-            let rows = run(format!("SELECT * FROM {call}")).await;
+            let rows = run(&context, &format!("SELECT * FROM {call}")).await;
             assert!(rows.iter().any(|batch| batch.num_rows() > 0), "{call}");
-            let num_parsed =
-                PARSED.lock().unwrap().iter().filter(|parsed| **parsed == query).count();
-            assert_eq!(num_parsed, 1, "{call}");
+            assert_eq!(times_parsed(&query), 1, "{call}");
         }
+        // Portions share what the scan of the whole corpus prepared.
+        let context = session();
+        run(&context, "SET tadoc.max_memory_bytes = '1MiB'").await;
+        let query = "storm AND 99";
+        let sql = format!("SELECT * FROM search('{corpus}', '{query}')");
+        let rows = context.sql(&sql).await.unwrap();
+        let plan = rows.clone().explain(false, false).unwrap().to_string().await.unwrap();
+        assert!(plan.contains("TadocPortionsExec"), "{plan}");
+        let before = times_parsed(query);
+        assert!(!rows.collect().await.unwrap().is_empty());
+        assert_eq!(times_parsed(query) - before, 1);
     }
 }

@@ -23,14 +23,17 @@ use super::sequence_rows::{
 use super::sequence_texts::{sequence_texts, texts_of_rows};
 use super::strings::{int64, shown_fold};
 use super::traversals::SWEEP;
+use crate::corpora::LoadedCorpus;
+use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
-use crate::placement::{self, Task};
-use crate::portions::added_up;
-use crate::scan::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
-use crate::scan::signature::{self, ArgumentKind, Columns, Signature};
-use crate::scan::{Execution, ScanSpec};
-use crate::source::LoadedCorpus;
-use crate::source::memory::Uses;
+use crate::placement::Task;
+use crate::planning::answers;
+use crate::planning::function::{
+    Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk,
+};
+use crate::planning::portions::added_up;
+use crate::planning::signature::{self, ArgumentKind, Columns, Signature};
+use crate::planning::{Execution, ScanSpec};
 use tadoc::analytics::{
     DocumentSequences, Fold, SequenceCounts, TaskLimits, Traversal, TraversalTask,
 };
@@ -185,7 +188,7 @@ impl SequenceCount {
                 }
             })
         };
-        let count = || placement::sequence_counts(&run, &vocabulary, self.num_words);
+        let count = || answers::sequence_counts(&run, &vocabulary, self.num_words);
         if let Some(table) = run.shared.once(count)?.as_ref() {
             note_rows(&run, loaded, table.num_segment_rows());
             return send_share(&mut run, table.num_slices(), |at| {

@@ -7,10 +7,10 @@ use datafusion::arrow::array::{ArrayRef, StringViewBuilder};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryLimit, MemoryReservation};
 
+use crate::corpora::LoadedCorpus;
 use crate::errors::{core_error, datafusion_error};
-use crate::scan::signature::Signature;
-use crate::scan::{Execution, ScanSpec, selected};
-use crate::source::LoadedCorpus;
+use crate::planning::signature::Signature;
+use crate::planning::{Execution, ScanSpec, selected};
 use tadoc::analytics::for_each_in_order;
 use tadoc::text::TokenizerProfile;
 

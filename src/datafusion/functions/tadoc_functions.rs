@@ -15,9 +15,9 @@ use futures::future::BoxFuture;
 
 use super::strings::{list_array, views};
 use super::{documented_scalars, signatures};
-use crate::scan::Execution;
-use crate::scan::function::{Definition, Reads, TableFunction};
-use crate::scan::signature::{self, Argument, Column, ColumnKind, Signature};
+use crate::planning::Execution;
+use crate::planning::function::{Definition, Reads, TableFunction};
+use crate::planning::signature::{self, Argument, Column, ColumnKind, Signature};
 
 /// Statements of which each shows one function or more.
 const EXAMPLES: &str = include_str!("../../../sql/examples/reference.sql");

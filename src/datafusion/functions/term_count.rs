@@ -15,10 +15,10 @@ use futures::future::BoxFuture;
 use super::doc_rows::paths;
 use super::searching::{QueryText, Searched, finished, load_searched};
 use super::strings::int64;
-use crate::scan::function::{Definition, Facts, Merge, NO_KERNEL, Prepared, TableFunction};
-use crate::scan::signature::{self, Signature};
-use crate::scan::{Execution, ScanSpec};
-use crate::source::LoadedCorpus;
+use crate::corpora::LoadedCorpus;
+use crate::planning::function::{Definition, Facts, Merge, NO_KERNEL, Prepared, TableFunction};
+use crate::planning::signature::{self, Signature};
+use crate::planning::{Execution, ScanSpec};
 use tadoc::query::{DocumentCount, Query, SearchOptions};
 
 /// The function `term_count` in SQL.

@@ -13,12 +13,12 @@ use super::doc_rows::{
     doc_ids, num_partitions, selected_documents, term_vectors, terms_task, words_at,
 };
 use super::strings::{int64, shown_fold};
+use crate::corpora::LoadedCorpus;
+use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
-use crate::scan::function::{Definition, Facts, Merge, Prepared, TableFunction, Walk};
-use crate::scan::signature::{self, Signature};
-use crate::scan::{Execution, ScanSpec};
-use crate::source::LoadedCorpus;
-use crate::source::memory::Uses;
+use crate::planning::function::{Definition, Facts, Merge, Prepared, TableFunction, Walk};
+use crate::planning::signature::{self, Signature};
+use crate::planning::{Execution, ScanSpec};
 use tadoc::analytics::{Fold, choose_term_traversal};
 
 /// The function `term_vector` in SQL.

@@ -20,12 +20,14 @@ use super::doc_rows::{
 use super::inverted_index::InvertedIndex;
 use super::strings::{int64, shown_fold};
 use super::term_vector::TermVector;
+use crate::corpora::LoadedCorpus;
+use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
-use crate::scan::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
-use crate::scan::signature::{self, Signature};
-use crate::scan::{Execution, ScanSpec};
-use crate::source::LoadedCorpus;
-use crate::source::memory::Uses;
+use crate::planning::function::{
+    Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk,
+};
+use crate::planning::signature::{self, Signature};
+use crate::planning::{Execution, ScanSpec};
 use tadoc::analytics::{self, Fold, choose_term_traversal};
 
 /// The function `tfidf` in SQL.

@@ -14,15 +14,15 @@ use futures::future::BoxFuture;
 use super::doc_rows::{num_partitions, selected_documents, words_at};
 use super::strings::{int64, shown_fold};
 use super::word_count::WordCount;
+use crate::corpora::LoadedCorpus;
+use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
-use crate::portions::numbered;
-use crate::scan::function::{
+use crate::planning::function::{
     Definition, Facts, Merge, NO_KERNEL, PortionRows, Prepared, TableFunction,
 };
-use crate::scan::signature::{self, Signature};
-use crate::scan::{Execution, ScanSpec};
-use crate::source::LoadedCorpus;
-use crate::source::memory::Uses;
+use crate::planning::portions::numbered;
+use crate::planning::signature::{self, Signature};
+use crate::planning::{Execution, ScanSpec};
 use tadoc::analytics::{Fold, TokenCursor};
 
 const WORD_ID: usize = 2;

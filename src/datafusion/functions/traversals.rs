@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::scan::Execution;
+use crate::planning::Execution;
 use tadoc::segment::Segment;
 
 /// Traversal that counts words, for EXPLAIN.

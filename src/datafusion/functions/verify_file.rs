@@ -8,7 +8,7 @@ use datafusion::arrow::array::{ArrayRef, Int64Array, StringViewArray};
 use datafusion::error::Result;
 
 use crate::options::TadocOptions;
-use crate::scan::Execution;
+use crate::planning::Execution;
 use tadoc::Error;
 use tadoc::format::{FileFooter, FooterOutcome, SectionMeta, SegmentMeta};
 use tadoc::read::DocumentDecoder;

@@ -5,11 +5,11 @@ use bytes::Bytes;
 use datafusion::error::{DataFusionError, Result};
 
 use super::verify_file::{Row, decoded_bytes, send, verify_file};
+use crate::corpora::living::FoundCorpus;
+use crate::corpora::location::{SourceFile, store_of};
 use crate::errors::task_error;
 use crate::options::TadocOptions;
-use crate::scan::Execution;
-use crate::source::location::{SourceFile, store_of};
-use crate::store::FoundCorpus;
+use crate::planning::Execution;
 use crate::user_columns::check_tables;
 use tadoc::Error;
 use tadoc::read::DocumentDecoder;

@@ -15,13 +15,15 @@ use futures::future::BoxFuture;
 use super::strings::int64;
 use super::traversals::{SWEEP, record_sweep};
 use super::word_rows::{Rows, WORD, for_each_selected, num_words};
+use crate::corpora::LoadedCorpus;
+use crate::corpora::memory::Uses;
 use crate::errors::datafusion_error;
-use crate::portions::added_up;
-use crate::scan::function::{Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk};
-use crate::scan::signature::{self, Signature};
-use crate::scan::{Execution, ScanSpec};
-use crate::source::LoadedCorpus;
-use crate::source::memory::Uses;
+use crate::planning::function::{
+    Definition, Facts, Merge, PortionRows, Prepared, TableFunction, Walk,
+};
+use crate::planning::portions::added_up;
+use crate::planning::signature::{self, Signature};
+use crate::planning::{Execution, ScanSpec};
 use tadoc::analytics::{Fold, Traversal, WordCounts};
 
 const COUNT: usize = 1;

@@ -8,7 +8,7 @@ use datafusion::arrow::compute::take;
 use datafusion::common::stats::Precision;
 use datafusion::error::Result;
 
-use crate::scan::{Execution, ScanSpec, selected};
+use crate::planning::{Execution, ScanSpec, selected};
 
 /// Position of the words among the columns.
 pub(super) const WORD: usize = 0;

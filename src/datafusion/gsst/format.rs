@@ -30,9 +30,9 @@ use super::opener::Settings;
 use super::read_buffers::ReadBuffers;
 use super::sink::GsstSink;
 use super::source::GsstSource;
+use crate::corpora::location::object_store;
 use crate::options::TadocOptions;
 use crate::placement::{DeviceSession, prepare};
-use crate::source::location::object_store;
 use crate::type_depth::check_type_depth;
 
 /// Factory of the format `GSST`. It builds the format of a statement from its options.
@@ -208,7 +208,6 @@ impl FileFormat for GsstFormat {
                 .await?,
             num_cores: session.config_options().execution.target_partitions,
             buffers: Arc::clone(&self.buffers),
-            #[cfg(feature = "distributed")]
             planned: None,
         };
         let source = Arc::new(source.with_settings(settings));

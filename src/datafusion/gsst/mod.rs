@@ -39,6 +39,8 @@ pub use format::GsstFormatFactory;
 #[cfg(feature = "distributed")]
 pub(crate) use format::{gsst_format, gsst_options};
 pub(crate) use format::{merged, scan_with_text};
+#[cfg(feature = "distributed")]
+pub(crate) use opener::PlannedFiles;
 pub(crate) use plain_files::PlainFiles;
 pub(crate) use read_buffers::ReadBuffers;
 pub use source::GsstSource;

@@ -8,8 +8,10 @@
 //! cut at any byte.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{FileOpenFuture, FileOpener};
@@ -27,6 +29,8 @@ use datafusion::physical_plan::PhysicalExpr;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::scalar::ScalarValue;
 use futures::StreamExt;
+use object_store::ObjectMeta;
+use object_store::path::Path;
 
 use super::conditions::Conditions;
 use super::counters::Counters;
@@ -35,8 +39,6 @@ use super::file_scan::{DeviceUse, FileScan};
 use super::footers::{FileFacts, read_footer, read_schema};
 use super::pruning::possible_row_groups;
 use super::read_buffers::ReadBuffers;
-#[cfg(feature = "distributed")]
-use crate::distributed::PlannedFiles;
 use crate::options::{Device, TadocOptions};
 use crate::placement::{DeviceSession, Placement};
 use crate::throughput::Calibration;
@@ -55,8 +57,18 @@ pub(super) struct Settings {
     pub(super) num_cores: usize,
     pub(super) buffers: Arc<ReadBuffers>,
     /// Files of a scan that was planned on another machine.
-    #[cfg(feature = "distributed")]
-    pub(super) planned: Option<Arc<PlannedFiles>>,
+    pub(super) planned: Option<Arc<dyn PlannedFiles>>,
+}
+
+/// Files of a scan that was planned on another machine.
+#[async_trait]
+pub(crate) trait PlannedFiles: fmt::Debug + Send + Sync {
+    /// Returns the length and the version of the file at `location` in the store of the scan.
+    ///
+    /// # Errors
+    /// The errors of the store; an error if the scan has no such file, or if the file is not the one that
+    /// was planned.
+    async fn find(&self, runtime: &RuntimeEnv, location: &Path) -> Result<ObjectMeta>;
 }
 
 /// Opener of the files of one partition.
@@ -90,7 +102,6 @@ impl FileOpener for GsstOpener {
 impl GsstOpener {
     /// Reads the footer, and decides what is read of the file, and how.
     async fn plan(self, file: PartitionedFile) -> Result<FileScan> {
-        #[cfg(feature = "distributed")]
         let file = self.as_planned(file).await?;
         let cache = self.settings.runtime.cache_manager.get_file_metadata_cache();
         let footer = read_footer(&self.objects.store, &file.object_meta, Some(&cache)).await?;
@@ -165,7 +176,6 @@ impl GsstOpener {
     ///
     /// # Errors
     /// The errors of the store; an error if the file is not the one that was planned.
-    #[cfg(feature = "distributed")]
     async fn as_planned(&self, file: PartitionedFile) -> Result<PartitionedFile> {
         let Some(planned) = &self.settings.planned else { return Ok(file) };
         let location = &file.object_meta.location;

@@ -31,9 +31,9 @@ use super::fetch::Objects;
 use super::footers::ColumnFacts;
 #[cfg(feature = "distributed")]
 use super::footers::FileFacts;
-use super::opener::{GsstOpener, Settings};
 #[cfg(feature = "distributed")]
-use crate::distributed::PlannedFiles;
+use super::opener::PlannedFiles;
+use super::opener::{GsstOpener, Settings};
 #[cfg(feature = "distributed")]
 use crate::options::TadocOptions;
 #[cfg(feature = "distributed")]
@@ -90,7 +90,7 @@ impl GsstSource {
         filter: Option<Arc<dyn PhysicalExpr>>,
         facts: FileFacts,
         options: TadocOptions,
-        planned: PlannedFiles,
+        planned: Arc<dyn PlannedFiles>,
         context: &TaskContext,
     ) -> Self {
         let devices = DeviceSession::from_config(context.session_config());
@@ -103,7 +103,7 @@ impl GsstSource {
             facts,
             num_cores: context.session_config().target_partitions(),
             buffers: Arc::default(),
-            planned: Some(Arc::new(planned)),
+            planned: Some(planned),
         };
         Self { filter, ..Self::new(table_schema).with_settings(settings) }
     }

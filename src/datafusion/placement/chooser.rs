@@ -28,28 +28,28 @@ use crate::placement::task::{Join, Task};
 
 /// Size of a task, with all that the estimate needs.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Work {
-    pub(super) task: Task,
+pub(crate) struct Work {
+    pub(crate) task: Task,
     /// Sum of the shapes of all segments.
-    pub(super) shape: SegmentShape,
+    pub(crate) shape: SegmentShape,
     /// Number of elements in segments that lack copies on the device.
-    pub(super) missing_elements: u64,
+    pub(crate) missing_elements: u64,
     /// Way in which rows of segments become rows of the corpus.
-    pub(super) join: Join,
+    pub(crate) join: Join,
     /// Rows and times of earlier runs.
-    pub(super) known: Known,
-    pub(super) num_cores: usize,
+    pub(crate) known: Known,
+    pub(crate) num_cores: usize,
     /// True if the segments keep the answer, the words of documents.
-    pub(super) are_words_kept: bool,
+    pub(crate) are_words_kept: bool,
 }
 
 /// Place of a task, with the reason.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Choice {
-    pub(super) is_on_device: bool,
-    pub(super) reason: String,
+pub(crate) struct Choice {
+    pub(crate) is_on_device: bool,
+    pub(crate) reason: String,
     /// Times of the task, if an open device with the corpus would be faster.
-    pub(super) missed: Option<Effort>,
+    pub(crate) missed: Option<Effort>,
 }
 
 impl Choice {
@@ -59,14 +59,14 @@ impl Choice {
 }
 
 /// Reason of the cores if only some documents are counted.
-pub(super) const SOME_DOCUMENTS: &str = "some documents are asked for";
+pub(crate) const SOME_DOCUMENTS: &str = "some documents are asked for";
 
 /// Reason of the cores if the segments keep the words of documents.
-pub(super) const WORDS_KEPT: &str = "the words of documents are kept";
+pub(crate) const WORDS_KEPT: &str = "the words of documents are kept";
 
 /// Chooses the place of a task. Asks for the `state` of the device only if a device would be
 /// faster.
-pub(super) fn choose(
+pub(crate) fn choose(
     work: &Work,
     rates: &CorpusRates,
     state: impl FnOnce() -> DeviceState,
@@ -97,7 +97,7 @@ pub(super) fn choose(
 /// Returns the times of a task whose number of rows is not known yet, as if it had no rows. The
 /// first run takes longest, because it loads the corpus. So a device that may pay for the next runs
 /// is opened during it.
-pub(super) fn hoped(work: &Work, rates: &CorpusRates) -> Option<Effort> {
+pub(crate) fn hoped(work: &Work, rates: &CorpusRates) -> Option<Effort> {
     if work.task.is_part() || work.known.num_rows.is_some() {
         return None;
     }

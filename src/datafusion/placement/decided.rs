@@ -15,7 +15,7 @@ use crate::throughput::Effort;
 
 /// The place where work is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) enum Place {
+pub(crate) enum Place {
     #[default]
     Cpu,
     Device,
@@ -26,31 +26,31 @@ pub(super) enum Place {
 /// The place where work is done, with its reason. Without a decision it is the CPU.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Placement {
-    pub(super) place: Place,
-    pub(super) reason: String,
+    pub(crate) place: Place,
+    pub(crate) reason: String,
     /// True if a device was chosen only because the statement asks for all documents.
-    pub(super) is_for_all: bool,
+    pub(crate) is_for_all: bool,
     /// The task, if the time of this run predicts that of the next run.
-    pub(super) timed: Option<Task>,
+    pub(crate) timed: Option<Task>,
     /// Rate of text that the model predicts, in GB/s.
-    pub(super) predicted_gb_per_s: Option<f64>,
+    pub(crate) predicted_gb_per_s: Option<f64>,
     /// Work that an open device would have done earlier.
-    pub(super) missed: Option<Missed>,
+    pub(crate) missed: Option<Missed>,
 }
 
 /// Work that the cores do only because no device is open, or because the device lacks copies.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Missed {
-    pub(super) effort: Effort,
-    pub(super) num_cores: usize,
+    pub(crate) effort: Effort,
+    pub(crate) num_cores: usize,
 }
 
 impl Placement {
-    pub(super) fn on_cpu(reason: impl Into<String>) -> Self {
+    pub(crate) fn on_cpu(reason: impl Into<String>) -> Self {
         Self { place: Place::Cpu, reason: reason.into(), ..Self::default() }
     }
 
-    pub(super) fn on_device(reason: impl Into<String>) -> Self {
+    pub(crate) fn on_device(reason: impl Into<String>) -> Self {
         Self { place: Place::Device, reason: reason.into(), ..Self::default() }
     }
 

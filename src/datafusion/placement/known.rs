@@ -20,11 +20,11 @@ pub(crate) struct KnownTasks(Mutex<HashMap<Task, Known>>);
 
 /// Rows of an earlier task, and its times in seconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Known {
-    pub(super) num_rows: Option<u64>,
-    pub(super) cores_s: Option<f64>,
-    pub(super) device_s: Option<f64>,
-    pub(super) missed_s: f64,
+pub(crate) struct Known {
+    pub(crate) num_rows: Option<u64>,
+    pub(crate) cores_s: Option<f64>,
+    pub(crate) device_s: Option<f64>,
+    pub(crate) missed_s: f64,
 }
 
 impl KnownTasks {
@@ -46,7 +46,7 @@ impl KnownTasks {
         self.lock().entry(task).or_default().missed_s += gain_s;
     }
 
-    pub(super) fn for_task(&self, task: Task) -> Known {
+    pub(crate) fn for_task(&self, task: Task) -> Known {
         self.lock().get(&task).copied().unwrap_or_default()
     }
 

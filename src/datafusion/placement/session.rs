@@ -214,7 +214,7 @@ impl DeviceSession {
 }
 
 /// Returns the error text of a statement that demands a device.
-pub(super) fn demanded_but(problem: &str) -> String {
+pub(crate) fn demanded_but(problem: &str) -> String {
     format!("tadoc.device = gpu: {problem}; SET tadoc.device = 'auto'")
 }
 

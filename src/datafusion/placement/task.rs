@@ -23,7 +23,7 @@ pub(crate) enum Task {
 
 /// The way in which rows of segments become rows of the corpus.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Join {
+pub(crate) enum Join {
     /// The rows of segments are the rows of the corpus.
     None,
     /// The rows of segments are in the order of the corpus. They are merged.
@@ -39,7 +39,7 @@ const MAX_SORTED: u64 = 1 << 31;
 
 impl Task {
     /// Returns the kind of task whose rates apply.
-    pub(super) fn rated(self) -> CorpusTask {
+    pub(crate) fn rated(self) -> CorpusTask {
         match self {
             Self::TermVector { .. } => CorpusTask::Terms,
             Self::InvertedIndex { .. } => CorpusTask::Index,
@@ -50,7 +50,7 @@ impl Task {
     }
 
     /// Returns the task as devices know it.
-    pub(super) fn segment_task(self) -> SegmentTask {
+    pub(crate) fn segment_task(self) -> SegmentTask {
         match self {
             Self::TermVector { .. } | Self::InvertedIndex { .. } => SegmentTask::Terms,
             Self::SequenceCount { num_words, .. } => SegmentTask::Sequences(num_words),
@@ -60,7 +60,7 @@ impl Task {
     }
 
     /// Returns true if only some documents are counted.
-    pub(super) fn is_part(self) -> bool {
+    pub(crate) fn is_part(self) -> bool {
         matches!(
             self,
             Self::TermVector { is_part: true } | Self::RankedInvertedIndex { is_part: true, .. }
@@ -76,7 +76,7 @@ impl Task {
 
     /// Returns the way in which rows of segments become rows of the corpus. `is_joined` is true if
     /// there are several segments.
-    pub(super) fn join(self, is_joined: bool) -> Join {
+    pub(crate) fn join(self, is_joined: bool) -> Join {
         let (is_sorted, is_merged) = match self {
             Self::TermVector { .. } => (false, false),
             Self::InvertedIndex { is_folded } => (is_folded, false),
@@ -92,7 +92,7 @@ impl Task {
     }
 
     /// Returns the reason why a device cannot count `segments`, as far as footers tell.
-    pub(super) fn refused<'a>(
+    pub(crate) fn refused<'a>(
         self,
         segments: impl Iterator<Item = &'a SegmentMeta> + Clone,
     ) -> Option<String> {

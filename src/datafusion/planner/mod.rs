@@ -4,6 +4,7 @@
 mod checked_plan;
 mod clauses;
 mod decimal_texts;
+mod guarded;
 mod missing_table;
 mod misspelled;
 mod notices;

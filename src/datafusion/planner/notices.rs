@@ -10,7 +10,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use crate::errors::shown;
 use crate::functions::takes_query;
-use crate::scan::TadocTable;
+use crate::planning::TadocTable;
 use tadoc::query::{Query, QueryLimits};
 use tadoc::text::TokenizerProfile;
 

@@ -22,7 +22,7 @@ use datafusion::scalar::ScalarValue;
 use crate::functions::{find_signature, planned_call, signatures};
 use crate::planner::decimal_texts::bounded_casts;
 use crate::planner::routines::described;
-use crate::scan::signature::Signature;
+use crate::planning::signature::Signature;
 
 /// Planner for calls of this crate's table functions; see the module's description.
 #[derive(Debug, Default)]

@@ -25,7 +25,7 @@ use object_store::{
 use super::Sandbox;
 use super::refusal::{Refusal, Refused};
 use super::roots::{Entry, Rooted, Stat};
-use crate::source::local_files::meta_of;
+use crate::disk_paths::meta_of;
 
 /// The whole local file system. Only its names of files are used, and its writes after a check.
 static DISK: LazyLock<LocalFileSystem> = LazyLock::new(LocalFileSystem::new);

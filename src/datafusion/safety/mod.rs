@@ -88,10 +88,8 @@ use std::sync::Arc;
 use datafusion::error::Result;
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::prelude::{DataFrame, SessionContext};
 use url::Url;
 
-use crate::planner::{check_parameters, plan_statement};
 use door::Door;
 use prefixes::Prefixes;
 use roots::Roots;
@@ -208,19 +206,6 @@ impl Sandbox {
             None => self.roots.check(location.as_ref())?,
         }
         Ok(())
-    }
-
-    /// Plans, checks and starts the statement `sql` in `ctx`.
-    ///
-    /// # Errors
-    /// A [`Refused`], and the errors of DataFusion.
-    pub async fn sql(&self, ctx: &SessionContext, sql: &str) -> Result<DataFrame> {
-        let state = ctx.state();
-        let statement = state.sql_to_statement(sql, &state.config_options().sql_parser.dialect)?;
-        let plan = plan_statement(&state, statement).await?;
-        self.check(&plan)?;
-        check_parameters(&plan, &[])?;
-        ctx.execute_logical_plan(plan).await
     }
 
     /// Checks that `url` is below an allowed one, and that an address in it may be connected to.

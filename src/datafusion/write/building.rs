@@ -33,9 +33,9 @@ use datafusion::physical_plan::metrics::{ExecutionPlanMetricsSet, MetricBuilder}
 use futures::{Stream, StreamExt};
 use tokio::sync::mpsc::{Receiver, Sender};
 
+use crate::corpora::columns::{ColumnsWriter, RESERVED, unstorable};
 use crate::errors::datafusion_error;
 use crate::options::TadocOptions;
-use crate::source::columns::{ColumnsWriter, RESERVED, unstorable};
 use tadoc::build::CorpusBuilder;
 use tadoc::format::FileFooter;
 

@@ -15,15 +15,16 @@ use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::CreateExternalTable;
 
+use crate::corpora::columns::{user_fields, with_file_names};
+use crate::corpora::glob::is_glob;
+use crate::corpora::living::{no_versions, open_columns};
+use crate::corpora::location::{Wanted, resolve_files};
+use crate::corpora::{CorpusCache, OpenFile};
 use crate::errors::mask_secrets;
 use crate::functions::Documents;
 use crate::options::TadocOptions;
-use crate::scan::table::TadocTable;
-use crate::source::columns::{user_fields, with_file_names};
-use crate::source::glob::is_glob;
-use crate::source::location::{Wanted, resolve_files};
-use crate::source::{CorpusCache, OpenFile};
-use crate::store::{begin_if_asked, no_versions, open_columns, with_declared, with_hint};
+use crate::planning::table::TadocTable;
+use crate::write::living::{begin_if_asked, insert_into, with_declared, with_hint};
 use tadoc_store::VersionEdits;
 
 /// Factory of tables `STORED AS TADOC`.
@@ -77,7 +78,7 @@ impl TableProviderFactory for TadocTableFactory {
         let function = Arc::new(Documents::new(user_columns.clone()));
         let table = TadocTable::new(function, location.clone(), Arc::clone(&self.cache));
         let definition = command.definition.as_deref().map(mask_secrets);
-        let table = table.with_version(version);
+        let table = table.with_version(version).with_insert(insert_into);
         Ok(Arc::new(table.with_definition(table_options, definition, user_columns)))
     }
 }

@@ -23,9 +23,9 @@ use datafusion::physical_expr::LexRequirement;
 use datafusion::physical_plan::ExecutionPlan;
 use object_store::{ObjectMeta, ObjectStore};
 
+use crate::corpora::location::object_store;
 use crate::options::TadocOptions;
-use crate::source::location::object_store;
-use crate::store::{check_outside_living, copy_into};
+use crate::write::living::{check_outside_living, copy_into};
 use crate::write::sink::TadocSink;
 
 /// Factory that creates the format of `COPY … STORED AS TADOC` from the options of the statement.

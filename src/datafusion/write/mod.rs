@@ -1,8 +1,9 @@
-//! Writing besides living corpora: `COPY … STORED AS TADOC` and `CREATE EXTERNAL TABLE`.
+//! Writing: `COPY … STORED AS TADOC`, `CREATE EXTERNAL TABLE`, and statements that change living corpora.
 
 pub(crate) mod building;
 mod factory;
 mod file_format;
+pub(crate) mod living;
 pub(crate) mod sink;
 pub(crate) mod upload;
 pub(crate) mod whole_files;

@@ -16,7 +16,7 @@ use datafusion::error::{DataFusionError, Result};
 use super::Kind;
 use crate::errors::datafusion_error;
 use crate::functions::strings::{Texts, int64, int64_lists};
-use crate::scan::table::LoadedTable;
+use crate::planning::table::LoadedTable;
 use tadoc::error::Error;
 use tadoc::query::{WordQuery, count_batch, search_batch};
 use tadoc::read::{ExtractQuery, document_len_bytes, extract_batch};

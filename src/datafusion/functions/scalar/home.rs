@@ -20,12 +20,12 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::prelude::SessionConfig;
 use tokio::runtime::{Builder, Handle, RuntimeFlavor};
 
+use crate::corpora::CorpusCache;
+use crate::corpora::living::Reading;
+use crate::corpora::location::CORPUS_EXTENSION;
 use crate::errors::datafusion_error;
 use crate::functions::Documents;
-use crate::scan::table::{LoadedTable, TadocTable};
-use crate::source::CorpusCache;
-use crate::source::location::CORPUS_EXTENSION;
-use crate::store::Reading;
+use crate::planning::table::{LoadedTable, TadocTable};
 use tadoc::Error;
 
 /// The session is that of a worker. Its configuration holds it as an extension.

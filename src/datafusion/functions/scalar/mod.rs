@@ -48,8 +48,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::scalar::ScalarValue;
 
-use crate::scan::signature::ColumnKind;
-use crate::store::Reading;
+use crate::corpora::living::Reading;
+use crate::planning::signature::ColumnKind;
 
 pub use answer_memory::is_memory_of_calls;
 pub(crate) use answer_memory::{AnswerMemory, value_bytes};

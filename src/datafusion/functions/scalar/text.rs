@@ -28,7 +28,7 @@ use datafusion::scalar::ScalarValue;
 use super::answer_memory::{AnswerMemory, FREE_BYTES};
 use crate::errors::datafusion_error;
 use crate::options::TadocOptions;
-use crate::scan::signature::ColumnKind;
+use crate::planning::signature::ColumnKind;
 use tadoc::query::{Query, QueryLimits, SnippetOptions, highlight_hits, snippet, text_hits};
 use tadoc::text::{Fold, TokenizerProfile, for_each_token};
 

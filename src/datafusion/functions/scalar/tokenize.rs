@@ -21,7 +21,7 @@ use datafusion::scalar::ScalarValue;
 use super::text::{ListedFunction, ListedParameter};
 use crate::errors::shown;
 use crate::functions::strings::list_array;
-use crate::scan::signature::ColumnKind;
+use crate::planning::signature::ColumnKind;
 use tadoc::text::{TokenizerProfile, for_each_token};
 
 const NAME: &str = "tokenize";

@@ -1,0 +1,536 @@
+//! Skipping: files of which only the segments with sought words are opened.
+//!
+//! ```text
+//! stored dictionaries ─▶ those that may have the words ─▶ rules, searched for phrases ─▶ needed segments
+//! ```
+//!
+//! A statement that looks for words needs the segments that have them, and one that looks for documents
+//! the segments that hold these. All others are [absent](Segment::absent). The cache keeps the file with
+//! the dictionaries that were read, so the next statement reads only the segments that it needs and no
+//! statement before. A file whose last segment was opened in this way is a whole file like others. A
+//! statement that needs whole files loads the other files anew.
+//!
+//! The corpus of the opened segments is kept with its lists of documents and lengths, until a statement
+//! opens another segment. They hold for each query that needs no more segments than these.
+//!
+//! A segment may have all words of a phrase and not the phrase. So the first statement that needs it for a
+//! phrase searches its rules before it opens it, which takes 10 ns an element where opening takes 25. The
+//! next statement with another query opens it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Arc, PoisonError};
+
+use bytes::Bytes;
+use datafusion::error::Result;
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
+use object_store::ObjectStore;
+
+use crate::corpora::cache::FILES_AT_ONCE;
+use crate::corpora::living::explain_missing;
+use crate::corpora::loaded::{
+    AbsentSegment, AbsentWords, HeldMemory, LoadContext, LoadedCorpus, LoadedFile, Unopened,
+};
+use crate::corpora::loading::{consumer_of, files_at_once, segments_at_once, too_little};
+use crate::corpora::location::{read_range, store_of};
+use crate::corpora::memory::{estimate_bytes, peak_bytes, text_memory};
+use crate::corpora::open_file::OpenFile;
+use crate::corpora::sections::Sections;
+use crate::corpora::{CorpusCache, Source};
+use crate::errors::{datafusion_error, task_error};
+use tadoc::format::{
+    FileFooter, SegmentMeta, StoredDictionary, StoredGrammar, read_segment, read_segment_if,
+    read_segment_with,
+};
+use tadoc::query::{
+    Query, SegmentWords, TextPattern, may_match, may_match_rules, may_match_rules_with,
+    segments_for_query, segments_for_texts,
+};
+use tadoc::segment::{DocumentFacts, Segment};
+use tadoc::text::Dictionary;
+
+/// Length of a file that is read with one request, because another request takes longer than to
+/// read all of it.
+const SMALL_FILE_BYTES: u64 = 256 << 10;
+
+/// Words, texts or documents that a statement looks for.
+#[derive(Debug, Default)]
+pub(crate) struct Sought {
+    /// A query whose occurrences are looked for.
+    pub(crate) query: Option<Query>,
+    /// Patterns of texts. The text of a document matches, for each entry, one of its patterns.
+    pub(crate) demands: Vec<Vec<TextPattern>>,
+    /// Ids in the source, ascending, of the only documents that are looked at.
+    pub(crate) doc_ids: Option<Vec<u64>>,
+}
+
+impl Sought {
+    /// Returns, for each segment of a file, true if it has one of the documents, if there is a choice.
+    /// The first document of the file has the id `first_doc_id`.
+    fn segments_of_docs(&self, footer: &FileFooter, first_doc_id: u64) -> Option<Vec<bool>> {
+        let doc_ids = self.doc_ids.as_ref()?;
+        let begin = doc_ids.partition_point(|&id| id < first_doc_id);
+        let here: Vec<u64> = doc_ids[begin..].iter().map(|id| id - first_doc_id).collect();
+        Some(footer.segments_of(&here))
+    }
+
+    /// Returns the places of the absent segments of `file` whose dictionaries tell if they are needed
+    /// and were not decoded yet.
+    fn undecoded(&self, footer: &FileFooter, file: &LoadedFile, first_doc_id: u64) -> Vec<usize> {
+        if self.query.is_none() && self.demands.is_empty() {
+            return Vec::new();
+        }
+        let of_docs = self.segments_of_docs(footer, first_doc_id);
+        let has_doc = |place: usize| of_docs.as_ref().is_none_or(|of_docs| of_docs[place]);
+        let is_undecoded = |&(&place, absent): &(&usize, &AbsentSegment)| {
+            absent.words.decoded().is_none() && !self.is_lacking(footer, place, absent)
+        };
+        let undecoded = file.unopened.iter().filter(is_undecoded);
+        undecoded.map(|(&place, _)| place).filter(|&place| has_doc(place)).collect()
+    }
+
+    /// Returns true if the rules of the segment at `place`, which is `absent`, were searched for the query
+    /// and lack it.
+    fn is_lacking(&self, footer: &FileFooter, place: usize, absent: &AbsentSegment) -> bool {
+        let query = self.query_of(footer, place);
+        absent.lacking.as_deref().is_some_and(|lacking| Some(lacking) == query)
+    }
+
+    /// Returns the query if it decides alone on the segment at `place`, which has no part of a document
+    /// that was cut.
+    fn query_of(&self, footer: &FileFooter, place: usize) -> Option<&Query> {
+        let mut here_and_next = footer.segments[place..].iter().take(2);
+        let query = self.query.as_ref().filter(|_| self.demands.is_empty());
+        query.filter(|_| !here_and_next.any(|segment| segment.continues))
+    }
+
+    /// Returns true if the segment at `place` may have the query by the words of its `dictionary`, and
+    /// `None` if the dictionary has to be decoded to tell.
+    fn may_be_in(
+        &self,
+        footer: &FileFooter,
+        place: usize,
+        dictionary: &StoredDictionary,
+    ) -> tadoc::Result<Option<bool>> {
+        let Some(query) = self.query_of(footer, place) else { return Ok(None) };
+        let mut is_known = query.is_exact();
+        let may_match = may_match(query, |word| {
+            let word_id = dictionary.word_id(word)?;
+            is_known &= word_id.is_some();
+            Ok(word_id.map(|word_id| word_id.is_some()))
+        })?;
+        Ok((is_known || !may_match).then_some(may_match))
+    }
+
+    /// Returns the places of the absent segments of `file` that are needed. Its first document has the
+    /// id `first_doc_id`.
+    fn missing(&self, footer: &FileFooter, file: &LoadedFile, first_doc_id: u64) -> Vec<usize> {
+        let segments = footer.segments.iter().zip(&file.segments).enumerate();
+        let words = segments.map(|(place, (meta, segment))| SegmentWords {
+            dictionary: match file.unopened.get(&place).and_then(|absent| absent.words.decoded()) {
+                Some(dictionary) => dictionary,
+                None => &segment.dictionary,
+            },
+            num_docs: meta.num_docs,
+            continues: meta.continues,
+        });
+        let words: Vec<_> = words.collect();
+        let of_query = self.query.as_ref().map(|query| segments_for_query(query, &words));
+        let of_texts = (!self.demands.is_empty())
+            .then(|| segments_for_texts(&self.demands, footer.profile, &words));
+        let of_docs = self.segments_of_docs(footer, first_doc_id);
+        let of_query = of_query.map(|mut needed| {
+            let found = file.unopened.iter().filter(|(_, absent)| absent.words.may_match());
+            found.for_each(|(&place, _)| needed[place] = true);
+            needed
+        });
+        let needs: Vec<Vec<bool>> = [of_query, of_texts, of_docs].into_iter().flatten().collect();
+        let is_needed = |&(&place, absent): &(&usize, &AbsentSegment)| {
+            needs.iter().all(|needed| needed[place]) && !self.is_lacking(footer, place, absent)
+        };
+        file.unopened.iter().filter(is_needed).map(|(&place, _)| place).collect()
+    }
+}
+
+impl CorpusCache {
+    /// Variant of [`CorpusCache::load`] for statements that only look for `sought`. Segments in
+    /// which it cannot be are absent, if the corpus is not loaded yet.
+    pub(crate) async fn load_sought(
+        &self,
+        context: &LoadContext,
+        source: &Source,
+        sought: Sought,
+    ) -> Result<Arc<LoadedCorpus>> {
+        let is_of_files = source.living().is_none_or(|view| view.has_texts_of_files());
+        if !is_of_files || self.loaded(source).is_some() {
+            return self.load(context, source).await;
+        }
+        let (keys, sought) = (Sections::All.keys(source), Arc::new(sought));
+        let at_once = segments_at_once(context, source);
+        // Boxed: the compiler cannot prove that futures of borrowed files are `Send`.
+        let mut first_doc_id = 0;
+        let loads = source.corpora().iter().map(|open| {
+            let first = first_doc_id;
+            first_doc_id += open.footer.num_docs();
+            let stored = StoredFile::new(context, open, at_once)?;
+            Ok(self.load_part(context, source, stored, first, &keys, &sought).boxed())
+        });
+        let loads = loads.collect::<Result<Vec<_>>>()?;
+        let loads = stream::iter(loads).buffered(files_at_once(source.corpora().iter(), at_once));
+        let explain = |error| too_little(context, source, error);
+        let files: Vec<Arc<LoadedFile>> = loads.try_collect().await.map_err(explain)?;
+        if files.iter().all(|file| file.unopened.is_empty()) {
+            return self.load(context, source).await;
+        }
+        self.hold(context, &files, &keys).map_err(explain)?;
+        let mut state = self.lock();
+        let now = state.tick();
+        if let Some((last_used, corpus)) = state.corpora.get_mut(&keys)
+            && (corpus.is_whole() || corpus.has_segments_of(&files))
+        {
+            *last_used = now;
+            return Ok(Arc::clone(corpus));
+        }
+        let corpus = Arc::new(LoadedCorpus::new(context, source.profile(), files));
+        state.corpora.insert(keys.clone(), (now, Arc::clone(&corpus)));
+        state.evict(context.memory_limit_bytes(), &keys);
+        Ok(corpus)
+    }
+
+    /// Returns the file `stored` of `source` with at least the segments that are needed. If several
+    /// statements open segments of it at the same time, they do so one after the other.
+    async fn load_part(
+        &self,
+        context: &LoadContext,
+        source: &Source,
+        stored: StoredFile<'_>,
+        first_doc_id: u64,
+        keep: &[String],
+        sought: &Arc<Sought>,
+    ) -> Result<Arc<LoadedFile>> {
+        let key = stored.open.key();
+        let opening = Arc::clone(&self.lock().slot(&key).opening);
+        let _turn = opening.lock().await;
+        let known = self.lock().slot(&key).file().cloned();
+        if let Some(file) = &known
+            && file.unopened.is_empty()
+        {
+            return Ok(Arc::clone(file));
+        }
+        let file = self.open_part(context, stored, first_doc_id, known, keep, sought).await;
+        let file = file.map_err(|error| match source.living() {
+            Some(view) => explain_missing(&view.location, error),
+            None => error,
+        })?;
+        Ok(self.lock().slot(&key).keep(file))
+    }
+
+    async fn open_part(
+        &self,
+        context: &LoadContext,
+        mut stored: StoredFile<'_>,
+        first_doc_id: u64,
+        known: Option<Arc<LoadedFile>>,
+        keep: &[String],
+        sought: &Arc<Sought>,
+    ) -> Result<Arc<LoadedFile>> {
+        let open = stored.open;
+        let mut file = match known {
+            Some(file) => file,
+            None => Arc::new(self.reserve_file(context, &stored, keep)?),
+        };
+        let undecoded = sought.undecoded(&open.footer, &file, first_doc_id);
+        if !undecoded.is_empty() {
+            stored.read_if_small().await?;
+            let read = self.open_dictionaries(context, &stored, &file, undecoded, keep, sought);
+            file = Arc::new(read.await?);
+        }
+        let (searched, footer) = (Arc::clone(&file), Arc::clone(&open.footer));
+        let of_words = Arc::clone(sought);
+        let search = move || of_words.missing(&footer, &searched, first_doc_id);
+        let missing = tokio::task::spawn_blocking(search).await.map_err(task_error)?;
+        if missing.is_empty() {
+            Ok(file)
+        } else {
+            let opened = self.open_more(context, &stored, &file, missing, keep, sought);
+            Ok(Arc::new(opened.await?))
+        }
+    }
+
+    /// Returns the file `open` with a reservation. All of its segments are absent, and nothing is read.
+    fn reserve_file(
+        &self,
+        context: &LoadContext,
+        stored: &StoredFile<'_>,
+        keep: &[String],
+    ) -> Result<LoadedFile> {
+        let open = stored.open;
+        let segments = &open.footer.segments;
+        let parallel = stored.at_once.min(segments.len()).max(1);
+        // A file that is too large to be opened is refused at once.
+        estimate_bytes(&open.footer, parallel, Sections::All, &context.options)?;
+        let absent = segments.iter().map(|meta| {
+            let segment = Segment::absent(meta.num_docs as usize, meta.continues)?;
+            segment.keep_no_copies();
+            Ok(Arc::new(segment))
+        });
+        let absent = absent.collect::<tadoc::Result<Vec<_>>>().map_err(datafusion_error)?;
+        let held_bytes = memory(&absent, &BTreeMap::new());
+        let reservation = self.reserve(context, consumer_of(open), held_bytes, keep)?;
+        Ok(LoadedFile {
+            unopened: (0..absent.len()).map(|place| (place, AbsentSegment::default())).collect(),
+            segments: absent,
+            facts: DocumentFacts::default(),
+            held: Arc::new(HeldMemory::new(reservation)),
+            devices: Arc::clone(&context.devices),
+            _shared: Vec::new(),
+        })
+    }
+
+    /// Decodes the dictionaries of the absent segments of `file` at `places` that may have what is
+    /// `sought`. The others are kept as they are stored.
+    async fn open_dictionaries(
+        &self,
+        context: &LoadContext,
+        stored: &StoredFile<'_>,
+        file: &LoadedFile,
+        places: Vec<usize>,
+        keep: &[String],
+        sought: &Arc<Sought>,
+    ) -> Result<LoadedFile> {
+        let open = stored.open;
+        let metas = || places.iter().map(|&place| &open.footer.segments[place]);
+        let parallel = stored.at_once.min(places.len()).max(1);
+        let stored_bytes: u64 = metas().map(|meta| len(&meta.dictionary_range())).sum();
+        let peak = peak_bytes(metas(), parallel, Sections::Words);
+        let peak = peak + stored_bytes.max(SMALL_FILE_BYTES) + 4 * open.footer.num_docs();
+        let opening = file.held.reservation.new_empty();
+        self.resize(&opening, peak as usize, keep)?;
+        let read =
+            |&place: &usize| stored.read_dictionary(place, &file.unopened[&place].words).boxed();
+        let reads: Vec<_> = places.iter().map(read).collect();
+        let reads: Vec<StoredWords> =
+            stream::iter(reads).buffered(FILES_AT_ONCE).try_collect().await?;
+        let decode = |(&place, words)| open_dictionary(context, open, place, words, sought);
+        let decodes: Vec<_> = places.iter().zip(reads).map(decode).collect();
+        let decoded = stream::iter(decodes).buffer_unordered(parallel);
+        let dictionaries: Vec<(usize, AbsentWords)> = decoded.try_collect().await?;
+        let mut unopened = file.unopened.clone();
+        for (place, words) in dictionaries {
+            unopened.entry(place).or_default().words = words;
+        }
+        opening.free();
+        self.with_segments(context, file, file.segments.clone(), unopened, keep)
+    }
+
+    /// Returns `file` with other segments and dictionaries, whose memory is reserved.
+    fn with_segments(
+        &self,
+        context: &LoadContext,
+        file: &LoadedFile,
+        segments: Vec<Arc<Segment>>,
+        unopened: Unopened,
+        keep: &[String],
+    ) -> Result<LoadedFile> {
+        let HeldMemory { reservation, places_bytes } = file.held.as_ref();
+        let places_bytes = places_bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        let needed = || memory(&segments, &unopened) + *places_bytes;
+        if self.resize(reservation, needed(), keep).is_err() {
+            segments.iter().for_each(|segment| segment.keep_no_copies());
+            self.resize(reservation, needed(), keep)?;
+        }
+        let (held, devices) = (Arc::clone(&file.held), Arc::clone(&context.devices));
+        drop(places_bytes);
+        let facts = DocumentFacts::default();
+        Ok(LoadedFile { segments, facts, unopened, held, devices, _shared: Vec::new() })
+    }
+
+    /// Opens the segments of `file` at the places `missing`, except those whose rules lack what is
+    /// `sought`.
+    async fn open_more(
+        &self,
+        context: &LoadContext,
+        stored: &StoredFile<'_>,
+        file: &LoadedFile,
+        missing: Vec<usize>,
+        keep: &[String],
+        sought: &Arc<Sought>,
+    ) -> Result<LoadedFile> {
+        let open = stored.open;
+        let parallel = stored.at_once.min(missing.len());
+        let metas = missing.iter().map(|&place| &open.footer.segments[place]);
+        let peak = peak_bytes(metas, parallel, Sections::All);
+        let opening = file.held.reservation.new_empty();
+        self.resize(&opening, peak as usize, keep)?;
+        let (mut segments, mut unopened) = (file.segments.clone(), file.unopened.clone());
+        let load = |&place: &usize| {
+            let absent = file.unopened.get(&place).cloned().unwrap_or_default();
+            open_segment(context, stored, place, absent, sought).boxed()
+        };
+        let loads: Vec<_> = missing.iter().map(load).collect();
+        // In any order, so that no core waits for the slowest segment before it.
+        let opened = stream::iter(loads).buffer_unordered(parallel);
+        let opened: Vec<(usize, Option<Segment>)> = opened.try_collect().await?;
+        let query = sought.query.clone().map(Arc::new);
+        for (place, segment) in opened {
+            match segment {
+                Some(segment) => {
+                    unopened.remove(&place);
+                    segments[place] = Arc::new(segment);
+                }
+                None => unopened.entry(place).or_default().lacking.clone_from(&query),
+            }
+        }
+        if open.portion.is_some() {
+            segments.iter().for_each(|segment| segment.keep_no_copies());
+        }
+        opening.free();
+        self.with_segments(context, file, segments, unopened, keep)
+    }
+}
+
+/// Returns the bytes of the segments and of the dictionaries of those that are absent.
+fn memory(segments: &[Arc<Segment>], unopened: &Unopened) -> usize {
+    text_memory(segments)
+        + unopened.values().map(|absent| absent.words.memory_bytes()).sum::<usize>()
+}
+
+fn len(range: &Range<u64>) -> u64 {
+    range.end.saturating_sub(range.start)
+}
+
+/// The stored bytes of a file, in ranges that are read when they are needed.
+struct StoredFile<'a> {
+    context: &'a LoadContext,
+    store: Arc<dyn ObjectStore>,
+    open: &'a OpenFile,
+    /// Number of segments that are decoded in parallel.
+    at_once: usize,
+    /// All segments, if the file is small and they were read.
+    all: Option<(Range<u64>, Bytes)>,
+}
+
+impl<'a> StoredFile<'a> {
+    fn new(context: &'a LoadContext, open: &'a OpenFile, at_once: usize) -> Result<Self> {
+        let store = store_of(&context.runtime, &open.file)?;
+        Ok(Self { context, store, open, at_once, all: None })
+    }
+
+    /// Reads all segments if they are small.
+    async fn read_if_small(&mut self) -> Result<()> {
+        let ranges = || self.open.footer.segments.iter().map(SegmentMeta::byte_range);
+        let (start, end) = (ranges().map(|r| r.start).min(), ranges().map(|r| r.end).max());
+        let all = start.unwrap_or_default()..end.unwrap_or_default();
+        if len(&all) <= SMALL_FILE_BYTES {
+            let bytes = self.read(all.clone()).await?;
+            self.all = Some((all, bytes));
+        }
+        Ok(())
+    }
+
+    /// Reads the dictionary of the segment at `place`, of which `words` are there already.
+    async fn read_dictionary(&self, place: usize, words: &AbsentWords) -> Result<StoredWords> {
+        match words {
+            AbsentWords::Stored { dictionary, .. } => Ok(StoredWords::Kept(Arc::clone(dictionary))),
+            AbsentWords::Unread | AbsentWords::Decoded(_) => {
+                let range = self.open.footer.segments[place].dictionary_range();
+                self.read(range).await.map(StoredWords::Read)
+            }
+        }
+    }
+
+    async fn read(&self, range: Range<u64>) -> Result<Bytes> {
+        let within = self.all.as_ref().and_then(|(all, bytes)| {
+            let from = range.start.checked_sub(all.start)? as usize;
+            let to = from + len(&range) as usize;
+            (to <= bytes.len()).then(|| bytes.slice(from..to))
+        });
+        if let Some(bytes) = within {
+            return Ok(bytes);
+        }
+        let bytes = read_range(self.store.as_ref(), &self.open.file, range).await?;
+        self.context.bytes_read.add(bytes.len());
+        Ok(bytes)
+    }
+}
+
+/// A dictionary that was just read, or one that was kept.
+enum StoredWords {
+    Read(Bytes),
+    Kept(Arc<StoredDictionary>),
+}
+
+/// Keeps a dictionary as it is stored if that is enough to tell if the segment may have what is `sought`,
+/// or decodes it.
+async fn open_dictionary(
+    context: &LoadContext,
+    open: &OpenFile,
+    place: usize,
+    words: StoredWords,
+    sought: &Arc<Sought>,
+) -> Result<(usize, AbsentWords)> {
+    let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
+    let (limits, sought) = (context.options.open_limits(), Arc::clone(sought));
+    let open = move || -> tadoc::Result<(usize, AbsentWords)> {
+        let dictionary = match words {
+            StoredWords::Kept(stored) => stored,
+            StoredWords::Read(bytes) => {
+                Arc::new(StoredDictionary::new(&path, &footer, place, bytes)?)
+            }
+        };
+        let words = match sought.may_be_in(&footer, place, &dictionary)? {
+            Some(may_match) => AbsentWords::Stored { dictionary, may_match },
+            None => AbsentWords::Decoded(Arc::new(dictionary.decode(&limits)?)),
+        };
+        Ok((place, words))
+    };
+    tokio::task::spawn_blocking(open).await.map_err(task_error)?.map_err(datafusion_error)
+}
+
+/// Opens the segment at `place`, which is `absent`. Returns the place, and `None` if its rules are
+/// searched and lack what is `sought`.
+async fn open_segment(
+    context: &LoadContext,
+    stored: &StoredFile<'_>,
+    place: usize,
+    absent: AbsentSegment,
+    sought: &Arc<Sought>,
+) -> Result<(usize, Option<Segment>)> {
+    let AbsentSegment { words, lacking } = absent;
+    let (open, meta) = (stored.open, &stored.open.footer.segments[place]);
+    let is_unread = matches!(words, AbsentWords::Unread);
+    let range = if is_unread { meta.byte_range() } else { meta.rest_range() };
+    let bytes = stored.read(range).await?;
+    let (path, footer) = (open.file.path.clone(), Arc::clone(&open.footer));
+    let (limits, sought) = (context.options.open_limits(), Arc::clone(sought));
+    let read = move || -> tadoc::Result<Option<Segment>> {
+        let query = sought.query_of(&footer, place).filter(|query| query.has_phrase());
+        let query = query.filter(|_| lacking.is_none());
+        let with = |dictionary| {
+            read_segment_with(&path, &footer, place, &bytes, dictionary, &limits).map(Some)
+        };
+        match (&words, query) {
+            (AbsentWords::Unread, _) => {
+                read_segment(&path, &footer, place, &bytes, &limits).map(Some)
+            }
+            (AbsentWords::Decoded(dictionary), None) => with(Dictionary::clone(dictionary)),
+            (AbsentWords::Stored { dictionary, .. }, None) => with(dictionary.decode(&limits)?),
+            (AbsentWords::Decoded(dictionary), Some(query)) => {
+                let is_wanted =
+                    |grammar: &StoredGrammar<'_>| may_match_rules(query, grammar, dictionary);
+                let decoded = || Ok(Dictionary::clone(dictionary));
+                read_segment_if(&path, &footer, place, &bytes, &limits, is_wanted, decoded)
+            }
+            (AbsentWords::Stored { dictionary, .. }, Some(query)) => {
+                let id_of = |word: &str| dictionary.word_id(word).map(Option::flatten);
+                let is_wanted = |grammar: &StoredGrammar<'_>| {
+                    may_match_rules_with(query, grammar, dictionary.num_words(), id_of)
+                };
+                let decoded = || dictionary.decode(&limits);
+                read_segment_if(&path, &footer, place, &bytes, &limits, is_wanted, decoded)
+            }
+        }
+    };
+    let segment = tokio::task::spawn_blocking(read).await.map_err(task_error)?;
+    Ok((place, segment.map_err(datafusion_error)?))
+}

@@ -1,0 +1,340 @@
+//! The physical plan node of every table function.
+//!
+//! `execute` spawns one task per partition. The task loads the data that it needs, computes on a
+//! blocking thread and sends batches through a channel that holds two. Dropping the stream closes
+//! the channel, and the computation notices this at its next batch.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use datafusion::arrow::compute::SortOptions;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Statistics, internal_err};
+use datafusion::config::ConfigOptions;
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::col;
+use datafusion::physical_expr::{
+    DynamicFilterTracking, EquivalenceProperties, LexOrdering, PhysicalSortExpr,
+};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
+use datafusion::physical_plan::filter_pushdown::{
+    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation,
+};
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::stream::{
+    RecordBatchReceiverStreamBuilder, RecordBatchStreamAdapter,
+};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PhysicalExpr, PlanProperties,
+};
+
+use futures::FutureExt;
+
+use crate::corpora::memory::MemoryWhenUsed;
+use crate::corpora::{CorpusCache, OpenFile};
+use crate::plan_methods::leaf_methods;
+#[cfg(feature = "distributed")]
+use crate::planning::ScanSpec;
+use crate::planning::filter::Stage;
+use crate::planning::output::Output;
+use crate::planning::signature::Claim;
+use crate::planning::{Execution, ScanPlan, Shared};
+
+/// Bytes of a row of numbers and words, as operators store it.
+const SHORT_ROW_BYTES: u64 = 64;
+
+/// Plan node of a table function's scan. See the module's description.
+#[derive(Debug)]
+pub struct TadocExec {
+    plan: Arc<ScanPlan>,
+    cache: Arc<CorpusCache>,
+    schema: SchemaRef,
+    properties: Arc<PlanProperties>,
+    num_rows: Precision<usize>,
+    metrics: ExecutionPlanMetricsSet,
+    shared: Arc<Shared>,
+}
+
+impl TadocExec {
+    /// Builds the node of `plan`.
+    ///
+    /// # Errors
+    /// An error if the scan returns a column that its function lacks.
+    pub(crate) fn try_new(plan: ScanPlan, cache: Arc<CorpusCache>) -> Result<Self> {
+        let (spec, facts) = (&plan.spec, &plan.facts);
+        let schema = spec.projected_schema()?;
+        let mut equivalence = EquivalenceProperties::new(Arc::clone(&schema));
+        let ordering = facts.ordering.iter().map_while(|name| col(name, &schema).ok());
+        let ordering = ordering.enumerate().map(|(at, expr)| {
+            let descending = at == 0 && facts.is_best_first;
+            PhysicalSortExpr::new(expr, SortOptions { descending, nulls_first: true })
+        });
+        if let Some(ordering) = LexOrdering::new(ordering) {
+            equivalence.add_ordering(ordering);
+        }
+        let properties = PlanProperties::new(
+            equivalence,
+            Partitioning::UnknownPartitioning(plan.num_partitions),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        )
+        .with_scheduling_type(SchedulingType::Cooperative);
+        let num_rows = limited(facts.num_rows, spec.limit);
+        let num_rows = match (spec.share.is_all(), spec.is_filtered()) {
+            (true, false) => num_rows,
+            (true, true) => num_rows.to_inexact(),
+            (false, _) => num_rows.to_inexact().map(|rows| spec.share.part(rows).len()),
+        };
+        Ok(Self {
+            plan: Arc::new(plan),
+            cache,
+            schema,
+            properties: Arc::new(properties),
+            num_rows,
+            metrics: ExecutionPlanMetricsSet::new(),
+            shared: Arc::new(Shared::default()),
+        })
+    }
+
+    /// Returns the scan that the node runs.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn spec(&self) -> &ScanSpec {
+        &self.plan.spec
+    }
+
+    /// Returns the number of partitions.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn num_partitions(&self) -> usize {
+        self.plan.num_partitions
+    }
+
+    /// Returns a key that distinguishes its files from others.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn files_key(&self) -> String {
+        let keys: Vec<String> = self.plan.spec.corpora().iter().map(OpenFile::key).collect();
+        keys.join(", ")
+    }
+
+    /// Returns the bytes of text of its files.
+    #[cfg(feature = "distributed")]
+    pub(crate) fn text_bytes(&self) -> u64 {
+        self.plan.spec.len_bytes()
+    }
+
+    /// Returns an estimate of the number of rows.
+    pub(crate) fn num_rows(&self) -> Precision<usize> {
+        self.num_rows
+    }
+
+    /// Returns the number of documents in which few rows are likely to be found. Returns `None` if its
+    /// rows may be many.
+    pub(crate) fn docs_with_few(&self) -> Option<u64> {
+        self.plan.facts.finds_few.then(|| self.plan.spec.num_docs())
+    }
+
+    /// Returns the same node with `num_partitions` output partitions. Returns `None` unless a
+    /// device counts all rows before the first is sent and the function can divide them.
+    pub(crate) fn spread(&self, num_partitions: usize) -> Option<Self> {
+        let plan = &self.plan;
+        let is_done_first = plan.placement.is_on_device() && plan.facts.can_spread;
+        if !is_done_first || plan.num_partitions > 1 {
+            return None;
+        }
+        Self::try_new(plan.with_partitions(num_partitions), Arc::clone(&self.cache)).ok()
+    }
+
+    /// Returns the mean bytes of a row; 0 if rows are only some numbers and words.
+    pub(crate) fn row_bytes(&self) -> u64 {
+        self.plan.facts.row_bytes
+    }
+
+    /// Returns an estimate of the bytes of all rows.
+    pub(crate) fn all_bytes(&self) -> u64 {
+        let rows = self.num_rows.get_value().map(|&rows| rows as u64);
+        match self.row_bytes() {
+            0 => rows
+                .unwrap_or_else(|| self.plan.spec.num_word_tokens())
+                .saturating_mul(SHORT_ROW_BYTES),
+            row_bytes => {
+                rows.unwrap_or(0).saturating_mul(row_bytes).max(self.plan.spec.len_bytes())
+            }
+        }
+    }
+
+    /// Returns the memory that the segments of each file need, with the file's key.
+    pub(crate) fn memory_when_used(&self) -> impl Iterator<Item = (String, MemoryWhenUsed)> {
+        let uses = self.plan.facts.uses;
+        let of_file = move |open: &OpenFile| {
+            (open.key(), MemoryWhenUsed::for_segments(&open.footer.segments, uses))
+        };
+        self.plan.spec.corpora().iter().map(of_file)
+    }
+
+    /// Returns those of `filters` that are dynamic and that the scan can evaluate before it makes rows.
+    fn new_stages<'a>(
+        &self,
+        filters: impl Iterator<Item = &'a Arc<dyn PhysicalExpr>>,
+    ) -> Result<Vec<Stage>> {
+        let spec = &self.plan.spec;
+        let columns = spec.function.columns();
+        let is_claimed =
+            |&column: &usize| columns.claim(spec.schema.field(column).name()) == Claim::Early;
+        let mut stages = Vec::new();
+        for filter in filters {
+            if !DynamicFilterTracking::classify(filter).contains_dynamic_filter() {
+                continue;
+            }
+            let stage = Stage::pushed(&spec.schema, &spec.projection, filter)?;
+            if stage.columns.iter().all(is_claimed) {
+                stages.push(stage);
+            }
+        }
+        Ok(stages)
+    }
+}
+
+fn limited(rows: Precision<usize>, limit: Option<usize>) -> Precision<usize> {
+    match (rows, limit) {
+        (Precision::Exact(rows), Some(limit)) => Precision::Exact(rows.min(limit)),
+        (Precision::Inexact(rows), Some(limit)) => Precision::Inexact(rows.min(limit)),
+        (Precision::Absent, Some(limit)) => Precision::Inexact(limit),
+        (rows, None) => rows,
+    }
+}
+
+impl DisplayAs for TadocExec {
+    fn fmt_as(&self, format: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let facts = self.plan.explain();
+        match format {
+            DisplayFormatType::Default | DisplayFormatType::Verbose => {
+                let facts: Vec<String> = facts.iter().map(|(k, v)| format!("{k}={v}")).collect();
+                write!(f, "TadocExec: {}", facts.join(", "))
+            }
+            DisplayFormatType::TreeRender => {
+                facts.iter().try_for_each(|(key, value)| writeln!(f, "{key}={value}"))
+            }
+        }
+    }
+}
+
+impl ExecutionPlan for TadocExec {
+    leaf_methods!("TadocExec");
+
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        let mut recursion = TreeNodeRecursion::Continue;
+        for stage in self.plan.spec.filters.stages() {
+            recursion = f(stage.expr())?;
+            if recursion == TreeNodeRecursion::Stop {
+                break;
+            }
+        }
+        Ok(recursion)
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        if partition >= self.plan.num_partitions {
+            return internal_err!("TadocExec has no partition {partition}");
+        }
+        self.plan.placement.check()?;
+        if partition == 0 {
+            self.plan.placement.begin(&self.plan.devices);
+        }
+        let mut builder = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), 2);
+        let output = Output::new(
+            builder.tx(),
+            Arc::clone(&self.schema),
+            context.session_config().batch_size(),
+            self.plan.spec.limit,
+            BaselineMetrics::new(&self.metrics, partition),
+        );
+        let shared = match self.plan.num_partitions {
+            // The state is dropped with the run. The plan would keep the corpus of each portion in
+            // memory.
+            1 => Arc::default(),
+            _ => Arc::clone(&self.shared),
+        };
+        let run = Execution {
+            plan: Arc::clone(&self.plan),
+            scan: Arc::clone(&self.plan.spec),
+            shared,
+            partition,
+            runtime: context.runtime_env(),
+            cache: Arc::clone(&self.cache),
+            metrics: self.metrics.clone(),
+            output,
+            loaded: OnceLock::new(),
+        };
+        let function = Arc::clone(&self.plan.spec.function);
+        // The task starts when the first rows are requested: the build side of a join above has
+        // been read by then, and its dynamic filter is known.
+        let started = async move {
+            builder.spawn(function.run(run));
+            builder.build()
+        };
+        let schema = Arc::clone(&self.schema);
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, started.flatten_stream())))
+    }
+
+    fn handle_child_pushdown_result(
+        &self,
+        phase: FilterPushdownPhase,
+        result: ChildPushdownResult,
+        _config: &ConfigOptions,
+    ) -> Result<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        if phase != FilterPushdownPhase::Post {
+            return Ok(FilterPushdownPropagation::all_unsupported(result));
+        }
+        let new = self.new_stages(result.parent_filters.iter().map(|parent| &parent.filter))?;
+        // The node that made the filter still applies it: rows that were sent before the filter was
+        // complete have not been filtered.
+        let pushed = FilterPushdownPropagation::all_unsupported(result);
+        if new.is_empty() {
+            return Ok(pushed);
+        }
+        let known = self.plan.spec.filters.dynamic.iter().cloned();
+        let plan = self.plan.with_dynamic(known.chain(new).collect());
+        Ok(pushed.with_updated_node(Arc::new(Self::try_new(plan, Arc::clone(&self.cache))?)))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        _input_stats: &[Arc<Statistics>],
+        args: &StatisticsArgs,
+    ) -> Result<Arc<Statistics>> {
+        let mut statistics = Statistics::new_unknown(&self.schema);
+        if args.partition().is_none() || self.plan.num_partitions == 1 {
+            statistics.num_rows = self.num_rows;
+        }
+        Ok(Arc::new(statistics))
+    }
+
+    fn fetch(&self) -> Option<usize> {
+        self.plan.spec.limit
+    }
+
+    fn with_fetch(&self, limit: Option<usize>) -> Option<Arc<dyn ExecutionPlan>> {
+        let exec = Self::try_new(self.plan.with_limit(limit), Arc::clone(&self.cache)).ok()?;
+        Some(Arc::new(exec))
+    }
+
+    fn reset_state(self: Arc<Self>) -> Result<Arc<dyn ExecutionPlan>> {
+        // A recursive query runs a part of its plan again. What filters have learned of the rows of one round
+        // is wrong in the next.
+        Ok(Arc::new(Self::try_new(self.plan.without_dynamic(), Arc::clone(&self.cache))?))
+    }
+}

@@ -1,0 +1,409 @@
+//! Scans of corpora larger than memory, one portion of their segments after another.
+//!
+//! ```text
+//! segments     0 1 2 │ 3 4 │ 5 6 7 │ 8          no document is cut between portions
+//! in memory            3 4                      one portion, and the rest of the one before
+//!
+//! rows of documents    doc_id + first id ─┐
+//!                      doc_id + first id ─┴ concatenated
+//! counts               word, count ───────┐
+//!                      word, count ───────┴ DataFusion: sum(count), grouped by the rest; spills
+//! ```
+//!
+//! If the decoded segments of a scan need more than `tadoc.max_memory_bytes`, or more than half of
+//! a bounded pool, the scan is planned once for each portion, as if the portion were the corpus.
+//! The portions are read one after another. The cache evicts earlier portions when it needs their
+//! memory. Filters on `doc_id` are rewritten to ids within the portion. A portion is not read if
+//! they leave none of its documents.
+//!
+//! [`Merge`] says how the rows of portions become the rows of the whole corpus. Functions
+//! themselves say how sums, lists, ranks, scores and word ids are computed from the rows of
+//! portions ([`combining`]). `repeated_phrases` and `doc_term_matrix` need all segments at once. They
+//! are refused with an error that names the memory that they need. `repeated_spans`, `overlap` and
+//! `near_duplicates` load the portions themselves.
+//!
+//! With several machines, portions are *runs* of segments that are read side by side ([`runs`]), however
+//! much memory there is. If each machine has room for the whole corpus, the rows of some functions are
+//! divided instead ([`Share`]): all machines read all segments, and each counts the words of its share.
+//! Nothing is added up then, and no row travels twice. Sending tens of millions of rows of runs from one
+//! machine to the other took longer than counting them on one (`benches/results/2026-11-25-h100.md`).
+//!
+//! While portions are read, memory for them is set aside in a bounded pool ([`pool`]), so that
+//! operators over their rows spill in time. The time is that of the whole corpus, plus loading the
+//! corpus once for each function in the plan.
+
+mod combining;
+mod exec;
+mod lists;
+mod pool;
+mod runs;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use datafusion::arrow::array::{ArrayRef, Int64Array};
+use datafusion::catalog::Session;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::error::Result;
+use datafusion::execution::memory_pool::MemoryLimit;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{Expr, LogicalPlan, col, lit};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
+
+use self::combining::{AllPortions, joined_lists};
+pub(crate) use self::combining::{added_up, numbered};
+use self::exec::DOC_ID;
+#[cfg(feature = "distributed")]
+pub(crate) use self::exec::PortionFacts;
+pub(crate) use self::exec::PortionsExec;
+#[cfg(feature = "distributed")]
+pub(crate) use self::lists::JoinedLists;
+pub use self::runs::Spreading;
+pub(crate) use self::runs::{Run, RunsExec, spreading_of};
+use crate::corpora::memory::{MemoryWhenUsed, Uses};
+use crate::corpora::{OpenFile, Source};
+use crate::options::TadocOptions;
+use crate::planning::ScanSpec;
+use crate::planning::filter::{Filters, Stage, unqualify};
+use crate::planning::function::{Facts, Merge, OfPortion, Prepared, TableFunction};
+use tadoc::analytics::Share;
+use tadoc::format::SegmentMeta;
+
+/// Name of the column that is added up.
+const COUNT: &str = "count";
+/// Name of the column with the number of documents that contain a word.
+const COUNT_OF_DOCS: &str = "doc_count";
+/// Number of ids that one evaluation of a filter covers.
+const FILTER_IDS: usize = 65_536;
+/// Largest number of ids of a portion that are filtered before the portion is read. A footer
+/// declares at most as many.
+const MAX_FILTERED_IDS: i64 = 1 << 26;
+
+/// A corpus cut into portions.
+#[derive(Debug)]
+pub(crate) struct Portions {
+    files: Vec<Files>,
+    /// Partitions in which they are read side by side; 0 if they are read one after another.
+    num_side_by_side: usize,
+    /// Shares of the rows of functions that [have some](Facts::has_shares); 0 if machines have no
+    /// room for the corpus.
+    num_shares: u32,
+    /// Bytes that any two consecutive portions need together (the one that is read and the one
+    /// before), or that the largest portion needs alone if this is more.
+    memory_bytes: u64,
+}
+
+/// A portion: files, or runs of their segments, that fit into memory together.
+#[derive(Debug, Clone)]
+pub(crate) struct Files {
+    pub(crate) first_doc_id: u64,
+    pub(crate) files: Vec<OpenFile>,
+}
+
+/// Returns the files of `source` in portions. Returns `None` if memory has room for all of them, or
+/// if the texts of the source are not those of its files. User columns that edits set are not part
+/// of the portions.
+pub(crate) fn portions_of(
+    source: &Source,
+    runtime: &RuntimeEnv,
+    options: &TadocOptions,
+    uses: Uses,
+) -> Option<Portions> {
+    if source.living().is_some_and(|view| !view.has_texts_of_files()) {
+        return None;
+    }
+    let limit_bytes = limit_bytes(runtime, options);
+    let files = source.corpora();
+    let needed = files.iter().map(|open| MemoryWhenUsed::for_segments(&open.footer.segments, uses));
+    let needed = needed.fold(MemoryWhenUsed::default(), MemoryWhenUsed::and);
+    let num_segments: usize = files.iter().map(|open| open.footer.segments.len()).sum();
+    let is_larger = needed.bytes() > limit_bytes;
+    if !is_larger || num_segments <= 1 {
+        return None;
+    }
+    // The previous portion may still be in memory while one is loaded.
+    let (files, largest_bytes) = cut(files, limit_bytes / 2, uses);
+    let memory_bytes = largest_bytes.max(limit_bytes);
+    Some(Portions { files, num_side_by_side: 0, num_shares: 0, memory_bytes })
+}
+
+/// Returns the files of `source` in runs of segments for several machines: some for each partition
+/// of each machine, of about the same size, and none larger than its share of the session's memory.
+/// Returns `None` if there is only one run, or if the texts of the source are not those of its files. If
+/// the session has room for all of them, so have its machines, and each can count a share of the rows.
+pub(crate) fn runs_of(
+    source: &Source,
+    session: &dyn Session,
+    options: &TadocOptions,
+    uses: Uses,
+    spreading: Spreading,
+) -> Option<Portions> {
+    if source.living().is_some_and(|view| !view.has_texts_of_files()) {
+        return None;
+    }
+    let files = source.corpora();
+    let needed = files.iter().map(|open| MemoryWhenUsed::for_segments(&open.footer.segments, uses));
+    let needed = needed.fold(MemoryWhenUsed::default(), MemoryWhenUsed::and);
+    let limit_bytes = limit_bytes(session.runtime_env(), options);
+    let have_room = spreading.num_workers > 1 && needed.bytes() <= limit_bytes;
+    let num_shares = if have_room { u32::try_from(spreading.num_workers).unwrap_or(0) } else { 0 };
+    let num_partitions = session.config().target_partitions().max(1);
+    let num_runs = num_partitions.saturating_mul(spreading.num_workers).max(1) as u64;
+    let most_bytes = limit_bytes / (2 * num_partitions as u64);
+    let run_bytes = needed.bytes_of_part(num_runs).min(most_bytes);
+    let (files, largest_bytes) = cut(files, run_bytes, uses);
+    if files.len() <= 1 {
+        return None;
+    }
+    let num_side_by_side = num_partitions.min(files.len()).max(2);
+    Some(Portions { files, num_side_by_side, num_shares, memory_bytes: largest_bytes })
+}
+
+/// Returns the bytes that segments may take in memory.
+fn limit_bytes(runtime: &RuntimeEnv, options: &TadocOptions) -> u64 {
+    let pool = match runtime.memory_pool.memory_limit() {
+        MemoryLimit::Finite(pool) => pool as u64 / 2,
+        _ => u64::MAX,
+    };
+    pool.min(options.max_memory_bytes)
+}
+
+/// Cuts `files` into portions of at most `limit_bytes`, and returns the bytes of the largest one. A
+/// portion has at least one run of segments that no document border separates, even if the run is
+/// larger.
+fn cut(files: &[OpenFile], limit_bytes: u64, uses: Uses) -> (Vec<Files>, u64) {
+    let mut portions: Vec<Files> = Vec::new();
+    let mut largest_bytes = 0;
+    let (mut doc_id, mut held) = (0, MemoryWhenUsed::default());
+    for open in files {
+        let mut first_doc = 0;
+        for run in runs(&open.footer.segments) {
+            let needed = MemoryWhenUsed::for_segments(&open.footer.segments[run.clone()], uses);
+            let part = open.portion(run, first_doc);
+            let num_docs = part.footer.num_docs();
+            held = held.and(needed);
+            match portions.last_mut().filter(|_| held.bytes() <= limit_bytes) {
+                Some(last) => last.push(part),
+                None => {
+                    portions.push(Files { first_doc_id: doc_id, files: vec![part] });
+                    held = needed;
+                }
+            }
+            largest_bytes = largest_bytes.max(held.bytes());
+            (doc_id, first_doc) = (doc_id + num_docs, first_doc + num_docs);
+        }
+    }
+    (portions, largest_bytes)
+}
+
+/// Returns the shortest runs of segments such that no document crosses from one run into the next.
+fn runs(segments: &[SegmentMeta]) -> impl Iterator<Item = Range<usize>> + '_ {
+    let starts = (0..segments.len()).filter(|&at| at == 0 || !segments[at].continues);
+    let ends = (1..=segments.len()).filter(|&at| segments.get(at).is_none_or(|s| !s.continues));
+    starts.zip(ends).map(|(start, end)| start..end)
+}
+
+impl Portions {
+    /// Returns the files of each portion, in order.
+    pub(crate) fn into_sources(self) -> Vec<Source> {
+        self.files.into_iter().map(|files| Source::Corpora(files.files)).collect()
+    }
+}
+
+impl Files {
+    /// Appends `part`. It is joined to the last file if both are of the same file, where it follows
+    /// directly.
+    fn push(&mut self, part: OpenFile) {
+        match self.files.last_mut() {
+            Some(last) if last.file.version_key() == part.file.version_key() => last.join(part),
+            _ => self.files.push(part),
+        }
+    }
+
+    /// Returns the ids of the portion's documents.
+    fn doc_ids(&self) -> Range<u64> {
+        let num_docs: u64 = self.files.iter().map(|open| open.footer.num_docs()).sum();
+        self.first_doc_id..self.first_doc_id + num_docs
+    }
+}
+
+/// Planner of a scan that is answered portion by portion.
+pub(crate) struct Planner<'a> {
+    pub(crate) session: &'a dyn Session,
+    /// Scan of the whole corpus.
+    pub(crate) spec: ScanSpec,
+    /// State that the function made for it.
+    pub(crate) prepared: Prepared,
+    pub(crate) facts: Facts,
+    /// Filters that the scan evaluates itself, before they are compiled.
+    pub(crate) filters: Vec<Expr>,
+    /// Plans the scan of one portion.
+    pub(crate) plan: PlanOf<'a>,
+}
+
+/// A function that plans a scan, for which its function has prepared some state.
+type PlanOf<'a> = &'a (dyn Fn(ScanSpec, Prepared) -> Result<Arc<dyn ExecutionPlan>> + Sync);
+
+impl Planner<'_> {
+    /// Plans the rows of all `portions` together.
+    ///
+    /// # Errors
+    /// The errors of planning the scans, and of planning the operators over their rows.
+    pub(crate) async fn plan(&self, portions: &Portions) -> Result<Arc<dyn ExecutionPlan>> {
+        match self.facts.merge {
+            Merge::Combined | Merge::JoinedLists if !self.has_shares(portions) => {
+                self.combined(portions).await
+            }
+            _ => self.behind(portions),
+        }
+    }
+
+    fn has_shares(&self, portions: &Portions) -> bool {
+        portions.num_shares > 0 && self.facts.has_shares
+    }
+
+    /// Plans the rows by shares, each of the whole corpus.
+    fn shares(&self, portions: &Portions) -> Result<Arc<dyn ExecutionPlan>> {
+        let num_shares = portions.num_shares;
+        let shares = (0..num_shares).filter_map(|place| Share::new(place, num_shares));
+        let runs = shares.map(|share| {
+            let spec = ScanSpec { share, ..self.spec.clone() };
+            Ok(Run { scan: (self.plan)(spec, self.prepared.clone())?, first_doc_id: 0 })
+        });
+        let runs = runs.collect::<Result<_>>()?;
+        // An order that an exchange by hash does not keep is not promised.
+        let ordering: &[&str] = &[];
+        let schema = self.spec.projected_schema()?;
+        Ok(Arc::new(RunsExec::new(runs, portions.num_side_by_side, schema, ordering)))
+    }
+
+    fn behind(&self, portions: &Portions) -> Result<Arc<dyn ExecutionPlan>> {
+        if self.has_shares(portions) {
+            return self.shares(portions);
+        }
+        let columns = self.spec.function.columns();
+        let mut inputs = Vec::with_capacity(portions.files.len());
+        for files in &portions.files {
+            let function = match self.spec.function.for_portion(files.doc_ids()) {
+                OfPortion::Same => Arc::clone(&self.spec.function),
+                OfPortion::Other(function) => function,
+                OfPortion::Nothing => continue,
+            };
+            let shifted = self.filters.iter().map(|f| shifted(f.clone(), files.first_doc_id));
+            let filters = shifted.collect::<Result<Vec<_>>>()?;
+            if self.leave_nothing(&filters, files)? {
+                continue;
+            }
+            let source = Source::Corpora(files.files.clone());
+            let filters = Filters::compile(self.session, &columns, &filters)?;
+            let spec = ScanSpec { function, source, filters, ..self.spec.clone() };
+            inputs.push(((self.plan)(spec, self.prepared.clone())?, files.first_doc_id));
+        }
+        let schema = self.spec.projected_schema()?;
+        let ordering = match self.facts.ordering {
+            by_document @ [DOC_ID, ..] => by_document,
+            _ => &[],
+        };
+        if portions.num_side_by_side > 0 && !inputs.is_empty() {
+            let run = |(scan, first_doc_id)| Run { scan, first_doc_id };
+            let (runs, num_partitions) = (inputs.into_iter().map(run), portions.num_side_by_side);
+            return Ok(Arc::new(RunsExec::new(runs.collect(), num_partitions, schema, ordering)));
+        }
+        Ok(Arc::new(PortionsExec::try_new(portions, inputs, schema, ordering)?))
+    }
+
+    async fn combined(&self, portions: &Portions) -> Result<Arc<dyn ExecutionPlan>> {
+        let mut rows = self.spec.function.combine(&AllPortions { planner: self, portions })?;
+        if self.facts.merge == Merge::JoinedLists {
+            rows = joined_lists(self.session, rows).await?;
+        }
+        let filters = self.filters.iter().map(|filter| unqualify(filter.clone()));
+        let rows = match conjunction(filters.collect::<Result<Vec<_>>>()?) {
+            Some(filter) => rows.filter(filter)?,
+            None => rows,
+        };
+        let schema = self.spec.projected_schema()?;
+        let columns = schema.fields().iter().map(|field| col(field.name()));
+        let rows = rows.project(columns)?.build()?;
+        let rows = physical_plan(self.session, &rows).await?;
+        Ok(Arc::new(PortionsExec::combined(portions.files.len(), rows, schema)))
+    }
+
+    /// Returns the planner of `columns` of another `function` over the same corpus, with `filters`.
+    fn for_function(
+        &self,
+        function: Arc<dyn TableFunction>,
+        columns: &[&str],
+        filters: Vec<Expr>,
+    ) -> Result<Planner<'_>> {
+        let of_function = function.columns();
+        let schema = &of_function.schema;
+        let projection =
+            columns.iter().map(|name| Ok(schema.index_of(name)?)).collect::<Result<_>>()?;
+        let spec = ScanSpec {
+            function,
+            schema: Arc::clone(schema),
+            projection,
+            filters: Filters::compile(self.session, &of_function, &filters)?,
+            limit: None,
+            ..self.spec.clone()
+        };
+        let prepared = spec.function.prepare(&spec)?;
+        let facts = spec.function.facts(&spec, &prepared);
+        Ok(Planner { session: self.session, spec, prepared, facts, filters, plan: self.plan })
+    }
+
+    /// Returns true if those of `filters` that are on ids alone leave no document of `files`.
+    fn leave_nothing(&self, filters: &[Expr], files: &Files) -> Result<bool> {
+        let is_on_ids = |filter: &&Expr| filter.column_refs().iter().all(|c| c.name == DOC_ID);
+        let filters: Vec<Expr> = filters.iter().filter(is_on_ids).cloned().collect();
+        let Some(stage) = Stage::compile(self.session, &self.spec.schema, &filters)? else {
+            return Ok(false);
+        };
+        let num_ids = (files.doc_ids().end - files.first_doc_id) as i64;
+        if num_ids > MAX_FILTERED_IDS {
+            return Ok(false);
+        }
+        for start in (0..num_ids).step_by(FILTER_IDS) {
+            let ids = start..num_ids.min(start + FILTER_IDS as i64);
+            let num_rows = (ids.end - ids.start) as usize;
+            let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(ids));
+            let columns = stage.columns.iter().map(|_| Arc::clone(&ids)).collect();
+            if stage.evaluate(columns, num_rows)?.true_count() > 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Plans `rows`, which become part of the plan of a statement. The planner of a session with workers is
+/// not asked: it cuts the whole plan into stages.
+async fn physical_plan(
+    session: &dyn Session,
+    rows: &LogicalPlan,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    match session.as_any().downcast_ref::<SessionState>() {
+        Some(state) if spreading_of(session.config()).is_some() => {
+            let rows = state.optimize(rows)?;
+            DefaultPhysicalPlanner::default().create_physical_plan(&rows, state).await
+        }
+        _ => session.create_physical_plan(rows).await,
+    }
+}
+
+/// Rewrites `filter` on ids of the whole corpus into one on ids of a portion, which count from the
+/// portion's first document.
+fn shifted(filter: Expr, first_doc_id: u64) -> Result<Expr> {
+    let shift = |node| match &node {
+        Expr::Column(column) if column.name == DOC_ID && first_doc_id > 0 => {
+            // The traversal goes upwards: the column inside the new sum is not visited again.
+            Ok(Transformed::yes(node + lit(first_doc_id as i64)))
+        }
+        _ => Ok(Transformed::no(node)),
+    };
+    filter.transform_up(shift).data()
+}

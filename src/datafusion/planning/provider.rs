@@ -1,0 +1,184 @@
+//! The interface of a table to DataFusion: its schema, the filters that it claims, scans and
+//! changes.
+//!
+//! Planning changes nothing. It reads footers and checks which corpora are loaded already.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::error::Result;
+use datafusion::logical_expr::dml::InsertOp;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::corpora::living::read_only;
+use crate::placement::DeviceSession;
+use crate::planning::exec::TadocExec;
+use crate::planning::filter::{Filters, is_claimable};
+use crate::planning::function::{Facts, Merge, Prepared};
+use crate::planning::plan::used;
+use crate::planning::portions::{Planner, Portions, portions_of, runs_of, spreading_of};
+use crate::planning::signature::{Claim, Columns};
+use crate::planning::table::TadocTable;
+use crate::planning::{ScanPlan, ScanSpec};
+use tadoc::analytics::Share;
+
+impl TadocTable {
+    /// Returns the portions in which `spec` is answered if memory has no room for the whole corpus,
+    /// which is not loaded, or if several machines answer. Returns `None` if there is room, if the rows
+    /// of portions cannot be combined, or if the scan uses user columns that edits set.
+    fn portions(
+        &self,
+        session: &dyn Session,
+        spec: &ScanSpec,
+        facts: &Facts,
+        is_loaded: bool,
+    ) -> Option<Portions> {
+        if facts.merge == Merge::Never {
+            return None;
+        }
+        let may_be_set = spec.living().is_some_and(|view| view.version.sets_columns);
+        if may_be_set && (facts.reads_user_columns || self.uses_user_columns(spec)) {
+            return None;
+        }
+        let uses = used(spec, facts);
+        match spreading_of(session.config()) {
+            Some(spreading) => runs_of(&spec.source, session, &spec.options, uses, spreading),
+            None if is_loaded => None,
+            None => portions_of(&spec.source, session.runtime_env(), &spec.options, uses),
+        }
+    }
+
+    /// Returns true if `spec` returns user columns or filters on them.
+    fn uses_user_columns(&self, spec: &ScanSpec) -> bool {
+        let positions = self.user_columns.iter().map(|field| spec.schema.index_of(field.name()));
+        positions.flatten().any(|position| spec.uses(position))
+    }
+
+    /// Returns the node of `spec`, in at most `most_partitions` partitions.
+    fn exec(
+        &self,
+        session: &dyn Session,
+        spec: ScanSpec,
+        (prepared, facts): (Prepared, Facts),
+        most_partitions: usize,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let loaded = self.cache.loaded(&spec.source);
+        // The first rows satisfy a small limit: more partitions would only decode in vain.
+        let is_small = spec.limit.is_some_and(|limit| limit <= session.config().batch_size());
+        let most_partitions = if is_small { 1 } else { most_partitions };
+        let devices = DeviceSession::from_config(session.config());
+        let plan =
+            ScanPlan::new(spec, prepared, facts, devices, loaded.as_deref(), most_partitions);
+        Ok(Arc::new(TadocExec::try_new(plan, Arc::clone(&self.cache))?))
+    }
+}
+
+#[async_trait]
+impl TableProvider for TadocTable {
+    fn schema(&self) -> SchemaRef {
+        self.function.columns().schema
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn get_table_definition(&self) -> Option<&str> {
+        self.definition.as_deref()
+    }
+
+    fn supports_filters_pushdown(
+        &self,
+        filters: &[&Expr],
+    ) -> Result<Vec<TableProviderFilterPushDown>> {
+        let columns = self.function.columns();
+        let answer = |filter: &&Expr| {
+            if is_claimed(filter, &columns) {
+                TableProviderFilterPushDown::Exact
+            } else {
+                TableProviderFilterPushDown::Unsupported
+            }
+        };
+        Ok(filters.iter().map(answer).collect())
+    }
+
+    async fn scan(
+        &self,
+        session: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let read = self.read_synonyms(session).await?;
+        let table = read.as_ref().unwrap_or(self);
+        let target = table.target(session).await?;
+        let source = table.source(session, &target).await?;
+        let columns = table.function.columns();
+        let filters: Vec<Expr> =
+            filters.iter().filter(|filter| is_claimed(filter, &columns)).cloned().collect();
+        let all = || (0..columns.schema.fields().len()).collect();
+        let spec = ScanSpec {
+            function: Arc::clone(&table.function),
+            location: table.location.clone(),
+            source,
+            projection: projection.cloned().unwrap_or_else(all),
+            filters: Filters::compile(session, &columns, &filters)?,
+            schema: columns.schema,
+            limit,
+            options: target.options,
+            share: Share::default(),
+            synonyms: table.synonyms.clone(),
+            texts: table.read_texts(session).await?,
+        };
+        let prepared = spec.function.prepare(&spec).map_err(|error| table.named(error))?;
+        let facts = spec.function.facts(&spec, &prepared);
+        let is_loaded = table.cache.loaded(&spec.source).is_some();
+        let Some(portions) = table.portions(session, &spec, &facts, is_loaded) else {
+            let most_partitions = session.config().target_partitions();
+            return table.exec(session, spec, (prepared, facts), most_partitions);
+        };
+        let plan = |spec: ScanSpec, prepared: Prepared| {
+            let facts = spec.function.facts(&spec, &prepared);
+            table.exec(session, spec, (prepared, facts), 1)
+        };
+        let planner = Planner { session, spec, prepared, facts, filters, plan: &plan };
+        planner.plan(&portions).await
+    }
+
+    async fn insert_into(
+        &self,
+        session: &dyn Session,
+        input: Arc<dyn ExecutionPlan>,
+        operation: InsertOp,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match self.insert {
+            Some(insert) => insert(self, session, input, operation).await,
+            None => Err(read_only(&self.location)),
+        }
+    }
+
+    async fn delete_from(
+        &self,
+        session: &dyn Session,
+        _filters: Vec<Expr>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Err(self.refuse_change(session).await)
+    }
+
+    async fn update(
+        &self,
+        session: &dyn Session,
+        _assignments: Vec<(String, Expr)>,
+        _filters: Vec<Expr>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Err(self.refuse_change(session).await)
+    }
+}
+
+/// Returns true if a scan with `columns` evaluates `filter` itself.
+fn is_claimed(filter: &Expr, columns: &Columns) -> bool {
+    is_claimable(filter, &|column| columns.claim(column) != Claim::Above)
+}

@@ -1,0 +1,222 @@
+//! Statements that need the exact set of rows: `DELETE`, `UPDATE`, `TRUNCATE`, and edits of texts.
+//!
+//! ```text
+//! Dml(Delete, d, Filter(Scan d)) ─ analyzer ─▶ Dml(Delete, Target { query: doc_ids of Filter }, …)
+//!                                                        └─ physical planner ─▶ ChangeExec(query)
+//! ```
+//!
+//! DataFusion passes a table only the filters that it still finds in the optimized plan. Conditions
+//! that became a join (`IN (SELECT …)`), an empty relation (`WHERE false`) or a limit are lost, and
+//! the table would take the remaining filters, or no filter, as "all rows". So this module takes
+//! the whole query before any optimization and runs it as an ordinary query.
+
+use std::any::Any;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::arrow::datatypes::{FieldRef, SchemaRef};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{internal_err, plan_datafusion_err};
+use datafusion::config::ConfigOptions;
+use datafusion::datasource::DefaultTableSource;
+use datafusion::error::Result;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::dml::InsertOp;
+use datafusion::logical_expr::{
+    DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, TableSource, TableType, WriteOp,
+};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::options::TadocOptions;
+use crate::planning::table::TadocTable;
+use crate::write::building::no_text;
+use crate::write::living::delete::Deletion;
+use crate::write::living::edits_sink::TextEdits;
+use crate::write::living::read_together::read_together;
+use crate::write::living::tables::LivingTable;
+use crate::write::living::update::Replacement;
+use crate::write::living::write::{ChangeExec, Operation, column};
+use tadoc::edits::EditMode;
+
+/// Analyzer rule that lets a statement read one version of each living corpus, and that keeps the
+/// query of a statement that changes a corpus.
+#[derive(Debug, Default)]
+pub(crate) struct LivingStatements;
+
+impl AnalyzerRule for LivingStatements {
+    fn analyze(&self, plan: LogicalPlan, config: &ConfigOptions) -> Result<LogicalPlan> {
+        let plan = read_together(plan)?;
+        let mode = TadocOptions::from_config(config).edit_mode;
+        let rewrite = |node| match node {
+            LogicalPlan::Dml(statement) => keep_query(statement, mode),
+            other => Ok(Transformed::no(other)),
+        };
+        plan.transform_down(rewrite).map(|plan| plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "statement on a corpus"
+    }
+}
+
+fn keep_query(statement: DmlStatement, mode: EditMode) -> Result<Transformed<LogicalPlan>> {
+    let (source, name) = (&statement.target, &statement.table_name);
+    let changed: (Arc<TadocTable>, Arc<dyn Operation>, LogicalPlan) = match &statement.op {
+        WriteOp::Insert(InsertOp::Append) => match edited_documents(source) {
+            Some(documents) => {
+                let of_documents = Arc::new(DefaultTableSource::new(Arc::clone(&documents) as _));
+                let all = LogicalPlanBuilder::scan(name.clone(), of_documents, None)?.build()?;
+                let edits = TextEdits { mode, documents: all };
+                (documents, Arc::new(edits), statement.input.as_ref().clone())
+            }
+            None => {
+                if tadoc_table(source).is_some() {
+                    check_values(&statement.input)?;
+                }
+                return Ok(Transformed::no(LogicalPlan::Dml(statement)));
+            }
+        },
+        op => match (op, tadoc_table(source)) {
+            (WriteOp::Delete, Some(table)) => {
+                (table, Arc::new(Deletion), doc_ids(statement.input.as_ref().clone())?)
+            }
+            (WriteOp::Truncate, Some(table)) => {
+                let all = LogicalPlanBuilder::scan(name.clone(), Arc::clone(source), None)?;
+                (table, Arc::new(Deletion), doc_ids(all.build()?)?)
+            }
+            (WriteOp::Update, Some(table)) => {
+                let (replacement, query) = Replacement::from_plan(name, &statement.input)?;
+                (table, Arc::new(replacement), query)
+            }
+            _ => return Ok(Transformed::no(LogicalPlan::Dml(statement))),
+        },
+    };
+    let (documents, operation, query) = changed;
+    // EXPLAIN shows the query that runs.
+    let input = Arc::new(query.clone());
+    let target = Target { schema: source.schema(), documents, operation, query };
+    let target = Arc::new(DefaultTableSource::new(Arc::new(target)));
+    Ok(Transformed::yes(LogicalPlan::Dml(DmlStatement { target, input, ..statement })))
+}
+
+/// Refuses a NULL text in the `VALUES` below `input`. DataFusion would report it with a column name
+/// of its own.
+fn check_values(input: &LogicalPlan) -> Result<()> {
+    let LogicalPlan::Projection(projection) = input else { return Ok(()) };
+    let LogicalPlan::Values(values) = projection.input.as_ref() else { return Ok(()) };
+    for (value_idx, column) in values.schema.fields().iter().enumerate() {
+        let is_of_value = |(expr, field): (&Expr, &FieldRef)| {
+            let is_text = field.name() == "text" || field.name() == "content";
+            is_text && expr.column_refs().iter().any(|found| found.name() == column.name())
+        };
+        let num_nulls = values.values.iter().filter(|row| is_null(&row[value_idx])).count();
+        let is_text = projection.expr.iter().zip(projection.schema.fields()).any(is_of_value);
+        if is_text && num_nulls > 0 && !column.is_nullable() {
+            return Err(no_text(num_nulls));
+        }
+    }
+    Ok(())
+}
+
+fn is_null(mut expr: &Expr) -> bool {
+    while let Expr::Cast(cast) = expr {
+        expr = &cast.expr;
+    }
+    matches!(expr, Expr::Literal(value, _) if value.is_null())
+}
+
+/// Returns the table behind `source` if it is `STORED AS TADOC`.
+fn tadoc_table(source: &Arc<dyn TableSource>) -> Option<Arc<TadocTable>> {
+    let source = source.downcast_ref::<DefaultTableSource>()?;
+    let provider: Arc<dyn Any + Send + Sync> = Arc::clone(&source.table_provider) as _;
+    provider.downcast().ok()
+}
+
+/// Returns the table of the documents if the table behind `source` is the table of their edits.
+fn edited_documents(source: &Arc<dyn TableSource>) -> Option<Arc<TadocTable>> {
+    let source = source.downcast_ref::<DefaultTableSource>()?;
+    source.table_provider.downcast_ref::<LivingTable>()?.edited_documents().cloned()
+}
+
+/// Builds the query for the ids of the rows of `input`.
+fn doc_ids(input: LogicalPlan) -> Result<LogicalPlan> {
+    let doc_id = column(&input, "doc_id")?;
+    LogicalPlanBuilder::from(input).project([doc_id])?.build()
+}
+
+/// Replacement for the table in the plan of one statement.
+#[derive(Debug)]
+struct Target {
+    schema: SchemaRef,
+    documents: Arc<TadocTable>,
+    operation: Arc<dyn Operation>,
+    query: LogicalPlan,
+}
+
+impl Target {
+    async fn plan(&self, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
+        let location = self.documents.location();
+        let changeable = self.documents.changeable(session).await?;
+        let state = session.as_any().downcast_ref::<SessionState>().ok_or_else(|| {
+            plan_datafusion_err!(
+                "{location}: only a session of this process can change it; run the statement there"
+            )
+        })?;
+        let (operation, query) = (Arc::clone(&self.operation), self.query.clone());
+        let (state, location) = (state.clone(), location.to_string());
+        Ok(Arc::new(ChangeExec::new(operation, query, state, location, changeable)))
+    }
+}
+
+#[async_trait]
+impl TableProvider for Target {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    async fn scan(
+        &self,
+        _session: &dyn Session,
+        _projection: Option<&Vec<usize>>,
+        _filters: &[Expr],
+        _limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        internal_err!("the target of a statement is not read")
+    }
+
+    async fn insert_into(
+        &self,
+        session: &dyn Session,
+        _input: Arc<dyn ExecutionPlan>,
+        _operation: InsertOp,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.plan(session).await
+    }
+
+    async fn delete_from(
+        &self,
+        session: &dyn Session,
+        _filters: Vec<Expr>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.plan(session).await
+    }
+
+    async fn update(
+        &self,
+        session: &dyn Session,
+        _assignments: Vec<(String, Expr)>,
+        _filters: Vec<Expr>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.plan(session).await
+    }
+
+    async fn truncate(&self, session: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
+        self.plan(session).await
+    }
+}

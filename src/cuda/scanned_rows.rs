@@ -1,8 +1,4 @@
-//! The rows of a run, in host memory.
-//!
-//! # Rows that match
-//!
-//! The rows of a run that match, in host memory.
+//! The rows of a run, all of them or those that match, in host memory.
 
 #![allow(unsafe_code, reason = "numbers in the bytes of a buffer")]
 

@@ -294,26 +294,22 @@ fn part(cursor: &mut Cursor<'_>) -> Result<Part> {
 
 /// Returns the kind of storage of the edits at `cursor`. Refuses edits of more than `max_bytes`.
 fn edits_kind(mut cursor: Cursor<'_>, max_bytes: u64) -> Result<u8> {
-    let check = |requested: u64| {
-        if requested <= max_bytes {
-            Ok(())
-        } else {
-            Err(Error::Capacity {
-                what: "the edits of one commit (bytes)",
-                requested,
-                limit: max_bytes,
-                knob: "max_version_bytes",
-            })
-        }
-    };
     let kind = cursor.u8()?;
     match kind {
         NO_EDITS => {}
-        PLAIN_EDITS => check(cursor.remaining() as u64)?,
-        ZSTD_EDITS => check(cursor.varint()?)?,
+        PLAIN_EDITS => check_edits_len(cursor.remaining() as u64, max_bytes)?,
+        ZSTD_EDITS => check_edits_len(cursor.varint()?, max_bytes)?,
         _ => return Err(cursor.fault(format!("expected edits of kind 0 to 2, got {kind}"))),
     }
     Ok(kind)
+}
+
+fn check_edits_len(requested: u64, limit: u64) -> Result<()> {
+    if requested <= limit {
+        return Ok(());
+    }
+    let what = "the edits of one commit (bytes)";
+    Err(Error::Capacity { what, requested, limit, knob: "max_version_bytes" })
 }
 
 fn edits(cursor: &mut Cursor<'_>, max_bytes: u64) -> Result<Option<Bytes>> {

@@ -21,7 +21,7 @@
 //!
 //! # Tickets
 //!
-//! Tickets of kernels whose threads wait for each other: the wrapper of
+//! Kernels whose threads wait for each other take tickets: the wrapper of
 //! `kernels/corpus_tickets.cuh`.
 
 #![allow(

@@ -1,9 +1,5 @@
-//! Selection of the documents that a task reads: a range or a list of ids.
-//!
-//! # Corpora in parts
-//!
-//! A corpus in parts, of which few are in memory at a time: what a task needs of an owner of
-//! corpora that are larger than memory. Ours.
+//! Selection of the documents that a task reads: a range or a list of ids; and corpora in parts, of
+//! which few are in memory at a time.
 //!
 //! A task asks for parts by number, as often as it likes, and says how much memory it holds beside
 //! them. The owner decides what stays in memory.

@@ -147,29 +147,33 @@ impl Blocks {
 
     /// Returns the words of `share`.
     fn rows(&self, share: Share, cut: Cut) -> Range<usize> {
+        let start = self.end(share.place, share.num_shares, cut);
+        start..self.end(share.place + 1, share.num_shares, cut)
+    }
+
+    /// Returns the end of the words of the first `place` shares of `num_shares`.
+    fn end(&self, place: u32, num_shares: u32, cut: Cut) -> usize {
+        if place == num_shares {
+            return self.num_words;
+        }
         let all: u128 = self.work.iter().map(|&work| u128::from(work)).sum();
-        let num_shares = u128::from(share.num_shares);
-        let end = |place: u32| {
-            if place == share.num_shares {
-                return self.num_words;
+        let num_shares = u128::from(num_shares);
+        let place = u128::from(place);
+        let is_enough = |before: u128| match cut {
+            Cut::Equal => before * num_shares >= all * place,
+            // All but the pairs of two words behind the cut.
+            Cut::Pairs => {
+                let behind = all - before;
+                behind * behind * num_shares <= all * all * (num_shares - place)
             }
-            let place = u128::from(place);
-            let is_enough = |before: u128| match cut {
-                Cut::Equal => before * num_shares >= all * place,
-                // All but the pairs of two words behind the cut.
-                Cut::Pairs => {
-                    let behind = all - before;
-                    behind * behind * num_shares <= all * all * (num_shares - place)
-                }
-            };
-            let (mut before, mut block) = (0, 0);
-            while block < self.work.len() && !is_enough(before) {
-                before += u128::from(self.work[block]);
-                block += 1;
-            }
-            (block << self.block_bits).min(self.num_words)
         };
-        end(share.place)..end(share.place + 1)
+        let mut before = 0;
+        let mut block = 0;
+        while block < self.work.len() && !is_enough(before) {
+            before += u128::from(self.work[block]);
+            block += 1;
+        }
+        (block << self.block_bits).min(self.num_words)
     }
 }
 

@@ -75,23 +75,27 @@ struct Way {
     is_kept: bool,
 }
 
+impl Way {
+    /// Creates the way of `segment` by `traversal`, or the best one.
+    fn new(segment: &Segment, traversal: Traversal) -> Self {
+        let is_forced = traversal != Traversal::Auto;
+        Self {
+            traversal: if is_forced { traversal } else { choose_term_traversal(segment).0 },
+            is_forced,
+            bags: OnceLock::new(),
+            texts: OnceLock::new(),
+            counted: None,
+            is_kept: !is_forced && segment.doc_words_or_derive_if_worth().is_some(),
+        }
+    }
+}
+
 impl TermVectors {
     /// Prepares term vectors over the words of `vocabulary`. Every segment uses `traversal`; with
     /// [`Traversal::Auto`] each segment uses its best traversal ([`choose_term_traversal`]).
     pub fn new(vocabulary: Arc<Vocabulary>, traversal: Traversal) -> Self {
-        let way = |segment: &Arc<Segment>| Way {
-            traversal: match traversal {
-                Traversal::Auto => choose_term_traversal(segment.as_ref()).0,
-                forced => forced,
-            },
-            is_forced: traversal != Traversal::Auto,
-            bags: OnceLock::new(),
-            texts: OnceLock::new(),
-            counted: None,
-            is_kept: traversal == Traversal::Auto
-                && segment.doc_words_or_derive_if_worth().is_some(),
-        };
-        let ways = vocabulary.corpus().segments().iter().map(way).collect();
+        let segments = vocabulary.corpus().segments().iter();
+        let ways = segments.map(|segment| Way::new(segment, traversal)).collect();
         let rows = Arc::new(WordRows::new(&vocabulary));
         Self { vocabulary, rows, ways }
     }

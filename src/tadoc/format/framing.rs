@@ -1,25 +1,8 @@
-//! Frame of a file: its header, its postscript and the sections between them, and how it is written
-//! and opened.
+//! Frame of a file: its header, its postscript and the entries of its sections, the layouts of a
+//! segment by their names, and limits on the cost of opening a file.
 //!
-//! First and last bytes of a `.tadoc` file: magic and version, drawn in
-//! [`layout`](crate::format::layout).
-//!
-//! # Postscript
-//!
-//! Postscript of a `.tadoc` file: 40 bytes whose layout never changes, drawn in
-//! [`format`](crate::format::layout).
-//!
-//! # Sections
-//!
-//! Sections of a `.tadoc` file: their kinds, and the entry of a section in the footer.
-//!
-//! # Layouts of segments
-//!
-//! The two layouts of a segment, by their names.
-//!
-//! # Limits
-//!
-//! Limits on the cost of opening a file.
+//! The header has magic and version. The postscript is 40 bytes whose layout never changes. Both are
+//! drawn in [`layout`](crate::format::layout).
 
 use std::fmt;
 use std::str::FromStr;

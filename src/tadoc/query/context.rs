@@ -1,7 +1,5 @@
 //! Words around the hits of a query: in their context, and counted.
 //!
-//! Hits of a query in their context (keyword in context).
-//!
 //! ```text
 //! text     (the power was lost; then, during the storm, it came back)
 //! kwic     power was lost; then, |during| the storm, it came        width 4

@@ -188,21 +188,21 @@ impl RepeatedSpans {
     /// # Panics
     /// If the rows are not those of the part.
     pub fn rows(&self, part: usize, corpus: &Corpus, rows: Range<usize>) -> Vec<RepeatedSpan> {
-        let places = &self.places;
         let part = PartAt { index: part, corpus };
-        let row = |row: &Row| {
-            let byte_offset = places.bytes_of(part, row.words.start).start;
-            let end = places.bytes_of(part, row.words.end - 1).end;
-            RepeatedSpan {
-                doc_id: places.doc_of(row.words.start) as u64,
-                byte_offset,
-                byte_len: end - byte_offset,
-                num_words: row.words.end - row.words.start,
-                span: row.span,
-                copy: row.copy,
-            }
-        };
-        self.rows[rows].iter().map(row).collect()
+        self.rows[rows].iter().map(|row| self.span(part, row)).collect()
+    }
+
+    fn span(&self, part: PartAt<'_>, row: &Row) -> RepeatedSpan {
+        let byte_offset = self.places.bytes_of(part, row.words.start).start;
+        let end = self.places.bytes_of(part, row.words.end - 1).end;
+        RepeatedSpan {
+            doc_id: self.places.doc_of(row.words.start) as u64,
+            byte_offset,
+            byte_len: end - byte_offset,
+            num_words: row.words.end - row.words.start,
+            span: row.span,
+            copy: row.copy,
+        }
     }
 
     /// Returns the id of the first document of `part`.

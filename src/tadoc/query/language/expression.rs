@@ -287,22 +287,27 @@ impl Leaves {
         root: &Expression,
     ) -> (Vec<Item>, Vec<Leaf>, Expression) {
         let mut made = Self::new();
-        let for_leaf = |leaf: &Leaf| match leaf {
-            Leaf::Phrase(item) => made.phrase(items[*item].clone()),
-            Leaf::Placed { item, place } => made.placed(items[*item].clone(), place.clone()),
-            Leaf::Near { items: near, places, max_between } => {
-                let parts = near.iter().zip(places);
-                let parts = parts.map(|(&item, place)| (items[item].clone(), place.clone()));
-                made.near(parts.collect(), *max_between)
-            }
-            Leaf::Gapped { items: gapped, max_between } => {
-                made.gapped(gapped.iter().flat_map(|&i| items[i].clone()).collect(), *max_between)
-            }
-        };
-        let numbers: Vec<usize> = leaves.iter().map(for_leaf).collect();
+        let leaves = leaves.iter().map(|leaf| made.replaced_leaf(leaf, items));
+        let numbers: Vec<usize> = leaves.collect();
         let root = root.renumbered(&numbers);
         let (items, leaves) = made.finish();
         (items, leaves, root)
+    }
+
+    /// Adds `leaf`, whose items are in `items`, and returns its number.
+    fn replaced_leaf(&mut self, leaf: &Leaf, items: &[Item]) -> usize {
+        match leaf {
+            Leaf::Phrase(item) => self.phrase(items[*item].clone()),
+            Leaf::Placed { item, place } => self.placed(items[*item].clone(), place.clone()),
+            Leaf::Near { items: near, places, max_between } => {
+                let parts = near.iter().zip(places);
+                let parts = parts.map(|(&item, place)| (items[item].clone(), place.clone()));
+                self.near(parts.collect(), *max_between)
+            }
+            Leaf::Gapped { items: gapped, max_between } => {
+                self.gapped(gapped.iter().flat_map(|&i| items[i].clone()).collect(), *max_between)
+            }
+        }
     }
 
     /// Returns the items and the leaves.

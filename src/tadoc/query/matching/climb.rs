@@ -1,8 +1,7 @@
 //! Walks from a place in the grammar: up to the documents, and to the words beside it.
 //!
-//! Climb from the places of a rare word to the root, one path at a time.
-//!
-//! Nearly all words are rare. The climb then takes 1.1 to 1.6 steps for each occurrence of the
+//! A climb goes from the places of a rare word to the root, one path at a time. Nearly all words are
+//! rare. The climb then takes 1.1 to 1.6 steps for each occurrence of the
 //! word, and no memory except the stack. A frequent word, or a grammar with long chains of rules,
 //! exceeds the budget. The other ways have bounded costs, but take longer before they begin.
 //!

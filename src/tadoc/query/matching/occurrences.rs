@@ -37,7 +37,7 @@ use rayon::prelude::*;
 use crate::error::Result;
 use crate::ids::{DocId, RuleId};
 use crate::interrupt::{Canceller, Interrupt};
-use crate::segment::{Dag, DocWords, EdgeWords, Measure, Occurrence, Segment};
+use crate::segment::{Dag, DocWords, EdgeWords, Measure, Occurrence, PrefixSums, Segment};
 
 use super::doc_counts::DocCounter;
 use super::match_paths::{MatchPathsBuilder, PositionedMatch, Walk};
@@ -272,24 +272,26 @@ impl<'a> Item<'a> {
 
     /// Returns the matches with their bytes, by rule and offset.
     fn positioned_matches(&self) -> Result<Vec<PositionedMatch>> {
-        let dag = &self.segment.dag;
         let sums = self.segment.prefix_sums_or_derive();
         let mut matches = self.matches()?;
         matches.sort_unstable_by_key(|matched| (matched.rule_id, matched.doc, matched.word_idx));
-        let positioned = |matched: &Match| {
-            let range = matched.range(dag);
-            let word_idx = matched.word_idx;
-            let (position, _) = sums.locate(dag, Measure::Words, range.clone(), word_idx);
-            let first = sums.word_span(dag, range.clone(), word_idx);
-            let last = sums.word_span(dag, range, word_idx + self.words.len() as u64 - 1);
-            PositionedMatch {
-                rule_id: matched.rule_id,
-                position: position as u32,
-                offsets: [first.byte_offset, word_idx],
-                byte_len: last.byte_offset + last.byte_len - first.byte_offset,
-            }
-        };
-        Ok(matches.par_iter().with_min_len(POSITIONS_PER_TASK).map(positioned).collect())
+        let matches = matches.par_iter().with_min_len(POSITIONS_PER_TASK);
+        Ok(matches.map(|matched| self.positioned(sums, matched)).collect())
+    }
+
+    fn positioned(&self, sums: &PrefixSums, matched: &Match) -> PositionedMatch {
+        let dag = &self.segment.dag;
+        let range = matched.range(dag);
+        let word_idx = matched.word_idx;
+        let (position, _) = sums.locate(dag, Measure::Words, range.clone(), word_idx);
+        let first = sums.word_span(dag, range.clone(), word_idx);
+        let last = sums.word_span(dag, range, word_idx + self.words.len() as u64 - 1);
+        PositionedMatch {
+            rule_id: matched.rule_id,
+            position: position as u32,
+            offsets: [first.byte_offset, word_idx],
+            byte_len: last.byte_offset + last.byte_len - first.byte_offset,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Sets of documents and of rules that a search finds.
 //!
-//! Set of documents of one segment, as a bitmap with one bit for each document.
+//! The documents of one segment are a bitmap with one bit for each.
 //!
 //! # Rules
 //!

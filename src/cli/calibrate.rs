@@ -5,16 +5,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 use datafusion_tadoc::throughput::Calibration;
-use datafusion_tadoc::throughput::calibration::{DeviceProbe, measure, path};
+use datafusion_tadoc::throughput::calibration::{measure_device, path};
 use tadoc_session::{Failure, Outcome, note};
 
 /// Measure this machine, so that plans choose between CPU and GPU by its rates
 ///
-/// Reads a file or folder if one is named (storage). On one core and on all cores, decodes and
-/// matches generated text and counts sequences of a generated corpus. Does the same on the first
-/// GPU if there is one. Takes a few seconds. The rates are stored beside your configuration;
-/// `tadoc.device = auto`, EXPLAIN and ingestion_model() use them. Calibration is optional: without
-/// it, built-in rates are used, and a GPU without rates is measured when it is first opened.
+/// Reads a file or folder if one is named (storage). Opens the first GPU if there is one, and copies
+/// text from and to it (link). Takes a second or two. The rates are stored beside your
+/// configuration; `tadoc.device = auto`, EXPLAIN and ingestion_model() use them. Calibration is
+/// optional: without it, built-in rates are used.
 #[derive(Args)]
 pub struct Arguments {
     /// A file or folder on the storage that holds your data
@@ -28,30 +27,21 @@ pub struct Arguments {
 
 /// Runs the command.
 pub fn run(arguments: &Arguments) -> Outcome {
-    if !arguments.dry_run {
-        place()?;
-    }
-    let mut probe = probe();
-    let storage = arguments.storage.as_deref();
-    let say = |step| note(format_args!("measuring {step}"));
-    let calibration = match &mut probe {
-        Ok(probe) => measure(storage, Some(&mut **probe), say),
-        Err(_) => measure(storage, None, say),
-    }?;
-    io::stdout().lock().write_all(calibration.to_text()?.as_bytes())?;
-    if let Err(reason) = probe {
+    let place = if arguments.dry_run { None } else { Some(place()?) };
+    note("measuring the device");
+    let device = measure_device();
+    if let Err(reason) = &device {
         note(format_args!("no device was measured: {reason}"));
     }
-    if arguments.dry_run {
-        return Ok(());
+    if arguments.storage.is_some() {
+        note("measuring storage");
     }
-    keep(&calibration)
-}
-
-fn keep(calibration: &Calibration) -> Outcome {
-    let path = place()?;
-    calibration.save_to(&path)?;
-    note(format_args!("kept in {}", path.display()));
+    let calibration = Calibration::measure(arguments.storage.as_deref(), device.ok())?;
+    io::stdout().lock().write_all(calibration.to_text()?.as_bytes())?;
+    if let Some(path) = place {
+        calibration.save_to(&path)?;
+        note(format_args!("kept in {}", path.display()));
+    }
     Ok(())
 }
 
@@ -62,17 +52,4 @@ fn place() -> Outcome<PathBuf> {
             "there is no folder for configuration; set TADOC_CALIBRATION to a file, or use --dry-run",
         )
     })
-}
-
-/// Opens a probe of the first GPU. The error says why there is none.
-#[cfg(feature = "cuda")]
-fn probe() -> Result<Box<dyn DeviceProbe>, String> {
-    use datafusion_tadoc::throughput::calibration::GpuProbe;
-    let probe = GpuProbe::open(0).map_err(|error| error.to_string())?;
-    Ok(Box::new(probe))
-}
-
-#[cfg(not(feature = "cuda"))]
-fn probe() -> Result<Box<dyn DeviceProbe>, String> {
-    Err("built without the feature cuda".to_owned())
 }

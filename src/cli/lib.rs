@@ -17,7 +17,7 @@
 //! history   versions of a living corpus
 //! clean-up  removes files that only old versions need
 //! plot      an SVG of the result of a query
-//! calibrate measures this machine for the throughput model
+//! calibrate measures storage and the link to the GPU
 //! ```
 //!
 //! Each subcommand has its own file. Shared modules are `living` (an open living corpus), `listing` (its documents

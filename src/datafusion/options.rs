@@ -39,8 +39,8 @@ const MAX_STATEMENT_DEPTH: u64 = 4_000;
 /// The processor that runs queries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Device {
-    /// Chosen for each query. GSST columns use the throughput model; corpora use the cost of the
-    /// task. Grammars of large blocks are built on the GPU.
+    /// Chosen for each query. GSST columns use the throughput model; tasks over corpora use the
+    /// times of earlier runs.
     #[default]
     Auto,
     /// The CPU.

@@ -14,6 +14,7 @@ use datafusion::physical_plan::{ExecutionPlan, collect};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion_tadoc::TadocSessionStateBuilderExt;
 use datafusion_tadoc::throughput::Calibration;
+use datafusion_tadoc::throughput::calibration::{DeviceCalibration, StorageRate, StorageSource};
 use tadoc_cuda::GpuError;
 use tempfile::TempDir;
 use testkit::alone::{is_alone, next_turn, run_apart};
@@ -28,7 +29,7 @@ const ROWS_OF_A_GROUP: usize = 4000;
 const NUM_ROWS: usize = NUM_ROW_GROUPS * ROWS_OF_A_GROUP;
 
 /// Runs `case`, the body of the test `name`, in a process of its own, with additional variables and
-/// with slow cores, so that `auto` wants a device.
+/// with a calibration by which a device costs nothing, so that `auto` wants it.
 pub fn alone(name: &str, variables: &[(&str, &str)], case: impl Future<Output = ()>) {
     alone_if(|| true, name, variables, case);
 }
@@ -54,7 +55,7 @@ fn alone_if(
     }
     let dir = tempfile::tempdir().unwrap();
     let calibration = dir.path().join("calibration");
-    slow_cores().save_to(&calibration).unwrap();
+    free_device().save_to(&calibration).unwrap();
     run_apart(name, |command| {
         command.env("TADOC_CALIBRATION", &calibration).envs(variables.iter().copied());
     });
@@ -66,16 +67,16 @@ async fn heard(case: impl Future<Output = ()>) {
     case.await;
 }
 
-fn slow_cores() -> Calibration {
-    let mut calibration = Calibration::default();
-    calibration.storage.gb_per_s = 1000.0;
-    for width in [&mut calibration.eight, &mut calibration.twelve] {
-        let cpu = &mut width.cpu;
-        for rate in [&mut cpu.check, &mut cpu.decode] {
-            (rate.per_core_gb_per_s, rate.all_cores_gb_per_s) = (1e-9, 1e-9);
-        }
-    }
-    calibration
+/// Returns a calibration with a device whose link and opening take no time.
+fn free_device() -> Calibration {
+    let device = DeviceCalibration {
+        name: "NVIDIA H200".to_owned(),
+        h2d_pinned_gb_per_s: Some(1e6),
+        d2h_pinned_gb_per_s: Some(1e6),
+        startup_s: Some(1e-9),
+    };
+    let storage = StorageRate { gb_per_s: 1e6, source: StorageSource::Storage };
+    Calibration { storage, device: Some(device), ..Calibration::default() }
 }
 
 /// Returns the typed error of the device inside `error`.

@@ -13,10 +13,6 @@ mod queries;
 mod scene;
 
 use datafusion::arrow::array::RecordBatch;
-use datafusion_tadoc::throughput::Calibration;
-use datafusion_tadoc::throughput::calibration::CoreTimes;
-use tadoc_cuda::num_devices;
-use testkit::alone::{is_alone, next_turn, run_apart};
 
 use corpora::{create_living, documents, living_statements};
 use queries::{QUERIES, WHOLE_DOCUMENTS};
@@ -237,18 +233,18 @@ async fn what_a_device_cannot_count_the_cpu_does() {
 
 /// Queries that run on the CPU with `auto`, with the reason.
 const LEFT: [(&str, &str); 9] = [
-    ("SELECT * FROM term_vector('{}', fold => true)", LESS),
+    ("SELECT * FROM term_vector('{}', fold => true)", SMALL),
     ("SELECT * FROM term_vector('{}') WHERE doc_id = 3", PART),
     ("SELECT word, score FROM tfidf('{}') LIMIT 7", PART),
-    ("SELECT doc_id, word FROM tfidf('{}', 3) ORDER BY doc_id LIMIT 3", LESS),
-    ("SELECT word, doc_ids FROM inverted_index('{}') WHERE word > 'q'", LESS),
-    ("SELECT * FROM cooccurrence('{}') WHERE count > 2", LESS),
-    ("SELECT * FROM ranked_inverted_index('{}') WHERE doc_id = 3", LESS),
+    ("SELECT doc_id, word FROM tfidf('{}', 3) ORDER BY doc_id LIMIT 3", SMALL),
+    ("SELECT word, doc_ids FROM inverted_index('{}') WHERE word > 'q'", SMALL),
+    ("SELECT * FROM cooccurrence('{}') WHERE count > 2", SMALL),
+    ("SELECT * FROM ranked_inverted_index('{}') WHERE doc_id = 3", SMALL),
     ("SELECT sequence FROM ranked_inverted_index('{}', 2) WHERE doc_id = 3", PART),
-    ("SELECT sequence FROM ranked_inverted_index('{}', 2) WHERE count > 3 LIMIT 2", LESS),
+    ("SELECT sequence FROM ranked_inverted_index('{}', 2) WHERE count > 3 LIMIT 2", SMALL),
 ];
 const COUNTED: &str = "the vocabulary has counted words";
-const LESS: &str = "estimated to take less time than on a device";
+const SMALL: &str = "the text is small";
 const PART: &str = "some documents are asked for";
 
 #[tokio::test]
@@ -265,39 +261,44 @@ async fn small_corpora_are_left_to_the_cores() {
     }
 }
 
-/// Returns a calibration with cores so slow that `auto` wants a device for any corpus.
-fn slow_cores() -> Calibration {
-    let mut calibration = Calibration::default();
-    let slow = Some(1e9);
-    calibration.corpora.fill(CoreTimes { one_core: slow, all_cores: slow, large: None });
-    calibration
-}
-
-#[test]
-fn words_of_documents_that_are_kept_are_left_to_the_cores() {
-    let name = "words_of_documents_that_are_kept_are_left_to_the_cores";
-    if is_alone(name) {
-        return tokio::runtime::Runtime::new().unwrap().block_on(check_kept_words());
+#[tokio::test]
+async fn repeated_tasks_are_tried_on_a_device_and_then_run_where_they_are_faster() {
+    let Some(scene) = Scene::new().await else { return };
+    let location = scene.corpus("repeated", 16 << 10, &documents(25, 800, 600));
+    for task in ["sequence_count('{}', 3)", "cooccurrence('{}')", "ranked_inverted_index('{}', 2)"]
+    {
+        let sql = format!("SELECT * FROM {task}").replace("{}", &location);
+        // A device that has all copies is tried after any run on the cores.
+        let (_, expected, _) = scene.rows("gpu", &sql).await;
+        for place in ["device=cpu: the task was not timed yet", "device=gpu: a trial"] {
+            let (plan, rows, _) = scene.rows("auto", &sql).await;
+            assert!(plan.contains(place) && rows == expected, "{plan}");
+        }
+        let (plan, rows, _) = scene.rows("auto", &sql).await;
+        assert!(plan.contains(" s instead of ") && rows == expected, "{plan}");
     }
-    let _turn = next_turn();
-    let dir = tempfile::tempdir().unwrap();
-    let calibration = dir.path().join("calibration");
-    slow_cores().save_to(&calibration).unwrap();
-    run_apart(name, |command| {
-        command.env("TADOC_CALIBRATION", &calibration);
-    });
 }
 
-async fn check_kept_words() {
-    let scene = Scene::anywhere();
-    let location = scene.corpus("kept", 16 << 10, &documents(23, 200, 600));
+#[tokio::test]
+async fn words_of_documents_that_are_kept_are_left_to_the_cores() {
+    let with_device = Scene::new().await;
+    let has_device = with_device.is_some();
+    let scene = with_device.unwrap_or_else(Scene::anywhere);
+    let location = scene.corpus("kept", 16 << 10, &documents(23, 800, 600));
     let tasks = ["term_vector('{}')", "inverted_index('{}')", "tfidf('{}', fold => true)"];
     let sqls = tasks.map(|task| format!("SELECT * FROM {task}").replace("{}", &location));
-    let has_device = num_devices().is_ok();
-    // The cores have not visited the documents yet: a device is wanted, and counts if there is one.
+    // With a set traversal the cores keep no words. Their time counts, so that a device is tried.
+    scene.run("SET tadoc.traversal = 'top_down'").await;
+    for sql in &sqls[..2] {
+        if has_device {
+            scene.rows("gpu", sql).await;
+        }
+        scene.rows("auto", sql).await;
+    }
+    scene.run("SET tadoc.traversal = 'auto'").await;
     for sql in &sqls {
         let shown = shown(&scene.plan("auto", sql).await);
-        let wanted = if has_device { "device=gpu: estimated" } else { "device=cpu: " };
+        let wanted = if has_device { "device=gpu: a trial" } else { "device=cpu: " };
         assert!(shown.contains(wanted) && !shown.contains(KEPT), "{shown}");
     }
     let early = scene.plan("auto", &sqls[2]).await;

@@ -163,7 +163,7 @@ pub(crate) struct LoadedCorpus {
     leaf_lists: LeafLists,
     /// Memory of `leaf_lists`.
     lists_held: MemoryReservation,
-    /// Rows and times of completed tasks.
+    /// Times of completed tasks.
     pub(crate) tasks: KnownTasks,
     pub(super) reservation: MemoryReservation,
     /// Files of the segments. Keeps their reservations as long as the segments are used here.

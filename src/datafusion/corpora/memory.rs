@@ -15,7 +15,7 @@ use datafusion::error::{DataFusionError, Result};
 use crate::corpora::sections::Sections;
 use crate::errors::datafusion_error;
 use crate::options::TadocOptions;
-use crate::throughput::calibration::num_cores;
+use crate::throughput::num_cores;
 use tadoc::Error;
 use tadoc::format::{FileFooter, SegmentMeta};
 use tadoc::segment::Segment;

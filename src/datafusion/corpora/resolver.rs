@@ -31,7 +31,7 @@ use crate::corpora::location::{
     ParsedLocation, SourceFile, Wanted, object_store, read_range, resolve_files, store_of,
 };
 use crate::errors::{core_error, datafusion_error, task_error};
-use crate::throughput::calibration::num_cores;
+use crate::throughput::num_cores;
 use tadoc::format::{FileFooter, OpenLimits, SegmentMeta, read_segment};
 use tadoc::segment::{Corpus, Segment};
 use tadoc_store::{LivingStore, Part, Storage, storage_in};

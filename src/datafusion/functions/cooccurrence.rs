@@ -7,7 +7,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::error::Result;
 use datafusion::logical_expr::{LogicalPlanBuilder, col, lit};
@@ -18,7 +17,7 @@ use super::doc_rows::words_at;
 use super::neighbours::count_near;
 use super::searching::finished;
 use super::sequence_rows::{
-    MadeRows, check_at_least, length, note_rows, send_part, send_share, task_memory_bytes,
+    MadeRows, check_at_least, length, send_part, send_share, task_memory_bytes,
 };
 use super::strings::{int64, shown_fold, views};
 use crate::corpora::memory::Uses;
@@ -228,7 +227,6 @@ impl Cooccurrence {
         let pairing = Pairing { window, min_count, share: scan.share };
         let count = || answers::cooccurrences(&run, &vocabulary, pairing);
         if let Some(table) = run.shared.once(count)?.as_ref() {
-            note_rows(&run, loaded, table.num_segment_rows());
             return send_share(&mut run, table.num_slices(), |at| {
                 let slice = table.slice(at).map_err(datafusion_error)?;
                 MadeRows::passing(&scan, 0..slice.len(), |column, rows| match column {
@@ -244,22 +242,12 @@ impl Cooccurrence {
             return Ok(());
         }
         let reservation = run.reservation("Cooccurrence");
-        let num_rows = AtomicU64::new(0);
-        let make = |found: Cooccurrences| {
-            num_rows.fetch_add(found.len() as u64, Ordering::Relaxed);
-            passing(&found, 0..found.len())
-        };
+        let make = |found: Cooccurrences| passing(&found, 0..found.len());
         let reader = run.output.canceller();
         let is_cancelled = || reader.is_closed();
         let limits = TaskLimits { max_memory_bytes: memory_bytes, is_cancelled: &is_cancelled };
         let send = |part, held_bytes| send_part(&mut run, &reservation, part, held_bytes);
         let counted = Cooccurrences::in_parts(vocabulary, pairing, traversal, limits, make, send);
-        finished(Ok(()), counted)?;
-        // A device counts the pairs below `min_count` too. The cores do not, so their number of
-        // rows is recorded only if it is that of all pairs.
-        if self.min_count <= 1 {
-            note_rows(&run, loaded, num_rows.into_inner());
-        }
-        Ok(())
+        finished(Ok(()), counted)
     }
 }

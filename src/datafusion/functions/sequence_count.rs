@@ -8,7 +8,6 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::error::Result;
 use datafusion::logical_expr::LogicalPlanBuilder;
@@ -17,8 +16,8 @@ use futures::future::BoxFuture;
 use super::doc_rows::{DOC_ID, selected_documents};
 use super::searching::finished;
 use super::sequence_rows::{
-    MadeRows, check_at_least, do_texts_ascend, length, note_rows, rows_at_once, send_in_order,
-    send_part, send_share, task_memory_bytes,
+    MadeRows, check_at_least, do_texts_ascend, length, rows_at_once, send_in_order, send_part,
+    send_share, task_memory_bytes,
 };
 use super::sequence_texts::{sequence_texts, texts_of_rows};
 use super::strings::{int64, shown_fold};
@@ -190,7 +189,6 @@ impl SequenceCount {
         };
         let count = || answers::sequence_counts(&run, &vocabulary, self.num_words);
         if let Some(table) = run.shared.once(count)?.as_ref() {
-            note_rows(&run, loaded, table.num_segment_rows());
             return send_share(&mut run, table.num_slices(), |at| {
                 let slice = table.slice(at).map_err(datafusion_error)?;
                 MadeRows::passing(&scan, 0..slice.len(), |column, rows| {
@@ -213,10 +211,8 @@ impl SequenceCount {
         let reader = run.output.canceller();
         let is_cancelled = || reader.is_closed();
         let limits = TaskLimits { max_memory_bytes: memory_bytes, is_cancelled: &is_cancelled };
-        let num_rows = AtomicU64::new(0);
         let rows_at_once = rows_at_once(self.num_words);
         let make = |counts: SequenceCounts| {
-            num_rows.fetch_add(counts.len() as u64, Ordering::Relaxed);
             if counts.len() <= rows_at_once {
                 SequenceRange::Made(passing(&counts, 0..counts.len()))
             } else {
@@ -240,9 +236,7 @@ impl SequenceCount {
         finished(
             Ok(()),
             SequenceCounts::in_parts(vocabulary, walked, traversal, limits, make, send),
-        )?;
-        note_rows(&run, loaded, num_rows.into_inner());
-        Ok(())
+        )
     }
 
     fn send_by_document(&self, mut run: Execution, loaded: &LoadedCorpus) -> Result<()> {

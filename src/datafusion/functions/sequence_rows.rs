@@ -7,7 +7,6 @@ use datafusion::arrow::array::{ArrayRef, StringViewBuilder};
 use datafusion::error::Result;
 use datafusion::execution::memory_pool::{MemoryLimit, MemoryReservation};
 
-use crate::corpora::LoadedCorpus;
 use crate::errors::{core_error, datafusion_error};
 use crate::planning::signature::Signature;
 use crate::planning::{Execution, ScanSpec, selected};
@@ -124,17 +123,6 @@ pub(super) fn send_in_order(
     let compute = |at: usize| make(at * part_len..num_rows.min((at + 1) * part_len));
     let send = |made: Result<MadeRows>| made.and_then(|made| made.send(run)).map_err(core_error);
     for_each_in_order(num_rows.div_ceil(part_len), compute, send).map_err(datafusion_error)
-}
-
-/// Records the number of rows of the scan's task for later placements, unless the limit is reached, the reader
-/// has left, or these are not all rows.
-pub(super) fn note_rows(run: &Execution, loaded: &LoadedCorpus, num_rows: u64) {
-    if let Some(Ok(task)) = run.plan.facts.task
-        && !run.output.is_done()
-        && run.scan.share.is_all()
-    {
-        loaded.tasks.note_rows(task, num_rows);
-    }
 }
 
 /// Sends the run's share of `num_parts` parts of rows that `make` makes. If there is only one

@@ -17,11 +17,13 @@ use datafusion::error::Result;
 
 use crate::errors::datafusion_error;
 use crate::options::{Device, TadocOptions};
-use crate::placement::decided::{Missed, Placement};
+use crate::placement::decided::Placement;
 use crate::placement::session::DeviceSession;
 use crate::throughput::calibration::StorageSource;
+use crate::throughput::model::built_in_ratio;
 use crate::throughput::{
     self, Calibration, Choice, Column, DeviceState, Hindrance, Query, Rates, Situation, choose,
+    num_cores,
 };
 use gsst::CodeWidth;
 use gsst::parquet::CodePredicate;
@@ -107,11 +109,10 @@ fn is_on_device(choice: &Choice) -> bool {
 fn chosen(choice: &Choice, work: &ColumnWork) -> Placement {
     let reason = reason_of(choice, work);
     let place = if is_on_device(choice) { Placement::on_device } else { Placement::on_cpu };
-    let is_closed = choice.hindrance == Some(Hindrance::Closed);
-    let missed = choice.effort.filter(|_| is_closed);
+    let is_missed = choice.hindrance == Some(Hindrance::Closed);
     Placement {
         predicted_gb_per_s: Some(choice.prediction().rate_gb_per_s),
-        missed: missed.map(|effort| Missed { effort, num_cores: work.num_cores }),
+        missed_bytes: if is_missed { work.text_len_bytes } else { 0 },
         ..place(reason)
     }
 }
@@ -156,7 +157,7 @@ fn ask_model(
     let ratio = if work.text_len_bytes > 0 && work.stored_len_bytes > 0 {
         work.text_len_bytes as f64 / work.stored_len_bytes as f64
     } else {
-        calibration.width(width).ratio
+        built_in_ratio(width)
     };
     let column = Column::new(text_len_bytes, work.num_rows, ratio);
     let query = Query {
@@ -164,7 +165,7 @@ fn ask_model(
         is_wanted_on_host: work.is_text_wanted,
         // Storage of which no rate is known is ignored, because both places wait for it equally.
         is_in_host_memory: storage_gb_per_s.is_none(),
-        num_cores: work.num_cores.min(calibration.num_cores),
+        num_cores: work.num_cores.min(num_cores()),
     };
     // A partition reads a row group at a time.
     let situation = Situation { num_blocks: work.num_row_groups, is_resident: false };
@@ -188,7 +189,7 @@ fn storage_rate(calibration: &Calibration, storage: Storage) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::throughput::Stage;
-    use crate::throughput::calibration::StorageRate;
+    use crate::throughput::calibration::{DeviceCalibration, StorageRate};
     use gsst::parquet::CodeTest;
 
     fn test_on(field_idx: usize, is_negated: bool) -> CodePredicate {
@@ -267,7 +268,8 @@ mod tests {
             // Storage passes 10 MB/s of codes, and 4 times as much text.
             assert_eq!(one.cpu.binding, Stage::Storage);
             assert!((one.cpu.seconds_of(Stage::Storage) - 2.62144).abs() < 1e-9);
-            let check = calibration.width(width).cpu.check.for_cores(calibration.num_cores.min(2));
+            let per_core = calibration.rates(width, false).cpu.check_gb_per_s;
+            let check = per_core * num_cores().min(2) as f64;
             let expected = f64::from(100 << 20) / check / 1e9;
             assert!((one.cpu.seconds_of(Stage::BlockChecks) - expected).abs() < 1e-9);
         }
@@ -276,6 +278,36 @@ mod tests {
         assert!(eight.cpu != twelve.cpu);
         let few = ColumnWork { num_row_groups: 1, ..work };
         assert!(predicted(&few, &calibration, CodeWidth::Eight).reason.contains("on 1 core "));
+    }
+
+    /// The device tests of faults rely on it: their sessions have one core, little text, and such a
+    /// calibration.
+    #[test]
+    fn a_device_that_costs_nothing_is_wanted_for_little_text() {
+        let device = DeviceCalibration {
+            name: "NVIDIA H200".to_owned(),
+            h2d_pinned_gb_per_s: Some(1e6),
+            d2h_pinned_gb_per_s: Some(1e6),
+            startup_s: Some(1e-9),
+        };
+        let storage = StorageRate { gb_per_s: 1e6, source: StorageSource::Storage };
+        let calibration = Calibration { storage, device: Some(device), ..Calibration::default() };
+        for num_cores in [1, 4] {
+            let work = ColumnWork {
+                text_len_bytes: 4_600_000,
+                num_rows: 80_000,
+                is_text_wanted: true,
+                stored_len_bytes: 1_000_000,
+                num_row_groups: 20,
+                storage: Storage { is_local: true, observed_gb_per_s: Some(0.01) },
+                num_cores,
+                ..ColumnWork::default()
+            };
+            for bits in [CodeWidth::Eight, CodeWidth::Twelve] {
+                let choice = predicted(&work, &calibration, bits);
+                assert!(is_on_device(&choice), "{}", choice.reason);
+            }
+        }
     }
 
     #[test]

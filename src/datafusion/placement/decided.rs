@@ -1,7 +1,7 @@
 //! The place where work is done, with its reason: one type for tasks over corpora and GSST scans.
 //!
 //! A plan holds a placement and changes nothing. [`Placement::begin`] opens devices and notes
-//! missed time when the plan is executed.
+//! missed work when the plan is executed.
 
 use std::fmt;
 
@@ -9,9 +9,9 @@ use datafusion::common::plan_err;
 use datafusion::error::Result;
 
 use crate::placement::chooser::SOME_DOCUMENTS;
+use crate::placement::known::Finds;
 use crate::placement::session::DeviceSession;
 use crate::placement::task::Task;
-use crate::throughput::Effort;
 
 /// The place where work is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,19 +30,12 @@ pub(crate) struct Placement {
     pub(crate) reason: String,
     /// True if a device was chosen only because the statement asks for all documents.
     pub(crate) is_for_all: bool,
-    /// The task, if the time of this run predicts that of the next run.
-    pub(crate) timed: Option<Task>,
+    /// The task whose runs are timed, and what this run finds.
+    pub(crate) timed: Option<(Task, Finds)>,
     /// Rate of text that the model predicts, in GB/s.
     pub(crate) predicted_gb_per_s: Option<f64>,
-    /// Work that an open device would have done earlier.
-    pub(crate) missed: Option<Missed>,
-}
-
-/// Work that the cores do only because no device is open, or because the device lacks copies.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Missed {
-    pub(crate) effort: Effort,
-    pub(crate) num_cores: usize,
+    /// Bytes of text on which an open device may be faster; 0 if it does the work or is slower.
+    pub(crate) missed_bytes: u64,
 }
 
 impl Placement {
@@ -64,20 +57,14 @@ impl Placement {
         self.place == Place::Device
     }
 
-    /// Returns the task, if the time of this run predicts that of the next run. This is so if
-    /// nothing has to be loaded or copied first.
-    pub(crate) fn timed(&self) -> Option<Task> {
+    /// Returns the task whose runs are timed, and what this run finds.
+    pub(crate) fn timed(&self) -> Option<(Task, Finds)> {
         self.timed
     }
 
     /// Returns the rate of text that the model predicts, in GB/s, if the model was asked.
     pub(crate) fn predicted_gb_per_s(&self) -> Option<f64> {
         self.predicted_gb_per_s
-    }
-
-    /// Returns the seconds that an open device with all copies would have saved.
-    pub(crate) fn missed_s(&self) -> Option<f64> {
-        self.missed.map(|missed| missed.effort.gain_s())
     }
 
     /// Checks that there is a device if one is demanded.
@@ -91,14 +78,14 @@ impl Placement {
         }
     }
 
-    /// Notes that the work begins. Opens the devices if the work needs them, or if the missed time
+    /// Notes that the work begins. Opens the devices if the work needs them, or if the missed work
     /// is worth it.
     pub(crate) fn begin(&self, devices: &DeviceSession) {
         if self.is_on_device() {
             devices.open_soon();
         }
-        if let Some(Missed { effort, num_cores }) = &self.missed {
-            devices.miss(effort, *num_cores);
+        if self.missed_bytes > 0 {
+            devices.miss(self.missed_bytes);
         }
     }
 }

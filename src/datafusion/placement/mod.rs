@@ -3,13 +3,12 @@
 //! ```text
 //! with_tadoc ── DeviceSession ──▶ in the session's configuration, in each scan
 //!
-//! corpora   task of a function  ──▶ chooser ─┐  two estimates (throughput::decide)
+//! corpora   task of a function  ──▶ chooser ─┐  known: times of earlier runs
 //! columns   columns of a scan   ──▶ model   ─┴─▶ DeviceSession::decide ─▶ Placement
 //! observed  rates of stores as read ──▲
-//! grammars  blocks of COPY and INSERT ────▶ DeviceSession::decide, for each block
 //!
 //! Placement ── EXPLAIN: device=gpu: reason, device=cpu: reason
-//!           ── begin, when the plan is executed: opens devices, notes missed time
+//!           ── begin, when the plan is executed: opens devices, notes missed work
 //!
 //! ```
 //!
@@ -26,10 +25,10 @@ mod observed;
 mod session;
 mod task;
 
-pub(super) use chooser::{Choice, WORDS_KEPT, Work, choose, hoped};
+pub(super) use chooser::{Choice, WORDS_KEPT, Work, choose};
 pub(super) use columns::{ColumnWork, Storage, place_columns, prepare, selectivity};
-pub(super) use decided::{Missed, Place, Placement};
-pub(super) use known::KnownTasks;
+pub(super) use decided::{Place, Placement};
+pub(super) use known::{Finds, KnownTasks};
 pub(super) use observed::ObservedStores;
 pub use session::DeviceSession;
 pub(super) use session::demanded_but;

@@ -5,46 +5,50 @@
 //!                  accelerator   tasks over corpora   (a trait of tadoc)
 //!                  columns       GSST columns         (a trait of gsst)
 //!                  stores        rates of stores, as they are read
-//!                  missed time   ──▶ opens the devices as soon as their opening would have paid
+//!                  missed work   ──▶ opens the devices if it is large
 //! ```
 //!
 //! The crate `tadoc-cuda` implements both traits. A build without this crate, or a session that was
 //! not set up, has no devices. All work then goes to the cores, and the reason says so. A session
-//! opens its devices once. If work goes to the cores only because the devices are closed, the
-//! session adds the lost time to the missed time, and opens the devices for later work when it is
-//! worth it.
+//! opens its devices once. If work goes to the cores and open devices may be faster, it is missed work.
+//! The session adds up its text, and opens the devices for later work when there is enough.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::prelude::SessionConfig;
 
 use crate::placement::observed::ObservedStores;
-use crate::throughput::calibration::{DeviceCalibration, expected_device};
-use crate::throughput::{Calibration, DeviceState, Effort, is_worth_opening};
+use crate::throughput::calibration::{DeviceCalibration, installed_device};
+use crate::throughput::{Calibration, DeviceState};
 use gsst::parquet::device::ColumnDevice;
 use tadoc::accelerator::{Accelerator, SegmentTask};
 use tadoc::segment::Segment;
 
+/// Bytes of text of missed work that are worth opening the devices. The cores are done with less text
+/// before a device is open.
+const WORTH_OPENING_BYTES: u64 = 64 << 20;
+
 /// The devices of a session. The session's configuration holds it as an extension.
 pub struct DeviceSession {
     devices: std::result::Result<Devices, &'static str>,
-    /// Seconds that work has missed so far because the devices are closed.
-    missed_s: Mutex<f64>,
+    /// Bytes of text of the work so far on which open devices may have been faster.
+    missed_bytes: AtomicU64,
     is_last: AtomicBool,
-    expected: OnceLock<Option<DeviceCalibration>>,
+    /// Name of the device that the system has, if it says so.
+    installed: OnceLock<Option<String>>,
     stores: Arc<ObservedStores>,
 }
 
-/// Devices, and their rates, which are set when they are open.
+/// Devices, and the name of the first one, which is set when they are open.
 #[derive(Debug)]
 struct Devices {
     accelerator: Arc<dyn Accelerator>,
     columns: Arc<dyn ColumnDevice>,
-    rates: Arc<OnceLock<DeviceCalibration>>,
+    name: Arc<OnceLock<String>>,
 }
 
 impl fmt::Debug for DeviceSession {
@@ -68,13 +72,17 @@ impl DeviceSession {
 
     /// Builds a session with devices of another crate. Their rates are calibrated or built in.
     pub fn with_devices(accelerator: Arc<dyn Accelerator>, columns: Arc<dyn ColumnDevice>) -> Self {
-        Self::build(Ok(Devices { accelerator, columns, rates: Arc::default() }))
+        Self::build(Ok(Devices { accelerator, columns, name: Arc::default() }))
     }
 
     fn build(devices: std::result::Result<Devices, &'static str>) -> Self {
-        let (missed_s, is_last) = (Mutex::new(0.0), AtomicBool::new(false));
-        let (expected, stores) = (OnceLock::new(), Arc::default());
-        Self { devices, missed_s, is_last, expected, stores }
+        Self {
+            devices,
+            missed_bytes: AtomicU64::new(0),
+            is_last: AtomicBool::new(false),
+            installed: OnceLock::new(),
+            stores: Arc::default(),
+        }
     }
 
     /// Returns the devices of the session with this configuration.
@@ -163,36 +171,32 @@ impl DeviceSession {
         }
     }
 
-    /// Adds to the missed time what open devices would have saved of work on `num_cores` cores.
-    /// Opens the devices if the sum is worth it.
-    pub(crate) fn miss(&self, effort: &Effort, num_cores: usize) {
+    /// Adds work on `text_bytes` of text to the missed work. Opens the devices if there is enough.
+    pub(crate) fn miss(&self, text_bytes: u64) {
+        let before = self.missed_bytes.fetch_add(text_bytes, Ordering::Relaxed);
+        let is_worth = before.saturating_add(text_bytes) >= WORTH_OPENING_BYTES;
         let is_last = self.is_last.load(Ordering::Relaxed);
-        if effort.gain_s() <= 0.0 || is_last || self.state() != DeviceState::Closed {
-            return;
-        }
-        let mut missed_s = self.missed_s.lock().unwrap_or_else(PoisonError::into_inner);
-        *missed_s += effort.gain_s();
-        if is_worth_opening(*missed_s, effort.startup_s, num_cores) {
+        if is_worth && !is_last && self.state() == DeviceState::Closed {
             self.open_soon();
         }
     }
 
-    /// Returns the rates that plans use. Without a calibration, the rates of a device are those
-    /// that were measured when it was opened, or built-in ones.
+    /// Returns the rates that plans use. Without a calibration, the rates of a device are those that
+    /// are built in for its name.
     pub(crate) fn calibration(&self) -> Calibration {
         let mut calibration = Calibration::load().unwrap_or_else(|error| {
             tracing::warn!(%error, "planning with built-in rates; run tadoc calibrate");
             Calibration::default()
         });
         if calibration.device.is_none() {
-            calibration.device = self.rates().cloned();
+            calibration.device = self.device_name().map(DeviceCalibration::named);
         }
         calibration
     }
 
-    fn rates(&self) -> Option<&DeviceCalibration> {
+    fn device_name(&self) -> Option<&String> {
         let devices = self.devices.as_ref().ok()?;
-        devices.rates.get().or_else(|| self.expected.get_or_init(expected_device).as_ref())
+        devices.name.get().or_else(|| self.installed.get_or_init(installed_device).as_ref())
     }
 
     /// Returns the number of elements in those of `segments` that lack, on every device, the copies
@@ -218,20 +222,15 @@ pub(crate) fn demanded_but(problem: &str) -> String {
     format!("tadoc.device = gpu: {problem}; SET tadoc.device = 'auto'")
 }
 
-/// Returns the devices of NVIDIA. Their rates are measured or looked up when they are opened.
+/// Returns the devices of NVIDIA. They are named when they are opened.
 #[cfg(feature = "cuda")]
 fn devices_of_build() -> std::result::Result<Devices, &'static str> {
-    use crate::throughput::calibration::{GpuProbe, device_rates, measure_only_device};
-
-    let rates = Arc::new(OnceLock::new());
-    let found = Arc::clone(&rates);
+    let name = Arc::new(OnceLock::new());
+    let found = Arc::clone(&name);
     let session = Arc::new(tadoc_cuda::CudaSession::new(move |device| {
-        let measure = || measure_only_device(&mut GpuProbe::open(device.ordinal())?);
-        if let Some(rates) = device_rates(device.name(), measure) {
-            let _known_before = found.set(rates);
-        }
+        let _known_before = found.set(device.name().to_owned());
     }));
-    Ok(Devices { accelerator: session.clone(), columns: session, rates })
+    Ok(Devices { accelerator: session.clone(), columns: session, name })
 }
 
 /// Returns the reason why this build has no devices.
@@ -247,63 +246,42 @@ pub(super) mod fake;
 mod tests {
     use super::fake::{FakeDevices, session};
     use super::*;
-    use crate::throughput::{Decision, Hindrance, decide};
+    use crate::throughput::Hindrance;
 
-    const STARTUP_S: f64 = 0.35;
-    /// A scan of 30 million rows on 16 cores.
-    const SCAN: Effort = Effort {
-        cores_s: 0.14,
-        device_s: 0.03,
-        copies_s: 0.0,
-        saved_s: 0.0,
-        startup_s: STARTUP_S,
-        margin: 0.9,
-    };
-
-    /// Runs a statement of a session, and returns its place.
-    fn run(devices: &DeviceSession, effort: &Effort) -> Decision {
-        let choose = |state: &dyn Fn() -> DeviceState| decide(effort, state);
-        let decision = devices.decide(choose, |decision| *decision == Decision::Device);
-        if decision == Decision::Cores(Hindrance::Closed) {
-            devices.miss(effort, 16);
+    /// Runs a scan that takes `cores_s` on the cores and 30 ms on a device, and returns the reason
+    /// against the device.
+    fn scan(devices: &DeviceSession, cores_s: f64) -> Option<Hindrance> {
+        let choose =
+            |state: &dyn Fn() -> DeviceState| Hindrance::for_times(cores_s, 0.03, 0.35, state);
+        let hindrance = devices.decide(choose, Option::is_none);
+        if hindrance == Some(Hindrance::Closed) {
+            devices.miss(WORTH_OPENING_BYTES / 4);
         }
-        decision
+        hindrance
     }
 
     #[test]
-    fn a_scan_opens_the_device_for_those_after_it() {
+    fn missed_scans_open_the_device_for_those_after_them() {
         let fake = FakeDevices::new(DeviceState::Closed);
         let devices = session(&fake);
-        assert_eq!(run(&devices, &SCAN), Decision::Cores(Hindrance::Closed));
-        assert_eq!(fake.num_openings(), 1);
+        for num_openings in [0, 0, 0, 1] {
+            assert_eq!(scan(&devices, 0.14), Some(Hindrance::Closed));
+            assert_eq!(fake.num_openings(), num_openings);
+        }
         fake.set_state(DeviceState::Opening { elapsed_s: 0.01 });
-        assert_eq!(run(&devices, &SCAN), Decision::Cores(Hindrance::Opening));
+        assert_eq!(scan(&devices, 0.14), Some(Hindrance::Opening));
         fake.set_state(DeviceState::Open);
-        assert_eq!(run(&devices, &SCAN), Decision::Device);
+        assert_eq!(scan(&devices, 0.14), None);
+        devices.miss(u64::MAX);
         assert_eq!(fake.num_openings(), 1);
-    }
-
-    #[test]
-    fn short_statements_open_it_together() {
-        let fake = FakeDevices::new(DeviceState::Closed);
-        let devices = session(&fake);
-        let short = Effort { cores_s: 0.005, device_s: 0.0025, ..SCAN };
-        let num_runs = (1..).find(|_| {
-            assert_eq!(run(&devices, &short), Decision::Cores(Hindrance::Closed));
-            fake.num_openings() > 0
-        });
-        // Each misses 2 ms. Opening takes 0.35 s / 16 of the time of all cores.
-        assert_eq!(num_runs, Some(11));
     }
 
     #[test]
     fn work_that_the_cores_do_faster_opens_nothing() {
         let fake = FakeDevices::new(DeviceState::Closed);
         let devices = session(&fake);
-        let slower = Effort { device_s: 0.2, ..SCAN };
         for _ in 0..100 {
-            assert_eq!(run(&devices, &slower), Decision::Cores(Hindrance::Slower));
-            devices.miss(&slower, 16);
+            assert_eq!(scan(&devices, 0.03), Some(Hindrance::Slower));
         }
         assert_eq!(fake.num_openings(), 0);
     }
@@ -313,11 +291,10 @@ mod tests {
         let fake = FakeDevices::new(DeviceState::Closed);
         let devices = session(&fake);
         devices.expect_last_statement();
-        assert_eq!(run(&devices, &SCAN), Decision::Cores(Hindrance::Closed));
+        devices.miss(WORTH_OPENING_BYTES);
         assert_eq!(fake.num_openings(), 0);
-        // A statement that is long enough waits for the device all the same.
-        let long = Effort { cores_s: 4.0, device_s: 1.0, ..SCAN };
-        assert_eq!(run(&devices, &long), Decision::Device);
+        // A scan that is long enough waits for the device all the same.
+        assert_eq!(scan(&devices, 4.0), None);
     }
 
     #[test]
@@ -325,8 +302,7 @@ mod tests {
         let fake = FakeDevices::new(DeviceState::Open);
         let devices = session(&fake);
         fake.set_problem("no device");
-        let missing = Hindrance::Missing("no device".to_owned());
-        assert_eq!(run(&devices, &SCAN), Decision::Cores(missing));
+        assert_eq!(scan(&devices, 0.14), Some(Hindrance::Missing("no device".to_owned())));
         let error = devices.demand().unwrap_err().to_string();
         assert!(error.contains("tadoc.device = gpu: no device; SET tadoc.device"), "{error}");
     }

@@ -1,7 +1,6 @@
 //! Tasks over corpora that have kernels, and the segments that the kernels refuse.
 
 use crate::options::TadocOptions;
-use crate::throughput::calibration::CorpusTask;
 use tadoc::accelerator::SegmentTask;
 use tadoc::analytics::Traversal;
 use tadoc::format::SegmentMeta;
@@ -21,34 +20,12 @@ pub(crate) enum Task {
     RankedInvertedIndex { num_words: usize, is_folded: bool, is_part: bool },
 }
 
-/// The way in which rows of segments become rows of the corpus.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Join {
-    /// The rows of segments are the rows of the corpus.
-    None,
-    /// The rows of segments are in the order of the corpus. They are merged.
-    Merged,
-    /// The rows of segments are in another order. They are sorted.
-    Sorted,
-}
-
 /// Largest window of pairs on a device, in words.
 const MAX_PAIR_WINDOW: usize = 255;
 /// Exclusive limit of the words of a segment, and of its pairs, on a device.
 const MAX_SORTED: u64 = 1 << 31;
 
 impl Task {
-    /// Returns the kind of task whose rates apply.
-    pub(crate) fn rated(self) -> CorpusTask {
-        match self {
-            Self::TermVector { .. } => CorpusTask::Terms,
-            Self::InvertedIndex { .. } => CorpusTask::Index,
-            Self::SequenceCount { num_words, .. } => CorpusTask::Sequences(num_words),
-            Self::Cooccurrence { window, .. } => CorpusTask::Pairs(window),
-            Self::RankedInvertedIndex { num_words, .. } => CorpusTask::Ranked(num_words),
-        }
-    }
-
     /// Returns the task as devices know it.
     pub(crate) fn segment_task(self) -> SegmentTask {
         match self {
@@ -72,23 +49,6 @@ impl Task {
     pub(crate) fn is_in_doc_words(self, options: &TadocOptions) -> bool {
         let is_about_words = matches!(self, Self::TermVector { .. } | Self::InvertedIndex { .. });
         is_about_words && options.traversal == Traversal::Auto
-    }
-
-    /// Returns the way in which rows of segments become rows of the corpus. `is_joined` is true if
-    /// there are several segments.
-    pub(crate) fn join(self, is_joined: bool) -> Join {
-        let (is_sorted, is_merged) = match self {
-            Self::TermVector { .. } => (false, false),
-            Self::InvertedIndex { is_folded } => (is_folded, false),
-            Self::SequenceCount { is_folded, .. }
-            | Self::Cooccurrence { is_folded, .. }
-            | Self::RankedInvertedIndex { is_folded, .. } => (is_folded, is_joined),
-        };
-        match (is_sorted, is_merged) {
-            (true, _) => Join::Sorted,
-            (false, true) => Join::Merged,
-            (false, false) => Join::None,
-        }
     }
 
     /// Returns the reason why a device cannot count `segments`, as far as footers tell.

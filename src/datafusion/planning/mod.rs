@@ -429,23 +429,18 @@ impl Execution {
         tokio::task::spawn_blocking(timed).await.map_err(task_error)?
     }
 
-    /// Returns a function that records the task's time for later placements. It records only if the
-    /// time is representative (see the placement), all rows are wanted and the reader has not left.
+    /// Returns a function that records the task's time for later placements. It records only if all
+    /// rows are wanted and the reader has not left.
     fn note_time(&self) -> impl FnOnce(Duration) + use<> {
         let is_whole = self.partition == 0 && self.scan.limit.is_none();
-        let placement = &self.plan.placement;
-        let (task, is_on_device) = (placement.timed(), placement.is_on_device());
-        let missed_s = placement.missed_s();
-        let noted = task.filter(|_| is_whole).zip(self.loaded.get().cloned());
+        let timed = self.plan.placement.timed().filter(|_| is_whole);
+        let noted = timed.zip(self.loaded.get().cloned());
         let noted = noted.map(|noted| (noted, self.output.canceller()));
         move |time| {
-            if let Some(((task, loaded), reader)) = noted
+            if let Some((((task, finds), loaded), reader)) = noted
                 && !reader.is_closed()
             {
-                loaded.tasks.note_time(task, is_on_device, time.as_secs_f64());
-                if let Some(missed_s) = missed_s {
-                    loaded.tasks.note_missed(task, missed_s);
-                }
+                loaded.tasks.note_time(task, finds, time.as_secs_f64());
             }
         }
     }

@@ -7,18 +7,16 @@
 //! ```
 //!
 //! The choice is made once, when the plan is made. It uses the footers, and the copies that the
-//! devices have at that time. `EXPLAIN` shows the choice and opens nothing. With `auto`, a task
-//! waits for the driver only if it is so long that waiting is a gain. A closed device may be opened
-//! for later tasks when the plan is executed ([`Placement::begin`]).
+//! devices have at that time. `EXPLAIN` shows the choice and opens nothing. With `auto`, no task
+//! waits for a device. A closed device may be opened for later tasks when the plan is executed
+//! ([`Placement::begin`]).
 
 use crate::corpora::LoadedCorpus;
 use crate::options::Device;
 use crate::placement::{
-    Choice, DeviceSession, Missed, Place, Placement, Task, Work, choose, demanded_but, hoped,
+    Choice, DeviceSession, Finds, Place, Placement, Task, Work, choose, demanded_but,
 };
 use crate::planning::ScanSpec;
-use crate::throughput::DeviceState;
-use tadoc::analytics::SegmentShape;
 
 /// Decides the place of `task` in `scan`. If `task` is an error, it is the reason why the statement
 /// has no task. `loaded` is the corpus if it is in memory.
@@ -56,23 +54,22 @@ fn choose_place(
     loaded: Option<&LoadedCorpus>,
 ) -> Placement {
     let work = work(scan, devices, task, loaded);
-    let rates = devices.calibration().corpus_rates();
-    let choice =
-        devices.decide(|state| choose(&work, &rates, state), |choice: &Choice| choice.is_on_device);
-    let hoped = || {
-        let effort = hoped(&work, &rates).filter(|effort| effort.gain_s() > 0.0);
-        effort.filter(|_| devices.state() == DeviceState::Closed)
-    };
-    let timed = loaded.filter(|_| !work.are_words_kept).map(|_| task);
-    if !choice.is_on_device {
-        let missed = choice.missed.or_else(hoped);
-        let missed = missed.map(|effort| Missed { effort, num_cores: work.num_cores });
-        return Placement { timed, missed, ..Placement::on_cpu(choice.reason) };
+    let is_on_device = |choice: &Choice| choice.is_on_device;
+    let choice = devices.decide(|state| choose(&work, state), is_on_device);
+    if choice.is_on_device {
+        let has_all = work.missing_elements == 0;
+        let finds = if has_all { Finds::AllCopies } else { Finds::SomeCopies };
+        return Placement {
+            is_for_all: matches!(task, Task::TermVector { .. }),
+            timed: Some((task, finds)),
+            ..Placement::on_device(choice.reason)
+        };
     }
+    let finds = if loaded.is_some() { Finds::Corpus } else { Finds::Nothing };
     Placement {
-        is_for_all: matches!(task, Task::TermVector { .. }),
-        timed: timed.filter(|_| work.missing_elements == 0),
-        ..Placement::on_device(choice.reason)
+        timed: (!work.are_words_kept).then_some((task, finds)),
+        missed_bytes: if choice.is_missed { scan.len_bytes() } else { 0 },
+        ..Placement::on_cpu(choice.reason)
     }
 }
 
@@ -82,21 +79,18 @@ fn work(
     task: Task,
     loaded: Option<&LoadedCorpus>,
 ) -> Work {
-    let segments = || scan.corpora().iter().flat_map(|open| &open.footer.segments);
-    let shape: SegmentShape = segments().map(SegmentShape::from).sum();
     let are_words_kept = loaded.is_some_and(|loaded| {
         let mut segments = loaded.corpus.segments().iter();
         task.is_in_doc_words(&scan.options) && segments.all(|segment| segment.keeps_doc_words())
     });
+    let missing_elements = loaded.map_or(0, |loaded| {
+        devices.missing_elements(task.segment_task(), loaded.corpus.segments())
+    });
     Work {
         task,
-        shape,
-        missing_elements: loaded.map_or(shape.num_elements, |loaded| {
-            devices.missing_elements(task.segment_task(), loaded.corpus.segments())
-        }),
-        join: task.join(segments().count() > 1 || scan.living().is_some()),
+        text_bytes: scan.len_bytes(),
+        missing_elements,
         known: loaded.map(|loaded| loaded.tasks.for_task(task)).unwrap_or_default(),
-        num_cores: rayon::current_num_threads(),
         are_words_kept,
     }
 }

@@ -1,16 +1,14 @@
 //! The choice of CPU or GPU for a scan, with both predictions and a reason for `EXPLAIN`.
 //!
 //! The GPU pays if there is much text, if a filter removes many rows before they cross the bus, or
-//! if few cores are free. A tie stays on the CPU. [`decide`] handles devices that are not open yet.
+//! if few cores are free. A tie stays on the CPU. [`Hindrance`] handles devices that are not open
+//! yet.
 
 use tadoc::error::Result;
 
-use super::decision::{Decision, DeviceState, Effort, Hindrance, decide};
+use super::hindrance::{DeviceState, Hindrance};
 use super::model::{Column, Plan, Prediction, Query, Rates, Route, best_num_blocks, predict};
 use super::rates::significant;
-
-/// Largest part of the time of the cores that a device may take to get a scan.
-const MARGIN: f64 = 0.9;
 
 /// Facts that are known when a query is planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +30,6 @@ pub struct Choice {
     pub cpu: Prediction,
     /// Prediction for the device, without its startup; `None` if there is no device.
     pub gpu: Option<Prediction>,
-    /// Estimated times of both; `None` if there is no device.
-    pub effort: Option<Effort>,
     /// Reason against the device; `None` if the device decodes, or if there is no device.
     pub hindrance: Option<Hindrance>,
     /// Sentence that gives the reason.
@@ -52,7 +48,7 @@ impl Choice {
 
 /// Chooses the route of stored bytes to what decodes them.
 ///
-/// `state` is called only if a device would be faster, as by [`decide`].
+/// `state` is called only if a device would be faster, as by [`Hindrance::for_times`].
 ///
 /// ```
 /// use gsst::CodeWidth;
@@ -98,7 +94,6 @@ pub fn choose(
             plan: cpu_plan,
             cpu,
             gpu: None,
-            effort: None,
             hindrance: None,
             reason: format!("CPU: there is no device; {on_cores}"),
         });
@@ -109,32 +104,20 @@ pub fn choose(
     let num_parts = best_num_blocks(rates, column, &query, gpu_route, max_parts)?;
     let gpu_plan = Plan::Overlapped { num_blocks: num_parts };
     let gpu = predict(rates, column, &query, gpu_route, gpu_plan)?;
-    let effort = Effort {
-        cores_s: cpu.seconds,
-        device_s: gpu.seconds,
-        copies_s: 0.0,
-        saved_s: 0.0,
-        startup_s: device.startup_s,
-        margin: MARGIN,
-    };
     let on_device = format!("{} on the GPU (bound by {})", duration(gpu.seconds), gpu.binding);
-    let (route, plan, hindrance, reason) = match decide(&effort, state) {
-        Decision::Device => {
-            (gpu_route, gpu_plan, None, format!("GPU: {on_device} instead of {on_cores}"))
-        }
-        Decision::Cores(hindrance) => {
-            let reason = match &hindrance {
-                Hindrance::Slower => format!("CPU: {on_cores} instead of {on_device}"),
-                Hindrance::Closed => format!(
-                    "CPU: {on_cores} instead of {on_device}, which is to be opened first, in {}",
-                    duration(device.startup_s)
-                ),
-                other => format!("CPU: {other}; {on_cores} instead of {on_device}"),
-            };
-            (Route::Cpu, cpu_plan, Some(hindrance), reason)
-        }
+    let hindrance = Hindrance::for_times(cpu.seconds, gpu.seconds, device.startup_s, state);
+    let reason = match &hindrance {
+        None => format!("GPU: {on_device} instead of {on_cores}"),
+        Some(Hindrance::Slower) => format!("CPU: {on_cores} instead of {on_device}"),
+        Some(Hindrance::Closed) => format!(
+            "CPU: {on_cores} instead of {on_device}, which is to be opened first, in {}",
+            duration(device.startup_s)
+        ),
+        Some(other) => format!("CPU: {other}; {on_cores} instead of {on_device}"),
     };
-    Ok(Choice { route, plan, cpu, gpu: Some(gpu), effort: Some(effort), hindrance, reason })
+    let (route, plan) =
+        if hindrance.is_some() { (Route::Cpu, cpu_plan) } else { (gpu_route, gpu_plan) };
+    Ok(Choice { route, plan, cpu, gpu: Some(gpu), hindrance, reason })
 }
 
 fn on_cores(cpu: &Prediction, num_cores: usize) -> String {
@@ -169,8 +152,8 @@ mod tests {
             startup_s: 0.2,
         };
         let mut rates = Calibration::default().rates(CodeWidth::Eight, true);
-        rates.cpu.check.per_core_gb_per_s = f64::INFINITY;
-        rates.cpu.staging.per_core_gb_per_s = f64::INFINITY;
+        rates.cpu.check_gb_per_s = f64::INFINITY;
+        rates.cpu.staging_gb_per_s = f64::INFINITY;
         Rates { device: Some(device), ..rates }
     }
 

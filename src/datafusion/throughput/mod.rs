@@ -1,13 +1,13 @@
 //! Throughput of ingestion: a model, the rates it takes, and the choice between cores and device.
 //!
 //! ```text
-//! calibration  measure ──▶ Calibration ──save──▶ ~/.config/tadoc/calibration
-//!                               │ rates                      │ load
-//!                               ▼                            ▼
-//! model        predict(rates, column, query, route, plan) ─▶ GB/s, and the limiting stage
+//! rates        built in, by width of codes and name of the device ──┐
+//! calibration  storage and link: measured ─▶ ~/.config/tadoc/calibration ─▶ Calibration
+//!                                                                       │
+//! model        predict(rates, column, query, route, plan) ◀─────────────┘ ─▶ GB/s, and the limiting stage
 //!                ▲                    ▲
-//! decision     the rule that places work on the cores or the device
 //! choice       the rule for a scan   rows      every codec in every regime, for one link speed
+//! hindrance    the rule for a device that is not open
 //! codecs       published and measured ratios and rates ─benches/figures.rs─▶ benches/figures/*.svg
 //! ```
 //!
@@ -23,8 +23,8 @@
 //! ```
 //!
 //! Reading order: `equations` (the thesis), `rates` (input of the model), [`model`] (predictions),
-//! [`decision`], [`choice`], [`codecs`], `rows`, [`calibration`]. Only [`calibration`] uses blocks,
-//! corpora and devices. The other modules are arithmetic.
+//! `hindrance`, [`choice`], [`codecs`], `rows`, [`calibration`]. Only [`calibration`] uses files and
+//! devices. The other modules are arithmetic.
 //!
 //! Source: Vonk, "GSST: High Throughput Parallel String Decompression on GPU" (TU Delft, 2024),
 //! chapter 3 and section 6.3.
@@ -32,16 +32,17 @@
 pub mod calibration;
 pub mod choice;
 pub mod codecs;
-pub mod decision;
 mod equations;
+mod hindrance;
 pub mod model;
 mod rates;
 mod rows;
 
 pub use calibration::Calibration;
 pub use choice::{Choice, Situation, choose};
-pub use decision::{Decision, DeviceState, Effort, Hindrance, decide, is_worth_opening};
+pub use hindrance::{DeviceState, Hindrance};
 pub use model::{Column, Plan, Prediction, Query, Rates, Route, Stage, predict};
+pub(crate) use rates::num_cores;
 pub use rows::{ObservedStore, ObservedText, Regime, Row, add_observed, rows};
 
 #[cfg(test)]

@@ -37,8 +37,8 @@
 //!   For a device, the cores check the checksums and copy the blocks to memory that the device can
 //!   reach, and the device checks the rest.
 //!
-//! A GB is 10^9 bytes. Rates of links count stored bytes. Rates of decoding, matching, checking and
-//! encoding count bytes of text. An infinite rate removes its stage.
+//! A GB is 10^9 bytes. Rates of links count stored bytes. Rates of decoding, matching and checking
+//! count bytes of text. An infinite rate removes its stage.
 //!
 //! Comparison with measurements (one H200, 20 November 2026, `GsstScanner` from one thread, two
 //! runs pending, blocks opened by their checksum, views back to the host, rates from the
@@ -64,7 +64,7 @@ use tadoc::error::Result;
 use super::rates::{above_zero, invalid, significant};
 
 pub use super::equations::{crossing_gb_per_s, overlapped_gb_per_s, serial_gb_per_s};
-pub use super::rates::{CoreRate, CpuRates, DeviceRates, Rates};
+pub use super::rates::{CpuRates, DeviceRates, Rates, built_in_ratio};
 
 /// Bytes of a string view, which is the form of rows for the engine.
 pub const VIEW_BYTES: f64 = 16.0;
@@ -382,23 +382,24 @@ fn host_stages(rates: &Rates, column: &Column, query: &Query, route: Route) -> V
         stages.push(StageTime { stage, seconds: seconds_for(bytes, rate_gb_per_s) });
     };
     let text_bytes = column.text_bytes as f64;
+    let num_cores = query.num_cores.max(1) as f64;
     if route != Route::GpuResident {
         if !query.is_in_host_memory {
             let stage = if rates.is_storage_cached { Stage::PageCache } else { Stage::Storage };
             push(stage, column.stored_bytes(), rates.storage_gb_per_s);
         }
         let (stage, rate) = match route {
-            Route::Cpu => (Stage::BlockChecks, rates.cpu.check),
-            _ => (Stage::Staging, rates.cpu.staging),
+            Route::Cpu => (Stage::BlockChecks, rates.cpu.check_gb_per_s),
+            _ => (Stage::Staging, rates.cpu.staging_gb_per_s),
         };
-        push(stage, text_bytes, rate.for_cores(query.num_cores));
+        push(stage, text_bytes, num_cores * rate);
     }
     if route == Route::Cpu {
         if query.selectivity.is_some() {
-            push(Stage::CpuMatch, text_bytes, rates.cpu.matching.for_cores(query.num_cores));
+            push(Stage::CpuMatch, text_bytes, num_cores * rates.cpu.matching_gb_per_s);
         }
         let wanted_bytes = text_bytes * query.selectivity.unwrap_or(1.0);
-        push(Stage::CpuDecode, wanted_bytes, rates.cpu.decode.for_cores(query.num_cores));
+        push(Stage::CpuDecode, wanted_bytes, num_cores * rates.cpu.decode_gb_per_s);
     }
     stages
 }

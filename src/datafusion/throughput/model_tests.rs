@@ -8,22 +8,18 @@ use super::rates::significant;
 
 const FREE: f64 = f64::INFINITY;
 
-fn core_rate(rate: f64) -> CoreRate {
-    CoreRate { per_core_gb_per_s: rate, all_cores_gb_per_s: 8.0 * rate }
-}
-
 /// Number of rates in a list of rates, in which each rate can be changed alone.
-const NUM_RATES: usize = 11;
+const NUM_RATES: usize = 10;
+
 fn rates_of(rate: &[f64], launch_s: f64) -> Rates {
     Rates {
         storage_gb_per_s: rate[0],
         is_storage_cached: false,
         cpu: CpuRates {
-            check: core_rate(rate[1]),
-            staging: core_rate(rate[10]),
-            decode: core_rate(rate[2]),
-            matching: core_rate(rate[3]),
-            encode: core_rate(rate[4]),
+            check_gb_per_s: rate[1],
+            staging_gb_per_s: rate[4],
+            decode_gb_per_s: rate[2],
+            matching_gb_per_s: rate[3],
         },
         device: Some(DeviceRates {
             h2d_gb_per_s: rate[5],
@@ -371,17 +367,6 @@ fn an_empty_column_has_no_rate() {
         let prediction = predict(&rates, &column, &query, route, Plan::Serial).unwrap();
         assert_eq!((prediction.rate_gb_per_s, prediction.seconds), (0.0, seconds));
     }
-}
-
-#[test]
-fn cores_help_until_the_memory_is_used_up() {
-    let rate = CoreRate { per_core_gb_per_s: 2.0, all_cores_gb_per_s: 7.0 };
-    assert_eq!(
-        [0, 1, 2, 3, 4, 100].map(|num_cores| rate.for_cores(num_cores)),
-        [2.0, 2.0, 4.0, 6.0, 7.0, 7.0]
-    );
-    let odd = CoreRate { per_core_gb_per_s: 2.0, all_cores_gb_per_s: 1.0 };
-    assert_eq!(odd.for_cores(4), 2.0);
 }
 
 #[test]

@@ -10,9 +10,9 @@
 //!
 //! A codec with a device and a text in its name was measured on that device, with at least 1 GiB of
 //! whole lines of `lineitem` or of its comments ([`codecs`](super::codecs)). Compare codecs only
-//! within one text. A codec of `this machine` has the rates and ratios of the calibration, which
-//! uses generated text, and pays for block checks or staging. The link goes from storage to the
-//! device directly (figure 3.1b of the thesis), with the same speed in both directions.
+//! within one text. A codec of `this machine` has built-in rates and ratios, and pays for block
+//! checks or staging; its rows on a device need one in the calibration. The link goes from storage
+//! to the device directly (figure 3.1b of the thesis), with the same speed in both directions.
 //!
 //! A codec of `this machine` with the URL of a store has the ratio of the columns that the session
 //! has read there. Its link is the store, at the observed rate, and not `t`.
@@ -25,8 +25,9 @@ use tadoc::error::Result;
 use super::calibration::Calibration;
 use super::codecs::{L_COMMENT_H200, LINEITEM_H200};
 use super::model::{
-    Column, CoreRate, CpuRates, DeviceRates, Plan, Query, Rates, Route, Stage, predict,
+    Column, CpuRates, DeviceRates, Plan, Query, Rates, Route, Stage, built_in_ratio, predict,
 };
+use super::rates::num_cores;
 
 /// Size of the column of each prediction: 1 GiB in blocks of 8 MiB, with rows of 128 bytes.
 const TEXT_BYTES: u64 = 1 << 30;
@@ -105,15 +106,15 @@ pub fn rows(link_gb_per_s: f64, calibration: &Calibration) -> Result<Vec<Row>> {
         let rates = published_rates(link_gb_per_s, codec.decode_gb_per_s);
         let name = format!("{} ({DEVICE}, {text})", codec.name);
         for regime in [Regime::Serial, Regime::Overlapped, Regime::ToHost, Regime::Resident] {
-            rows.push(row(&name, codec.ratio, regime, &rates, calibration.num_cores)?);
+            rows.push(row(&name, codec.ratio, regime, &rates)?);
         }
     }
     for (name, width) in [("GSST-8", CodeWidth::Eight), ("GSST-12", CodeWidth::Twelve)] {
         let rates = with_link(calibration.rates(width, true), link_gb_per_s);
-        let ratio = calibration.width(width).ratio;
+        let ratio = built_in_ratio(width);
         let name = format!("{name} (this machine)");
         for regime in regimes(calibration) {
-            rows.push(row(&name, ratio, *regime, &rates, calibration.num_cores)?);
+            rows.push(row(&name, ratio, *regime, &rates)?);
         }
     }
     sort(&mut rows);
@@ -170,7 +171,7 @@ pub fn add_observed(
             let Some(ratio) = text.ratio() else { continue };
             let rates = with_link(calibration.rates(width, false), store.gb_per_s);
             let name = format!("{name} (this machine, {})", store.url);
-            rows.push(row(&name, ratio, Regime::Cpu, &rates, calibration.num_cores)?);
+            rows.push(row(&name, ratio, Regime::Cpu, &rates)?);
         }
     }
     sort(rows);
@@ -200,13 +201,13 @@ fn uncompressed(link_gb_per_s: f64) -> Row {
     }
 }
 
-fn row(name: &str, ratio: f64, regime: Regime, rates: &Rates, num_cores: usize) -> Result<Row> {
+fn row(name: &str, ratio: f64, regime: Regime, rates: &Rates) -> Result<Row> {
     let column = Column::new(TEXT_BYTES, TEXT_BYTES / ROW_BYTES, ratio);
     let query = Query {
         selectivity: None,
         is_wanted_on_host: matches!(regime, Regime::ToHost | Regime::Cpu),
         is_in_host_memory: regime != Regime::Cpu,
-        num_cores,
+        num_cores: num_cores(),
     };
     let overlapped = Plan::Overlapped { num_blocks: NUM_BLOCKS };
     let (route, plan) = match regime {
@@ -218,7 +219,7 @@ fn row(name: &str, ratio: f64, regime: Regime, rates: &Rates, num_cores: usize) 
     let prediction = predict(rates, &column, &query, route, plan)?;
     let decode_gb_per_s = match (route, &rates.device) {
         (Route::Gpu | Route::GpuResident, Some(device)) => device.decode_gb_per_s,
-        _ => rates.cpu.decode.for_cores(num_cores),
+        _ => num_cores() as f64 * rates.cpu.decode_gb_per_s,
     };
     Ok(Row {
         codec: name.to_owned(),
@@ -234,11 +235,15 @@ fn row(name: &str, ratio: f64, regime: Regime, rates: &Rates, num_cores: usize) 
 /// time.
 fn published_rates(link_gb_per_s: f64, decode_gb_per_s: f64) -> Rates {
     const FREE: f64 = f64::INFINITY;
-    let free = CoreRate { per_core_gb_per_s: FREE, all_cores_gb_per_s: FREE };
     Rates {
         storage_gb_per_s: FREE,
         is_storage_cached: false,
-        cpu: CpuRates { check: free, staging: free, decode: free, matching: free, encode: free },
+        cpu: CpuRates {
+            check_gb_per_s: FREE,
+            staging_gb_per_s: FREE,
+            decode_gb_per_s: FREE,
+            matching_gb_per_s: FREE,
+        },
         device: Some(DeviceRates {
             h2d_gb_per_s: link_gb_per_s,
             d2h_gb_per_s: link_gb_per_s,

@@ -76,11 +76,6 @@ impl SequenceTable {
         Self { keys, counts, min_count, starts, _held: held }
     }
 
-    /// Returns the sum of the numbers of rows of all segments.
-    pub(crate) fn num_segment_rows(&self) -> u64 {
-        self.counts.iter().map(|counts| counts.len() as u64).sum()
-    }
-
     /// Returns the number of slices, at least 1.
     pub(crate) fn num_slices(&self) -> usize {
         self.starts.len() - 1

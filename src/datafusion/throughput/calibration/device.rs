@@ -1,172 +1,169 @@
-//! Calibration of a device through the trait [`DeviceProbe`].
+//! The device of a machine: its name, the rates of its link, and the time of opening it.
 //!
-//! `gpu_probe` implements the trait for real devices. Tests have their own implementation.
+//! The copy to pinned host memory has no call of its own. It limits the throughput of blocks of
+//! ratio 8 that are decoded run after run, so their rate is used. The copy from pinned host memory
+//! is assumed to be as fast, because links have the same speed in both directions.
+//!
+//! Failed experiment: the time of a run less that of its upload, as the time of the copy to the
+//! host. It gave 59 and 78 GB/s on a bus of 55. The result is wrong because an upload allocates
+//! device memory again.
 
-use std::sync::Arc;
+use std::fs;
+use std::path::Path;
 
-use gsst::Block;
-use tadoc::analytics::SegmentShape;
-use tadoc::error::Result;
-use tadoc::segment::Segment;
+use serde::{Deserialize, Serialize};
 
-use super::corpora::{CorpusTask, CorpusTimes, NUM_RUNS, ProbeCorpora, fresh, shape};
-use super::{DeviceCalibration, NUM_CORPUS_TASKS};
+use crate::throughput::model::DeviceRates;
 
-/// A kind of host memory of a copy.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HostMemory {
-    /// Memory that the driver has pinned. Copies have the speed of the bus.
-    Pinned,
-    /// Ordinary memory. The driver copies it once more.
-    Pageable,
+/// A device, with the rates of its link.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DeviceCalibration {
+    /// Name of the device.
+    pub name: String,
+    /// Rate of copying from pinned host memory to the device; `None` if not measured.
+    pub h2d_pinned_gb_per_s: Option<f64>,
+    /// Rate of copying from the device to pinned host memory; `None` if not measured.
+    pub d2h_pinned_gb_per_s: Option<f64>,
+    /// Seconds to open the device and to load a kernel; `None` if not measured.
+    pub startup_s: Option<f64>,
 }
 
-/// A device that can be measured.
-///
-/// Methods return `None` if the implementation cannot measure the rate.
-pub trait DeviceProbe {
-    /// Returns the name of the device.
-    fn name(&self) -> String;
-    /// Returns the seconds that opening the device and loading a kernel took.
-    fn startup_s(&self) -> f64;
-    /// Measures copying stored bytes to the device, in GB/s, without the work of the host before
-    /// it.
-    ///
-    /// # Errors
-    ///
-    /// Errors of the device. All other methods have these errors, too.
-    fn h2d_gb_per_s(&mut self, block: &Block<Vec<u8>>, from: HostMemory) -> Result<Option<f64>>;
-    /// Measures copying rows from the device, in GB/s.
-    ///
-    /// `flat` has a high ratio, so that almost all copied bytes are rows.
-    fn d2h_gb_per_s(&mut self, flat: &Block<Vec<u8>>, to: HostMemory) -> Result<Option<f64>>;
-    /// Measures decoding text in device memory, in GB/s.
-    fn decode_gb_per_s(&mut self, block: &Block<Vec<u8>>) -> Result<f64>;
-    /// Measures matching text in device memory, in GB/s.
-    fn matching_gb_per_s(&mut self, block: &Block<Vec<u8>>) -> Result<Option<f64>>;
-    /// Measures reading and writing device memory, in GB/s.
-    fn memory_gb_per_s(&mut self, block: &Block<Vec<u8>>) -> Result<f64>;
-    /// Measures almost empty parts, one after the other, in seconds per part.
-    fn launch_s(&mut self, tiny: &Block<Vec<u8>>) -> Result<f64>;
-    /// Measures `task` over a segment of which the device holds nothing yet.
-    fn corpus_times(
-        &mut self,
-        segment: &Arc<Segment>,
-        task: CorpusTask,
-    ) -> Result<Option<CorpusTimes>>;
-}
-
-/// Input for the measurement of a device.
-pub(super) struct ProbeBlocks {
-    /// Block with codes of 8 bits.
-    pub(super) eight: Block<Vec<u8>>,
-    /// Block with codes of 12 bits.
-    pub(super) twelve: Block<Vec<u8>>,
-    /// Block with a high ratio.
-    pub(super) flat: Block<Vec<u8>>,
-    /// Block that is almost empty.
-    pub(super) tiny: Block<Vec<u8>>,
-    pub(super) corpora: ProbeCorpora,
-}
-
-/// Measures all rates of a device.
-pub(super) fn measure_device(
-    probe: &mut dyn DeviceProbe,
-    blocks: &ProbeBlocks,
-) -> Result<DeviceCalibration> {
-    let ProbeBlocks { eight, twelve, flat, tiny, corpora } = blocks;
-    let built_in = DeviceCalibration::default();
-    let decode_8bit_gb_per_s = probe.decode_gb_per_s(eight)?;
-    let decode_12bit_gb_per_s = probe.decode_gb_per_s(twelve)?;
-    // Decoding cannot be faster than the memory. If the measured rate of the memory is below the
-    // traffic of decoding, it is too low.
-    let traffic = |rate: f64, block: &Block<Vec<u8>>| {
-        rate * (1.0 + block.as_bytes().len() as f64 / block.text_len_bytes().max(1) as f64)
-    };
-    let memory_gb_per_s = probe
-        .memory_gb_per_s(eight)?
-        .max(traffic(decode_8bit_gb_per_s, eight))
-        .max(traffic(decode_12bit_gb_per_s, twelve));
-    let h2d_pageable = probe.h2d_gb_per_s(eight, HostMemory::Pageable)?;
-    let d2h_pageable = probe.d2h_gb_per_s(flat, HostMemory::Pageable)?;
-    let corpora = measure_device_corpora(probe, corpora)?;
-    let corpus_unit_s = corpora.as_ref().map(|times| times.unit_s.map(Some));
-    Ok(DeviceCalibration {
-        name: probe.name(),
-        h2d_pinned_gb_per_s: probe.h2d_gb_per_s(flat, HostMemory::Pinned)?,
-        h2d_pageable_gb_per_s: h2d_pageable.unwrap_or(built_in.h2d_pageable_gb_per_s),
-        d2h_pinned_gb_per_s: probe.d2h_gb_per_s(flat, HostMemory::Pinned)?,
-        d2h_pageable_gb_per_s: d2h_pageable.unwrap_or(built_in.d2h_pageable_gb_per_s),
-        decode_8bit_gb_per_s,
-        decode_12bit_gb_per_s,
-        matching_gb_per_s: probe.matching_gb_per_s(eight)?,
-        memory_gb_per_s,
-        launch_s: probe.launch_s(tiny)?,
-        startup_s: probe.startup_s(),
-        corpus_task_s: corpora.as_ref().map(|times| times.task_s),
-        corpus_prepare_s: corpora.as_ref().map(|times| times.prepare_s),
-        corpus_row_s: corpora.as_ref().map(|times| times.row_s),
-        corpus_unit_s: corpus_unit_s.unwrap_or([None; NUM_CORPUS_TASKS]),
-    })
-}
-
-/// Seconds of tasks over corpora on a device.
-struct DeviceTimes {
-    task_s: f64,
-    prepare_s: f64,
-    row_s: f64,
-    /// Seconds of one unit, for each kind of task.
-    unit_s: [f64; NUM_CORPUS_TASKS],
-}
-
-/// Measures tasks over corpora on a device.
-///
-/// The times of a task, of a prepared element and of a row are the largest of all kinds. The times
-/// of units are of each kind. Returns `None` if the device cannot run the tasks.
-fn measure_device_corpora(
-    probe: &mut dyn DeviceProbe,
-    corpora: &ProbeCorpora,
-) -> Result<Option<DeviceTimes>> {
-    // Times are at least a picosecond, because files hold numbers above 0.
-    let [task_s, prepare_s, row_s] = [1e-12; 3];
-    let mut times = DeviceTimes { task_s, prepare_s, row_s, unit_s: [1e-12; NUM_CORPUS_TASKS] };
-    for (task, unit_s) in CorpusTask::MEASURED.into_iter().zip(&mut times.unit_s) {
-        let tiny = least_times(probe, &corpora.tiny, task)?;
-        let (Some((tiny, _)), Some((large, shape))) =
-            (tiny, least_times(probe, &corpora.large, task)?)
-        else {
-            return Ok(None);
-        };
-        let each = |seconds: f64, number: u64| seconds / number.max(1) as f64;
-        let kernels_s = (large.again_s - large.copy_s) - (tiny.again_s - tiny.copy_s);
-        *unit_s = unit_s.max(each(kernels_s, task.num_units(shape)));
-        times.row_s = times.row_s.max(each(large.copy_s - tiny.copy_s, large.num_rows as u64));
-        let prepare_s = each(large.first_s - large.again_s, shape.num_elements);
-        times.prepare_s = times.prepare_s.max(prepare_s);
-        times.task_s = times.task_s.max(tiny.first_s);
+impl DeviceCalibration {
+    /// Creates the device that the driver calls `name`, of which nothing was measured.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
     }
-    Ok(Some(times))
+
+    /// Returns the built-in rates of the device, with those of the link that were measured.
+    pub(super) fn rates(&self) -> DeviceRates {
+        let built_in = DeviceRates::for_device(&self.name);
+        DeviceRates {
+            h2d_gb_per_s: self.h2d_pinned_gb_per_s.unwrap_or(built_in.h2d_gb_per_s),
+            d2h_gb_per_s: self.d2h_pinned_gb_per_s.unwrap_or(built_in.d2h_gb_per_s),
+            startup_s: self.startup_s.unwrap_or(built_in.startup_s),
+            ..built_in
+        }
+    }
 }
 
-/// Returns the least times of a few runs, each over a corpus of which the device holds nothing.
-fn least_times(
-    probe: &mut dyn DeviceProbe,
-    file: &[u8],
-    task: CorpusTask,
-) -> Result<Option<(CorpusTimes, SegmentShape)>> {
-    let mut least =
-        CorpusTimes { first_s: f64::MAX, again_s: f64::MAX, copy_s: f64::MAX, num_rows: 0 };
-    let mut shape_of = None;
-    for _ in 0..NUM_RUNS {
-        let corpus = fresh(file)?;
-        let Some(times) = probe.corpus_times(&corpus.segments()[0], task)? else {
-            return Ok(None);
-        };
-        least.first_s = least.first_s.min(times.first_s);
-        least.again_s = least.again_s.min(times.again_s);
-        least.copy_s = least.copy_s.min(times.copy_s);
-        least.num_rows = times.num_rows;
-        shape_of = Some(shape(&corpus));
+/// Returns the name of the first device of this machine, before the driver is started. `None` if
+/// the system does not say it; Linux does.
+pub(crate) fn installed_device() -> Option<String> {
+    first_device(Path::new("/proc/driver/nvidia/gpus"))
+}
+
+/// Returns the name of the first device that has a folder in `gpus`, the folder of the driver.
+fn first_device(gpus: &Path) -> Option<String> {
+    let mut folders: Vec<_> =
+        fs::read_dir(gpus).ok()?.flatten().map(|entry| entry.path()).collect();
+    folders.sort_unstable();
+    let text = fs::read_to_string(folders.first()?.join("information")).ok()?;
+    let name = text.lines().find_map(|line| line.strip_prefix("Model:"))?.trim();
+    Some(name.to_owned())
+}
+
+/// Opens the first device and measures its link.
+///
+/// # Errors
+///
+/// The reason why no device was measured.
+pub fn measure_device() -> Result<DeviceCalibration, String> {
+    #[cfg(feature = "cuda")]
+    return probe::measure().map_err(|error| error.to_string());
+    #[cfg(not(feature = "cuda"))]
+    return Err("built without the feature cuda".to_owned());
+}
+
+#[cfg(feature = "cuda")]
+mod probe {
+    use std::collections::VecDeque;
+    use std::error::Error;
+    use std::time::{Duration, Instant};
+
+    use gsst::{Block, BlockOptions, CodeWidth, SealedBlock, write_block};
+    use tadoc_cuda::{Device, GpuError, GsstScanner, PendingRows, RowForm, ScanOptions};
+
+    use super::super::rounded;
+    use super::DeviceCalibration;
+
+    /// Row whose codes have an eighth of its bytes.
+    const FLAT_ROW: [u8; 256] = [b'='; 256];
+    const TEXT_BYTES: usize = 4 << 20;
+    /// Largest number of copies of the block in a run: 64 MiB of text, as in runs of a scan.
+    const MAX_COPIES: u64 = 16;
+    const NUM_RUNS: usize = 12;
+    /// Number of pending runs while another one is submitted. Scanners have three slots.
+    const NUM_PENDING: usize = 2;
+    const NUM_TRIES: usize = 5;
+
+    pub(super) fn measure() -> Result<DeviceCalibration, Box<dyn Error>> {
+        let start = Instant::now();
+        let device = Device::open(0)?;
+        let scanner = GsstScanner::new(&device, ScanOptions::default())?;
+        scanner.load(CodeWidth::Eight)?;
+        let startup_s = Some(rounded(start.elapsed().as_secs_f64()));
+        let rows = vec![Some(&FLAT_ROW[..]); TEXT_BYTES / FLAT_ROW.len()];
+        let block = Block::open(write_block(&rows, &BlockOptions::new(CodeWidth::Eight))?)?;
+        // The run and its text take at most a quarter of the free memory.
+        let block_bytes = (block.as_bytes().len() + block.text_len_bytes()) as u64;
+        let num_copies = (device.free_bytes()? / 4 / block_bytes).clamp(1, MAX_COPIES);
+        let run: Vec<_> = (0..num_copies).map(|_| SealedBlock::from_valid(&block)).collect();
+        let link_gb_per_s = Some(rounded(link_gb_per_s(&scanner, &run)?));
+        Ok(DeviceCalibration {
+            name: device.name().to_owned(),
+            h2d_pinned_gb_per_s: link_gb_per_s,
+            d2h_pinned_gb_per_s: link_gb_per_s,
+            startup_s,
+        })
     }
-    Ok(shape_of.map(|shape| (least, shape)))
+
+    /// Returns the rate of rows that come back, of the fastest of a few tries.
+    fn link_gb_per_s(scanner: &GsstScanner, run: &[SealedBlock<&[u8]>]) -> Result<f64, GpuError> {
+        let mut fastest = Duration::MAX;
+        let mut len_bytes = 0;
+        for _ in 0..NUM_TRIES {
+            let start = Instant::now();
+            len_bytes = pipelined(scanner, run)?;
+            fastest = fastest.min(start.elapsed());
+        }
+        Ok(len_bytes as f64 / fastest.as_secs_f64().max(1e-9) / 1e9)
+    }
+
+    /// Decodes a run [`NUM_RUNS`] times, with [`NUM_PENDING`] runs pending while the next one is
+    /// submitted. Returns the number of bytes that came back.
+    fn pipelined(scanner: &GsstScanner, run: &[SealedBlock<&[u8]>]) -> Result<usize, GpuError> {
+        let mut pending = VecDeque::new();
+        let mut len_bytes = 0;
+        for _ in 0..NUM_RUNS {
+            pending.push_back(scanner.submit(run, RowForm::Offsets, false)?);
+            if pending.len() > NUM_PENDING
+                && let Some(first) = pending.pop_front()
+            {
+                len_bytes += PendingRows::wait(first)?.buffer().len();
+            }
+        }
+        for last in pending {
+            len_bytes += last.wait()?.buffer().len();
+        }
+        Ok(len_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn linux_names_the_device_before_the_driver_is_started() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(first_device(&dir.path().join("none")), None);
+        assert_eq!(first_device(dir.path()), None);
+        let gpu = dir.path().join("0000:01:00.0");
+        fs::create_dir(&gpu).unwrap();
+        assert_eq!(first_device(dir.path()), None);
+        let text = "Model: \t\t NVIDIA H200\nIRQ:   \t\t 92\nGPU UUID: \t GPU-0\n";
+        fs::write(gpu.join("information"), text).unwrap();
+        assert_eq!(first_device(dir.path()).as_deref(), Some("NVIDIA H200"));
+    }
 }

@@ -6,21 +6,16 @@
 //!   "calibration": {
 //!     "machine": "build-7, Intel(R) Xeon(R) Platinum 8480C",
 //!     "date": "2026-11-20",
-//!     "num_cores": 16,
 //!     "storage": { "gb_per_s": 2.41, "source": "page_cache" },
-//!     "eight": { "ratio": 2.31, "cpu": { "check": { "per_core_gb_per_s": 1.9, … }, … } },
-//!     …
-//!     "device": { "name": "NVIDIA H200", "launch_s": 0.0000061, … }
+//!     "device": { "name": "NVIDIA H200", "h2d_pinned_gb_per_s": 51.2, … }
 //!   }
 //! }
 //! ```
 //!
 //! The file is JSON. Its keys are the fields of [`Calibration`], and `null` stands for a number that
-//! was not measured. GB are 10^9 bytes of text; storage and links count stored bytes. A missing or
-//! unknown key is an error, so that a typing error does not pass unnoticed. Without the file the
-//! built-in values apply. The file is replaced as a whole: readers see the old one or the new one.
-//!
-//! Version 1 had lines of the form `key = value unit`. Builds since then do not read it.
+//! was not measured. GB are 10^9 bytes. A missing key has its built-in value, and other keys are
+//! ignored. Without the file the built-in values apply. The file is replaced as a whole: readers see
+//! the old one or the new one.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -32,8 +27,7 @@ use serde::{Deserialize, Serialize};
 use tadoc::error::{Error, Result};
 use tadoc_store::staging::StagedFile;
 
-use super::{Calibration, CoreTimes, DeviceCalibration};
-use crate::throughput::model::CpuRates;
+use super::Calibration;
 
 const VERSION: u64 = 2;
 /// Limit of a file's size, far above the size of a calibration. Larger files are refused.
@@ -55,41 +49,19 @@ pub fn path() -> Option<PathBuf> {
     path_from(|name| std::env::var_os(name), cfg!(windows))
 }
 
-/// Returns the path of the cached rates of a device: the file `device` in the folder `tadoc` of the
-/// user's caches. `None` if no variable names that folder.
-pub(super) fn cache_path() -> Option<PathBuf> {
-    let folders = ["LOCALAPPDATA", "XDG_CACHE_HOME", ".cache"];
-    path_in(folders, "device", |name| std::env::var_os(name), cfg!(windows))
-}
-
 fn path_from(variable: impl Fn(&str) -> Option<OsString>, is_windows: bool) -> Option<PathBuf> {
-    match variable("TADOC_CALIBRATION").filter(|value| !value.is_empty()) {
-        Some(path) => Some(path.into()),
-        None => {
-            let folders = ["APPDATA", "XDG_CONFIG_HOME", ".config"];
-            path_in(folders, "calibration", variable, is_windows)
-        }
-    }
-}
-
-/// Returns the path of the file `name` in a folder `tadoc`. That folder lies in the one that the
-/// first variable names on Windows and the second one elsewhere. If the second one is not set, it
-/// lies in the third folder below the user's home.
-fn path_in(
-    [of_windows, of_xdg, below_home]: [&str; 3],
-    name: &str,
-    variable: impl Fn(&str) -> Option<OsString>,
-    is_windows: bool,
-) -> Option<PathBuf> {
     let path_of = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if let Some(path) = path_of("TADOC_CALIBRATION") {
+        return Some(path);
+    }
     let folder = if is_windows {
-        path_of(of_windows)
+        path_of("APPDATA")
     } else {
         // The XDG base directory specification: relative paths are to be ignored.
-        let configured = path_of(of_xdg).filter(|path| path.is_absolute());
-        configured.or_else(|| Some(path_of("HOME")?.join(below_home)))
+        let configured = path_of("XDG_CONFIG_HOME").filter(|path| path.is_absolute());
+        configured.or_else(|| Some(path_of("HOME")?.join(".config")))
     };
-    Some(folder?.join("tadoc").join(name))
+    Some(folder?.join("tadoc").join("calibration"))
 }
 
 impl Calibration {
@@ -172,12 +144,8 @@ impl Calibration {
     /// # Errors
     ///
     /// [`Error::Version`]; [`Error::Format`] that names the line or the key if the text is not JSON,
-    /// a key is missing, unknown or there twice, or a number is not above 0.
+    /// a key is there twice, or a number is not above 0.
     pub fn from_text(file: &str, text: &str) -> Result<Self> {
-        if has_older_form(text) {
-            let reason = "got the older form `key = value unit`, expected JSON".to_owned();
-            return Err(fault(file, 0, reason));
-        }
         let refused = |error| json_fault(file, text, &error);
         // The version comes first, because another version may have other keys.
         let content: Content<IgnoredAny> = serde_json::from_str(text).map_err(refused)?;
@@ -186,13 +154,9 @@ impl Calibration {
             return Err(Error::Version { file: file.to_owned(), expected, got });
         }
         let content: Content<Self> = serde_json::from_str(text).map_err(refused)?;
-        let mut calibration = content.calibration;
-        if calibration.num_cores == 0 {
-            let reason = "num_cores: got 0, expected a number of cores".to_owned();
-            return Err(fault(file, 0, reason));
-        }
+        let calibration = content.calibration;
         for (key, number) in calibration.numbers() {
-            if !number.is_finite() || *number <= 0.0 {
+            if !number.is_finite() || number <= 0.0 {
                 let reason = format!("{key}: got {number}, expected a number above 0");
                 return Err(fault(file, 0, reason));
             }
@@ -200,91 +164,17 @@ impl Calibration {
         Ok(calibration)
     }
 
-    /// Returns all measured numbers with their keys, except the count of cores.
-    pub(super) fn numbers(&mut self) -> Vec<(String, &mut f64)> {
-        let mut numbers = vec![("storage.gb_per_s".to_owned(), &mut self.storage.gb_per_s)];
-        for (width, rates) in [("eight", &mut self.eight), ("twelve", &mut self.twelve)] {
-            numbers.push((format!("{width}.ratio"), &mut rates.ratio));
-            let CpuRates { check, staging, decode, matching, encode } = &mut rates.cpu;
-            for (task, rate) in [
-                ("check", check),
-                ("staging", staging),
-                ("decode", decode),
-                ("matching", matching),
-                ("encode", encode),
-            ] {
-                let key = |cores: &str| format!("{width}.cpu.{task}.{cores}_gb_per_s");
-                numbers.push((key("per_core"), &mut rate.per_core_gb_per_s));
-                numbers.push((key("all_cores"), &mut rate.all_cores_gb_per_s));
-            }
-        }
-        for (place, times) in self.corpora.iter_mut().enumerate() {
-            let CoreTimes { one_core, all_cores, large } = times;
-            for (cores, time) in
-                [("one_core", one_core), ("all_cores", all_cores), ("large", large)]
-            {
-                let key = || format!("corpora[{place}].{cores}");
-                numbers.extend(time.as_mut().map(|time| (key(), time)));
-            }
-        }
-        for (place, elements) in self.corpus_elements.iter_mut().enumerate() {
-            let key = || format!("corpus_elements[{place}]");
-            numbers.extend(elements.as_mut().map(|elements| (key(), elements)));
-        }
-        numbers.extend(self.device.iter_mut().flat_map(DeviceCalibration::numbers));
-        numbers
-    }
-}
-
-impl DeviceCalibration {
-    fn numbers(&mut self) -> Vec<(String, &mut f64)> {
-        let Self {
-            name: _,
-            h2d_pinned_gb_per_s,
-            h2d_pageable_gb_per_s,
-            d2h_pinned_gb_per_s,
-            d2h_pageable_gb_per_s,
-            decode_8bit_gb_per_s,
-            decode_12bit_gb_per_s,
-            matching_gb_per_s,
-            memory_gb_per_s,
-            launch_s,
-            startup_s,
-            corpus_task_s,
-            corpus_prepare_s,
-            corpus_row_s,
-            corpus_unit_s,
-        } = self;
+    /// Returns all measured numbers with their keys.
+    fn numbers(&self) -> impl Iterator<Item = (&'static str, f64)> + use<> {
+        let device = self.device.as_ref();
         let numbers = [
-            ("h2d_pinned_gb_per_s", h2d_pinned_gb_per_s.as_mut()),
-            ("h2d_pageable_gb_per_s", Some(h2d_pageable_gb_per_s)),
-            ("d2h_pinned_gb_per_s", d2h_pinned_gb_per_s.as_mut()),
-            ("d2h_pageable_gb_per_s", Some(d2h_pageable_gb_per_s)),
-            ("decode_8bit_gb_per_s", Some(decode_8bit_gb_per_s)),
-            ("decode_12bit_gb_per_s", Some(decode_12bit_gb_per_s)),
-            ("matching_gb_per_s", matching_gb_per_s.as_mut()),
-            ("memory_gb_per_s", Some(memory_gb_per_s)),
-            ("launch_s", Some(launch_s)),
-            ("startup_s", Some(startup_s)),
-            ("corpus_task_s", corpus_task_s.as_mut()),
-            ("corpus_prepare_s", corpus_prepare_s.as_mut()),
-            ("corpus_row_s", corpus_row_s.as_mut()),
+            ("storage.gb_per_s", Some(self.storage.gb_per_s)),
+            ("device.h2d_pinned_gb_per_s", device.and_then(|device| device.h2d_pinned_gb_per_s)),
+            ("device.d2h_pinned_gb_per_s", device.and_then(|device| device.d2h_pinned_gb_per_s)),
+            ("device.startup_s", device.and_then(|device| device.startup_s)),
         ];
-        let numbers = numbers.into_iter().map(|(key, number)| (format!("device.{key}"), number));
-        let units = corpus_unit_s
-            .iter_mut()
-            .enumerate()
-            .map(|(place, number)| (format!("device.corpus_unit_s[{place}]"), number.as_mut()));
-        numbers.chain(units).filter_map(|(key, number)| Some((key, number?))).collect()
+        numbers.into_iter().filter_map(|(key, number)| Some((key, number?)))
     }
-}
-
-/// Returns true if `text` is a calibration of version 1: lines `key = value unit`, one of them with
-/// the version.
-fn has_older_form(text: &str) -> bool {
-    let has_version =
-        |line: &str| line.split_once('=').is_some_and(|(key, _)| key.trim() == "version");
-    !text.trim_start().starts_with('{') && text.lines().any(has_version)
 }
 
 /// Returns the error for text that `serde_json` refuses, with the line that it stopped at.

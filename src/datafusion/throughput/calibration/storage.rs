@@ -27,12 +27,19 @@ const MIN_BYTES: u64 = 1 << 20;
 
 /// A rate of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(default)]
 pub struct StorageRate {
     /// Rate in GB per second.
     pub gb_per_s: f64,
     /// Source of the bytes.
     pub source: StorageSource,
+}
+
+impl Default for StorageRate {
+    /// Returns the built-in rate of a slow SSD.
+    fn default() -> Self {
+        Self { gb_per_s: 0.5, source: StorageSource::BuiltIn }
+    }
 }
 
 /// A source of bytes that were read.

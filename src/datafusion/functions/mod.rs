@@ -1,6 +1,6 @@
 //! Table functions, one per file, and the list of them.
 //!
-//! `scan::function` describes how they are bound, prepared and run. A function may compute the rows
+//! `planning::function` describes how they are bound, prepared and run. A function may compute the rows
 //! of portions from those of another function; it uses no helpers of its file.
 //!
 //! Shared files, in reading order: `strings` (arrays), `doc_rows`, `word_rows` and `sequence_rows`

@@ -14,7 +14,7 @@ use super::*;
 
 /// Returns documents of words of two letters, some of them capital. Hardly any sequence of three
 /// words occurs twice.
-pub(in crate::placement) fn documents(num_docs: usize) -> Vec<String> {
+pub(in crate::planning::answers) fn documents(num_docs: usize) -> Vec<String> {
     let mut state = 7u64;
     let mut word = || {
         state =
@@ -27,7 +27,7 @@ pub(in crate::placement) fn documents(num_docs: usize) -> Vec<String> {
     (0..num_docs).map(text).collect()
 }
 
-pub(in crate::placement) fn held() -> MemoryReservation {
+pub(in crate::planning::answers) fn held() -> MemoryReservation {
     let pool: Arc<dyn MemoryPool> = Arc::new(UnboundedMemoryPool::default());
     MemoryConsumer::new("test").register(&pool)
 }

@@ -12,6 +12,8 @@
 //! Connections run on a few threads of their own, and statements on others, so that a computation
 //! delays no request. [`statements`] has the limits of statements, [`connections`] those of clients.
 
+#![cfg(feature = "server")]
+
 mod access;
 mod connections;
 mod flight;

@@ -14,6 +14,10 @@ use std::path::{Path, PathBuf};
 
 #[path = "tidy/imports.rs"]
 mod imports;
+#[path = "tidy/lexing.rs"]
+mod lexing;
+
+use lexing::{code_of, is_name_char, names};
 
 /// Packages of the workspace, each with the packages that it may depend on, in reading order.
 const CRATES: &[(&str, &[&str])] = &[
@@ -139,7 +143,8 @@ const MAY_BE_UNSAFE: &[&str] = &[
 const MAX_LINES: usize = 700;
 
 /// Folders of the crates that other programs use.
-const LIBRARIES: &[&str] = &["src/tadoc", "src/gsst", "src/store", "src/cuda", "src/datafusion"];
+const LIBRARIES: &[&str] =
+    &["src/tadoc", "src/gsst", "src/store", "src/cuda", "src/documents", "src/datafusion"];
 
 /// Least number of example programs.
 const MIN_EXAMPLES: usize = 10;
@@ -240,75 +245,6 @@ fn test_only_files(sources: &[Source]) -> BTreeSet<String> {
     };
     let of = |source| Source::test_modules(source).map(|name| below(source, name));
     sources.iter().flat_map(of).collect()
-}
-
-/// Returns `text` with blanks in place of comments and of the content of literals.
-fn code_of(text: &str) -> String {
-    let mut code = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let (kept, blanked) = match first {
-            '/' if rest.starts_with("//") => (0, rest.find('\n').unwrap_or(rest.len())),
-            '/' if rest.starts_with("/*") => (0, rest.find("*/").map_or(rest.len(), |end| end + 2)),
-            '"' => (1, quoted_len(&rest[1..])),
-            'r' if raw_quote_len(rest) > 0 && !code.ends_with(is_name_char) => {
-                let quote = raw_quote_len(rest);
-                let close = format!("\"{}", "#".repeat(quote - 2));
-                (
-                    quote,
-                    rest[quote..].find(&close).map_or(rest.len() - quote, |end| end + close.len()),
-                )
-            }
-            '\'' => (1, char_len(&rest[1..])),
-            _ => (first.len_utf8(), 0),
-        };
-        code.push_str(&rest[..kept]);
-        let blank = |c: char| if c == '\n' { c } else { ' ' };
-        code.extend(rest[kept..kept + blanked].chars().map(blank));
-        rest = &rest[kept + blanked..];
-    }
-    code
-}
-
-/// Returns the number of bytes of a string literal behind its opening quote, closing quote
-/// included.
-fn quoted_len(rest: &str) -> usize {
-    let mut escaped = false;
-    for (at, c) in rest.char_indices() {
-        match c {
-            _ if escaped => escaped = false,
-            '\\' => escaped = true,
-            '"' => return at + 1,
-            _ => {}
-        }
-    }
-    rest.len()
-}
-
-/// Returns the number of bytes of `r"`, `r#"` and so on at the start of `rest`, or 0 without one.
-fn raw_quote_len(rest: &str) -> usize {
-    let hashes = rest[1..].bytes().take_while(|&b| b == b'#').count();
-    if rest[1 + hashes..].starts_with('"') { hashes + 2 } else { 0 }
-}
-
-/// Returns the number of bytes of a character literal behind its opening quote, or 0 for a
-/// lifetime.
-fn char_len(rest: &str) -> usize {
-    let mut chars = rest.char_indices();
-    match chars.next() {
-        Some((_, '\\')) => rest[2..].find('\'').map_or(0, |end| end + 3),
-        Some(_) => chars.next().filter(|&(_, c)| c == '\'').map_or(0, |(at, _)| at + 1),
-        None => 0,
-    }
-}
-
-fn is_name_char(c: char) -> bool {
-    c.is_alphanumeric() || c == '_'
-}
-
-/// Returns the names (identifiers and keywords) in a piece of code.
-fn names(code: &str) -> impl Iterator<Item = &str> {
-    code.split(|c| !is_name_char(c)).filter(|name| !name.is_empty())
 }
 
 /// Returns the first name behind each `crate::`, and each first name in a group `crate::{a, b::c}`.

@@ -20,10 +20,9 @@ use tadoc::read::{DocumentDecoder, document_len_bytes, extract};
 use tadoc::segment::{Paths, Segment};
 use tadoc_session::{BlockingResolver, Corpora, CorpusFile, Failure, Outcome, StoredFile};
 
-use crate::chains::for_each_chain;
 use crate::listing::Listing;
 use crate::living::Living;
-use crate::tasks::{Task, num_at_once, path_of, tasks_of};
+use crate::tasks::{Task, for_each_chain, num_at_once, path_of, tasks_of};
 
 /// Maximum bytes that are read at once. Longer documents are written in several steps.
 const PIECE_BYTES: u64 = 64 << 20;

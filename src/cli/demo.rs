@@ -14,9 +14,8 @@ use tadoc::build::IngestOptions;
 use tadoc_documents::{ArchiveOptions, Documents, Input, ReadOptions, Source, display};
 use tadoc_session::{Failure, Outcome, runtime};
 
-use crate::ingest::Job;
+use crate::ingest::{Job, Machine};
 use crate::inputs::{self, Wanted};
-use crate::machine::Machine;
 use crate::output::{Output, say, write_file};
 use crate::sql::Console;
 

@@ -3,22 +3,26 @@
 //! Edits come from flags and from JSON lines, in the order of the command line. Before the commit,
 //! they are tried on the current documents, so that an impossible edit is refused by name. If
 //! another commit comes first, they are tried again.
-
-mod flags;
-mod lines;
+//!
+//! Flags are read by hand, because the derive macro of clap does not keep the order between flags of different names.
+//! A line of JSON is one object, with `op` and only the fields of that operation.
 
 use std::collections::HashSet;
+use std::ffi::{OsStr, OsString};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::error::ErrorKind;
+use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, value_parser};
+use serde_json::{Map, Value};
 use tadoc::build::IngestOptions;
 use tadoc::edits::{Edit, EditBatch, EditMode, LivingCorpus};
+use tadoc::format::path_text;
 use tadoc_documents::Documents;
 use tadoc_documents::display::{plain, plural};
 use tadoc_session::{Failure, Outcome};
 use tadoc_store::{Change, CommitKind, RECOMPRESS_RATIO, Version};
 
-use self::flags::Flags;
 use crate::living::{Living, parse_share};
 use crate::output::say;
 use crate::taken::TakenPaths;
@@ -254,4 +258,352 @@ fn added<'a>(version: &Version, batch: &'a EditBatch) -> impl Iterator<Item = (u
 /// Reads the bytes of a file that an edit names.
 fn read(file: &Path) -> Outcome<Vec<u8>> {
     std::fs::read(file).map_err(|error| Failure::with_cause(file.display(), &error))
+}
+
+/// A flag: its name, the names of its values, and its help text.
+type Kind = (&'static str, &'static [&'static str], &'static str);
+
+const KINDS: [Kind; 7] = [
+    ("append", &["ID", "TEXT"], "Put TEXT at the end of document ID"),
+    ("insert", &["ID:OFFSET", "TEXT"], "Put TEXT before the byte at OFFSET of document ID"),
+    ("delete", &["ID:OFFSET:LENGTH"], "Take LENGTH bytes from OFFSET on out of document ID"),
+    ("add", &["PATH", "FILE"], "Add a document of the bytes of FILE, called PATH"),
+    ("replace", &["ID", "FILE"], "Give document ID the bytes of FILE"),
+    ("drop", &["ID"], "Take document ID away"),
+    ("from", &["FILE"], "Make the edits of FILE, one JSON object a line; - is standard input"),
+];
+
+/// The edit flags of a command line, in order.
+#[derive(Clone, Default)]
+pub struct Flags(Vec<Flag>);
+
+#[derive(Clone)]
+struct Flag {
+    name: &'static str,
+    values: Vec<OsString>,
+}
+
+impl Flags {
+    /// Returns the edits. Reads the files that the flags name.
+    ///
+    /// # Errors
+    /// A number is invalid, or a file cannot be read or holds something else.
+    pub fn edits(&self) -> Outcome<Vec<Asked>> {
+        let mut edits = Vec::new();
+        for flag in &self.0 {
+            match flag.name {
+                "from" => edits.extend(read_edits(Path::new(&flag.values[0]))?),
+                name => {
+                    let place = format!("--{name}");
+                    let edit = flag.edit().map_err(|failure| failure.within(&place))?;
+                    edits.push(Asked { edit, place });
+                }
+            }
+        }
+        Ok(edits)
+    }
+}
+
+impl Flag {
+    fn edit(&self) -> Outcome<Edit> {
+        let bytes = |idx: usize| self.values[idx].as_encoded_bytes().to_vec();
+        let file = |idx: usize| read(Path::new(&self.values[idx]));
+        Ok(match self.name {
+            "append" => {
+                let [doc_id] = numbers(&self.values[0], "ID")?;
+                Edit::AppendText { doc_id, text: bytes(1) }
+            }
+            "insert" => {
+                let [doc_id, offset_bytes] = numbers(&self.values[0], "ID:OFFSET")?;
+                Edit::InsertText { doc_id, offset_bytes, text: bytes(1) }
+            }
+            "delete" => {
+                let [doc_id, offset_bytes, len_bytes] =
+                    numbers(&self.values[0], "ID:OFFSET:LENGTH")?;
+                Edit::DeleteText { doc_id, offset_bytes, len_bytes }
+            }
+            "add" => {
+                let path = path_text(self.values[0].as_encoded_bytes()).into_owned();
+                Edit::AddDocument { path, content: file(1)? }
+            }
+            "replace" => {
+                let [doc_id] = numbers(&self.values[0], "ID")?;
+                Edit::ReplaceDocument { doc_id, content: file(1)? }
+            }
+            _ => {
+                let [doc_id] = numbers(&self.values[0], "ID")?;
+                Edit::DropDocument { doc_id }
+            }
+        })
+    }
+}
+
+/// Parses `value` as `N` numbers separated by colons.
+fn numbers<const N: usize>(value: &OsStr, expected: &str) -> Outcome<[u64; N]> {
+    let text = value.to_string_lossy();
+    let numbers: Option<Vec<u64>> = text.split(':').map(|number| number.parse().ok()).collect();
+    numbers
+        .and_then(|numbers| numbers.try_into().ok())
+        .ok_or_else(|| Failure::usage(format!("expected {expected}, whole numbers, got `{text}`")))
+}
+
+impl Args for Flags {
+    fn augment_args(command: Command) -> Command {
+        KINDS.iter().fold(command, |command, &(name, values, help)| {
+            let arg = Arg::new(name).long(name).help(help).action(ArgAction::Append);
+            let arg = arg.num_args(values.len()).value_names(values);
+            // The text of a value may begin with a hyphen.
+            command.arg(arg.value_parser(value_parser!(OsString)).allow_hyphen_values(true))
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        Self::augment_args(command)
+    }
+}
+
+impl FromArgMatches for Flags {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let mut flags = Self::default();
+        flags.update_from_arg_matches(matches)?;
+        Ok(flags)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        let mut placed = Vec::new();
+        for (name, values, _) in KINDS {
+            let Some(occurrences) = matches.get_occurrences::<OsString>(name) else { continue };
+            let places = matches.indices_of(name).into_iter().flatten().step_by(values.len());
+            for (place, values) in places.zip(occurrences) {
+                placed.push((place, Flag { name, values: values.cloned().collect() }));
+            }
+        }
+        placed.sort_by_key(|(place, _)| *place);
+        if placed.iter().filter(|(_, flag)| flag.name == "from" && flag.values[0] == "-").count()
+            > 1
+        {
+            let text = "standard input can be read once\n";
+            return Err(clap::Error::raw(ErrorKind::ArgumentConflict, text));
+        }
+        self.0 = placed.into_iter().map(|(_, flag)| flag).collect();
+        Ok(())
+    }
+}
+
+/// Names of the operations and their fields. `file` may stand instead of `text`.
+const OPERATIONS: [(&str, &[&str]); 6] = [
+    ("append", &["doc_id", "text"]),
+    ("insert", &["doc_id", "pos", "text"]),
+    ("delete", &["doc_id", "pos", "len"]),
+    ("add", &["path", "text"]),
+    ("replace", &["doc_id", "text"]),
+    ("drop", &["doc_id"]),
+];
+
+/// Reads the edits of a file; `-` is standard input.
+///
+/// # Errors
+/// The file cannot be read, or a line is not a valid edit. The text names the line and the field.
+pub fn read_edits(path: &Path) -> Outcome<Vec<Asked>> {
+    let is_stdin = path.as_os_str() == "-";
+    let name = if is_stdin { "standard input".to_owned() } else { path.display().to_string() };
+    let failed = |error: std::io::Error| Failure::with_cause(&name, &error);
+    let reader: Box<dyn BufRead> = if is_stdin {
+        Box::new(std::io::stdin().lock())
+    } else {
+        Box::new(BufReader::new(std::fs::File::open(path).map_err(failed)?))
+    };
+    let mut edits = Vec::new();
+    for (line_idx, line) in reader.split(b'\n').enumerate() {
+        let line = line.map_err(failed)?;
+        let line = match line_idx {
+            0 => line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&line),
+            _ => &line,
+        };
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        let place = format!("{name}: line {}", line_idx + 1);
+        let edit = edit_of(line).map_err(|failure| failure.within(&place))?;
+        edits.push(Asked { edit, place });
+    }
+    Ok(edits)
+}
+
+fn edit_of(line: &[u8]) -> Outcome<Edit> {
+    let value: Value = serde_json::from_slice(line).map_err(|error| {
+        // The parser's line number counts lines inside this line, so it is cut off.
+        let text = error.to_string();
+        let text = text.split(" at line").next().unwrap_or_default().to_owned();
+        Failure::new(format!("column {}: no JSON: {text}", error.column()))
+    })?;
+    let Value::Object(members) = value else {
+        return Err(Failure::new("expected a JSON object such as {\"op\":\"drop\",\"doc_id\":7}"));
+    };
+    let fields = Fields { members };
+    let operation = fields.text("op")?;
+    let Some((_, names)) = OPERATIONS.iter().find(|(name, _)| *name == operation) else {
+        let names = OPERATIONS.map(|(name, _)| name).join(", ");
+        return Err(Failure::new(format!("field `op`: expected {names}, got \"{operation}\"")));
+    };
+    fields.refuse_others(names)?;
+    Ok(match operation {
+        "append" => Edit::AppendText { doc_id: fields.number("doc_id")?, text: fields.content()? },
+        "insert" => Edit::InsertText {
+            doc_id: fields.number("doc_id")?,
+            offset_bytes: fields.number("pos")?,
+            text: fields.content()?,
+        },
+        "delete" => Edit::DeleteText {
+            doc_id: fields.number("doc_id")?,
+            offset_bytes: fields.number("pos")?,
+            len_bytes: fields.number("len")?,
+        },
+        "add" => {
+            Edit::AddDocument { path: fields.text("path")?.to_owned(), content: fields.content()? }
+        }
+        "replace" => {
+            Edit::ReplaceDocument { doc_id: fields.number("doc_id")?, content: fields.content()? }
+        }
+        _ => Edit::DropDocument { doc_id: fields.number("doc_id")? },
+    })
+}
+
+/// The members of one object.
+struct Fields {
+    members: Map<String, Value>,
+}
+
+impl Fields {
+    fn get(&self, name: &str, expected: &str) -> Outcome<&Value> {
+        let missing =
+            || Failure::new(format!("field `{name}`: expected {expected}, it is missing"));
+        self.members.get(name).ok_or_else(missing)
+    }
+
+    fn text(&self, name: &str) -> Outcome<&str> {
+        let value = self.get(name, "a text")?;
+        value.as_str().ok_or_else(|| misfit(name, "a text", value))
+    }
+
+    fn number(&self, name: &str) -> Outcome<u64> {
+        let expected = "a whole number, 0 or more";
+        let value = self.get(name, expected)?;
+        value.as_u64().ok_or_else(|| misfit(name, expected, value))
+    }
+
+    /// Returns the bytes of `text`, or of the file that `file` names.
+    fn content(&self) -> Outcome<Vec<u8>> {
+        match (self.members.contains_key("file"), self.members.contains_key("text")) {
+            (true, true) => Err(Failure::new("field `file`: expected it or `text`, got both")),
+            (true, false) => read(Path::new(self.text("file")?)),
+            (false, _) => Ok(self.text("text")?.as_bytes().to_vec()),
+        }
+    }
+
+    fn refuse_others(&self, names: &[&str]) -> Outcome {
+        let has_content = names.contains(&"text");
+        let is_known =
+            |name: &str| name == "op" || names.contains(&name) || has_content && name == "file";
+        match self.members.keys().find(|name| !is_known(name)) {
+            Some(other) => {
+                let names = names.join(", ");
+                Err(Failure::new(format!("field `{other}`: expected op, {names}")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn misfit(name: &str, expected: &str, got: &Value) -> Failure {
+    Failure::new(format!("field `{name}`: expected {expected}, got {got}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(arguments: &[&str]) -> Result<Flags, clap::Error> {
+        let command = Flags::augment_args(Command::new("edit")).no_binary_name(true);
+        Flags::from_arg_matches(&command.try_get_matches_from(arguments)?)
+    }
+
+    #[test]
+    fn the_order_of_the_command_line_is_kept() {
+        let flags = "--drop 3 --append 1 -x --insert 1:2 y --drop 4 --append 2 --z --delete 1:2:3";
+        let arguments: Vec<&str> = flags.split(' ').collect();
+        let edits = parsed(&arguments).unwrap().edits().unwrap();
+        let edits: Vec<Edit> = edits.into_iter().map(|asked| asked.edit).collect();
+        assert_eq!(
+            edits,
+            [
+                Edit::DropDocument { doc_id: 3 },
+                Edit::AppendText { doc_id: 1, text: b"-x".to_vec() },
+                Edit::InsertText { doc_id: 1, offset_bytes: 2, text: b"y".to_vec() },
+                Edit::DropDocument { doc_id: 4 },
+                Edit::AppendText { doc_id: 2, text: b"--z".to_vec() },
+                Edit::DeleteText { doc_id: 1, offset_bytes: 2, len_bytes: 3 },
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_no_edit_is_refused() {
+        for wrong in ["--drop", "--append 1", "--from - --from -"] {
+            let arguments: Vec<&str> = wrong.split(' ').collect();
+            assert!(parsed(&arguments).is_err(), "{wrong}");
+        }
+        for wrong in ["--drop x", "--insert 1 y", "--delete 1:2", "--drop -1", "--add a no/such"] {
+            let arguments: Vec<&str> = wrong.split(' ').collect();
+            assert!(parsed(&arguments).unwrap().edits().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn each_operation_is_read() {
+        let lines = [
+            r#"{"op":"append","doc_id":7,"text":"a\n"}"#,
+            r#"{"op":"insert","doc_id":7,"pos":120,"text":"é"}"#,
+            r#"{"op":"delete","doc_id":3,"pos":0,"len":5}"#,
+            r#"{"op":"add","path":"p","text":""}"#,
+            r#"{"op":"replace","doc_id":18446744073709551615,"text":"x"}"#,
+            r#" {"doc_id":3,"op":"drop"} "#,
+        ];
+        let edits: Vec<Edit> = lines.iter().map(|line| edit_of(line.as_bytes()).unwrap()).collect();
+        assert_eq!(edits[0], Edit::AppendText { doc_id: 7, text: b"a\n".to_vec() });
+        let insert = Edit::InsertText { doc_id: 7, offset_bytes: 120, text: "é".into() };
+        assert_eq!(edits[1], insert);
+        assert_eq!(edits[2], Edit::DeleteText { doc_id: 3, offset_bytes: 0, len_bytes: 5 });
+        assert_eq!(edits[3], Edit::AddDocument { path: "p".into(), content: Vec::new() });
+        let replace = Edit::ReplaceDocument { doc_id: u64::MAX, content: b"x".to_vec() };
+        assert_eq!(edits[4], replace);
+        assert_eq!(edits[5], Edit::DropDocument { doc_id: 3 });
+    }
+
+    #[test]
+    fn what_is_no_edit_names_the_field() {
+        for (line, expected) in [
+            (r#"{"op":"drop""#, "column 12: no JSON: "),
+            (r#"[1]"#, "expected a JSON object such as"),
+            (r#"{"doc_id":7}"#, "field `op`: expected a text, it is missing"),
+            (r#"{"op":"cut","doc_id":7}"#, "field `op`: expected append, insert, "),
+            (
+                r#"{"op":"drop"}"#,
+                "field `doc_id`: expected a whole number, 0 or more, it is missing",
+            ),
+            (
+                r#"{"op":"drop","doc_id":-1}"#,
+                "field `doc_id`: expected a whole number, 0 or more, got -1",
+            ),
+            (r#"{"op":"drop","doc_id":1.5}"#, "field `doc_id`: expected a whole number"),
+            (r#"{"op":"drop","doc_id":1,"pos":2}"#, "field `pos`: expected op, doc_id"),
+            (r#"{"op":"append","doc_id":1}"#, "field `text`: expected a text, it is missing"),
+            (r#"{"op":"append","doc_id":1,"text":2}"#, "field `text`: expected a text, got 2"),
+            (r#"{"op":"append","doc_id":1,"text":"","file":""}"#, "field `file`: expected it or"),
+            (r#"{"op":"append","doc_id":1,"file":"no/such"}"#, "no/such: "),
+        ] {
+            let text = edit_of(line.as_bytes()).unwrap_err().into_text();
+            assert!(text.starts_with(expected), "{line}: {text}");
+        }
+    }
 }

@@ -1,7 +1,5 @@
 //! `tadoc info`: contents of corpora, read from footers, and for a living corpus from its version.
 
-mod living;
-
 use std::fmt::Write as _;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -10,8 +8,9 @@ use clap::Args;
 use datafusion_tadoc::mask_secrets;
 use tadoc::format::{FileFooter, SectionMeta, SegmentLayout, SegmentMeta};
 use tadoc::grammar::Effort;
-use tadoc_documents::display::{bytes, grouped, percent, plain};
+use tadoc_documents::display::{bytes, grouped, percent, plain, plural, time};
 use tadoc_session::{BlockingResolver, Corpora, CorpusFile, Outcome};
+use tadoc_store::{OptimizeOptions, Part, Version};
 
 use crate::living::Living;
 
@@ -40,7 +39,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments) -> Outcome {
     let resolver = BlockingResolver::new()?;
     let files = match resolver.corpora(&arguments.corpus, arguments.version)? {
-        Corpora::Living(store) => return living::run(&Living { store, resolver }, arguments),
+        Corpora::Living(store) => return run_living(&Living { store, resolver }, arguments),
         Corpora::Files(files) => files,
     };
     let mut out = io::stdout().lock();
@@ -217,6 +216,93 @@ pub fn json_string(text: &str) -> String {
     }
     quoted.push('"');
     quoted
+}
+
+/// Runs the command for a living corpus.
+pub fn run_living(living: &Living, arguments: &Arguments) -> Outcome {
+    let version = living.version(arguments.version)?;
+    let mut facts = facts_of_version(living, &version)?;
+    if let Some(footers) = footers(living, arguments, &version) {
+        let text_bytes = footers.iter().map(FileFooter::len_bytes).sum();
+        let efforts = footers.iter().map(|footer| footer.effort().map_or("", Effort::as_str));
+        facts.push(Fact::size("text_bytes", text_bytes, " in the files, before the edits"));
+        facts.push(Fact::text("effort", one_or_mixed(efforts)));
+        facts.push(Fact::text("layout", layout_of(&footers)));
+    }
+    let text = if arguments.json {
+        version_as_json(&version, &facts)
+    } else {
+        version_as_table(&version, &facts)
+    };
+    io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(())
+}
+
+fn facts_of_version(living: &Living, version: &Version) -> Outcome<Vec<Fact>> {
+    let num_docs = living.wait(living.store.num_docs(version))?;
+    let options = OptimizeOptions::default();
+    let plan = living.wait(living.store.optimize_plan(version, &options))?;
+    Ok(vec![
+        Fact::text("corpus", &living.store.location()),
+        Fact::count("version", version.number),
+        Fact::text("committed", &time(version.time_us)),
+        Fact::text("kind", version.kind.as_str()),
+        Fact::text("commit_id", &version.commit_id.to_string()),
+        Fact::count("documents", num_docs),
+        Fact::count("dropped", version.num_doc_ids() - num_docs),
+        Fact::count("parts", version.parts.len() as u64),
+        Fact::size("file_bytes", plan.file_bytes, ""),
+        Fact::count("edits", plan.num_edits()),
+        Fact::size("edit_bytes", plan.edit_bytes, ""),
+        Fact::text("tokenizer", &version.profile.to_string()),
+        Fact::text("writer", &version.writer),
+    ])
+}
+
+/// Returns the footers of the files, or `None` if a file cannot be read.
+fn footers(living: &Living, arguments: &Arguments, version: &Version) -> Option<Vec<FileFooter>> {
+    let files = version.parts.iter().map(|part| living.resolver.part(&arguments.corpus, part));
+    let files: Vec<_> = files.collect::<Result<_, _>>().ok()?;
+    Some(files.into_iter().flatten().map(|file| file.footer).collect())
+}
+
+fn version_as_table(version: &Version, facts: &[Fact]) -> String {
+    let mut text = lines_of(facts);
+    for (part_idx, part) in version.parts.iter().enumerate() {
+        let documents = plural(part.num_docs(), "document");
+        text += &match part {
+            Part::File { len_bytes, .. } => {
+                let name = part.file_name().unwrap_or_default();
+                format!("part {part_idx:<11} {documents}, {}, {name}\n", bytes(*len_bytes))
+            }
+            Part::Edits { version, .. } => {
+                format!(
+                    "part {part_idx:<11} {documents}, added by the edits of version {version}\n"
+                )
+            }
+        };
+    }
+    text
+}
+
+fn version_as_json(version: &Version, facts: &[Fact]) -> String {
+    let parts: Vec<String> = version.parts.iter().map(part_json).collect();
+    let mut members = members_of(facts);
+    members.push(format!("\"part_list\":[{}]", parts.join(",")));
+    format!("{{{}}}\n", members.join(","))
+}
+
+fn part_json(part: &Part) -> String {
+    let documents = part.num_docs();
+    match part {
+        Part::File { len_bytes, .. } => {
+            let name = json_string(&part.file_name().unwrap_or_default());
+            format!("{{\"documents\":{documents},\"file\":{name},\"bytes\":{len_bytes}}}")
+        }
+        Part::Edits { version, .. } => {
+            format!("{{\"documents\":{documents},\"edits_of_version\":{version}}}")
+        }
+    }
 }
 
 #[cfg(test)]

@@ -10,7 +10,6 @@
 mod append;
 mod follow;
 mod job;
-mod shapes;
 
 use std::path::{Path, PathBuf};
 
@@ -31,10 +30,9 @@ use tadoc_store::RECOMPRESS_RATIO;
 
 use self::append::{Appending, append};
 use self::follow::{Follow, follow};
-pub use self::job::Job;
+pub use self::job::{Job, Machine};
 use crate::inputs::{self, Filter, Found};
 use crate::living::{Living, parse_share};
-use crate::machine::Machine;
 use crate::output::Output;
 
 /// The form in which HTML is stored.

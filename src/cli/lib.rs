@@ -21,8 +21,7 @@
 //! ```
 //!
 //! Each subcommand has its own file. Shared modules are `living` (an open living corpus), `listing` (its documents
-//! by path), `taken` (the paths that it has), `origins` (the files that they came from), `chains` and `tasks` (its
-//! documents a few at a time), `inputs` (the files to read), `columns` (the user columns of rows) and `output` (the
+//! by path), `taken` (the paths that it has), `origins` (the files that they came from), `tasks` (its documents a few at a time), `inputs` (the files to read), `columns` (the user columns of rows) and `output` (the
 //! files that commands write). Statements are those of `tadoc_session`, and documents are read by
 //! `tadoc_documents`. The command uses only the public API of the libraries.
 //!
@@ -30,7 +29,6 @@
 
 mod calibrate;
 mod cat;
-mod chains;
 mod clean_up;
 mod columns;
 mod demo;
@@ -43,12 +41,10 @@ mod inputs;
 mod listing;
 mod living;
 mod ls;
-mod machine;
 mod optimize;
 mod origins;
 mod output;
 mod plot;
-mod progress;
 mod restore;
 mod sql;
 mod taken;
@@ -56,9 +52,9 @@ mod tasks;
 mod verify;
 
 use std::ffi::OsString;
-use std::io::Write;
+use std::io::{self, Write};
 use std::process::ExitCode;
-use std::{env, io, thread};
+use std::{env, thread};
 
 #[cfg(not(feature = "distributed"))]
 use clap::Args;

@@ -22,12 +22,11 @@ use arrow::datatypes::{DataType, Field, Schema};
 use arrow::error::ArrowError;
 use memchr::memchr2;
 
-use crate::BATCH_BYTES;
-use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::open::Opened;
 use crate::quotes::{NO_QUOTE, Quotes};
 use crate::rows::Rows;
+use crate::{BATCH_BYTES, display};
 
 /// Number of rows decoded at once. It is small because cells can be long texts.
 const BATCH_ROWS: usize = 256;

@@ -1,5 +1,12 @@
 //! Formats numbers for people (`1,234,567`, `45.2 MB`, `1.24 s`), parses sizes and ages, and
 //! escapes text for terminals.
+//!
+//! ```
+//! use tadoc_documents::display::{bytes, parse_size, plural};
+//!
+//! assert_eq!(plural(1_234, "document"), "1,234 documents");
+//! assert_eq!(parse_size("64MiB").map(bytes), Ok("67.1 MB".to_owned()));
+//! ```
 
 use std::borrow::Cow;
 use std::path::Path;

@@ -16,14 +16,13 @@ use arrow::json::ReaderBuilder;
 use arrow::json::reader::infer_json_schema;
 use serde_json::{Map, Value};
 
-use crate::BATCH_BYTES;
 use crate::failure::{Failure, Outcome};
 use crate::faults::Faults;
 use crate::inputs::Input;
 use crate::json_array::ArrayLines;
-use crate::numbers;
 use crate::open::Opened;
 use crate::rows::{self, Rows};
+use crate::{BATCH_BYTES, numbers};
 
 /// Reads the rows of one input. `field` is the name of the text field.
 pub fn read(field: &str, mut opened: Opened<'_>, rows: &mut Rows<'_, '_>) -> Outcome {

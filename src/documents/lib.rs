@@ -78,26 +78,20 @@ mod html;
 mod inputs;
 mod json_array;
 mod jsonl;
+mod lines;
 #[cfg(feature = "mail")]
 mod mail;
-pub mod numbers;
+mod numbers;
 mod open;
 mod parquet;
 pub mod pattern;
 mod quotes;
-#[cfg(any(feature = "mail", feature = "warc"))]
-mod record_columns;
-mod records;
+mod remarks;
 mod rows;
-mod tally;
-mod text;
 mod timestamps;
-mod undecoded;
-mod unsearchable;
 #[cfg(feature = "warc")]
 mod warc;
 mod zeek;
-mod zstd_frames;
 
 use std::fmt;
 use std::io::{self, BufRead};
@@ -116,14 +110,13 @@ pub use self::csv::{Dialect, Quote};
 pub use self::failure::{Failure, FailureKind, Outcome};
 use self::faults::Faults;
 pub use self::inputs::{Input, Source, StoredBytes, StoredFile, since_1970};
+pub use self::numbers::Numbers;
 pub use self::open::{Counts, ExpansionLimits};
 use self::open::{Opened, open};
+use self::remarks::{Judged, Tally, Undecoded, Unsearchable};
 use self::rows::Rows;
-use self::tally::Tally;
 use self::timestamps::Clock;
 pub use self::timestamps::Timestamps;
-use self::undecoded::Undecoded;
-use self::unsearchable::{Judged, Unsearchable};
 
 /// Maximum bytes of text in a batch.
 pub const BATCH_BYTES: usize = 4 << 20;
@@ -416,8 +409,8 @@ fn read_one(
         Documents::Lines => {
             rows.sink.count_unsearchable(input, options, head, opened.codec.is_some());
             match &division.record_start {
-                None if rows.clock.is_none() => text::read_lines(opened, input, rows.sink),
-                start => records::read(opened, start.as_ref(), rows),
+                None if rows.clock.is_none() => lines::read_lines(opened, input, rows.sink),
+                start => lines::read_records(opened, start.as_ref(), rows),
             }
         }
         Documents::Files => match page {
@@ -431,7 +424,7 @@ fn read_one(
             }
             None => {
                 rows.sink.count_unsearchable(input, options, head, opened.codec.is_some());
-                text::read_file(opened, input, rows.sink)
+                lines::read_file(opened, input, rows.sink)
             }
         },
     };
@@ -502,7 +495,7 @@ impl<'a> Gather<'a> {
         reader: &mut dyn BufRead,
         failed: &dyn Fn(io::Error) -> Failure,
     ) -> Outcome {
-        while !text::is_at_end(reader).map_err(failed)? {
+        while !lines::is_at_end(reader).map_err(failed)? {
             let bytes = reader.fill_buf().map_err(failed)?;
             let len = bytes.len();
             self.append(path, bytes)?;
@@ -547,14 +540,14 @@ impl<'a> Gather<'a> {
         if options.decompress && options.charset != Some(Charset::Keep) {
             let has_charset = options.charset.is_some();
             self.unsearchable.count(input, Judged { head, is_unpacked, has_charset });
-            let is_text = !has_charset && !unsearchable::is_binary(head);
-            self.is_watched = is_text && unsearchable::is_script(head);
+            let is_text = !has_charset && !remarks::is_binary(head);
+            self.is_watched = is_text && remarks::is_script(head);
         }
     }
 
     /// Notes that the script `input` goes on with `bytes`, if they are no text.
     fn watch_script(&mut self, input: &Input, bytes: &[u8]) {
-        if self.is_watched && unsearchable::is_binary(bytes) {
+        if self.is_watched && remarks::is_binary(bytes) {
             self.unsearchable.count_binary(input);
             self.is_watched = false;
         }

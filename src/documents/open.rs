@@ -24,12 +24,11 @@ use liblzma::read::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
 
 use crate::charset::{Charset, Damage, Given, Utf8Page};
-use crate::decoders::{Bzip2Streams, GzipMembers, Lz4Frames, read_up_to};
+use crate::decoders::{self, Bzip2Streams, GzipMembers, Lz4Frames, SkippableFrames, read_up_to};
 use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::faults::{DamagedMember, Faults, RAW};
 use crate::inputs::{Input, Source};
-use crate::zstd_frames::{self, SkippableFrames};
 
 const BUFFER_BYTES: usize = 1 << 18;
 /// Base-2 logarithms of the window sizes of zstd.
@@ -252,11 +251,11 @@ fn decode<'a>(
     let mut magic = [0; 10];
     let mut len = read_up_to(&mut raw, &mut magic).map_err(failed)?;
     let mut skippable = SkippableFrames::default();
-    if decompress && zstd_frames::is_skippable(&magic[..len]) {
+    if decompress && decoders::is_skippable(&magic[..len]) {
         skippable = SkippableFrames::read(&magic[..len], &mut raw).map_err(failed)?;
         len = skippable.next_magic(&mut magic);
     }
-    let dictionary = zstd_frames::dictionary(&skippable.bytes, budget.limits.max_window_bytes);
+    let dictionary = decoders::dictionary(&skippable.bytes, budget.limits.max_window_bytes);
     let held = if skippable.bytes.is_empty() {
         magic[..len].to_vec()
     } else {

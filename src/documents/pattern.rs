@@ -3,6 +3,14 @@
 //! A pattern is compiled to a regular expression, so matching takes time linear in the path.
 //! A backslash escapes the next character. A pattern without a slash is matched against the file
 //! name.
+//!
+//! ```
+//! use tadoc_documents::pattern::Pattern;
+//!
+//! let pattern = Pattern::new("docs/**/*.{md,txt}")?;
+//! assert!(pattern.matches("docs/a/b.md") && !pattern.matches("src/b.md"));
+//! # Ok::<(), String>(())
+//! ```
 
 use regex::Regex;
 

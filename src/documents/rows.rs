@@ -8,11 +8,10 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema};
 
 use crate::columns::{ColumnSink, leaves};
-use crate::display;
 use crate::failure::{Failure, Outcome};
 use crate::inputs::Input;
 use crate::timestamps::{self, Clock};
-use crate::{Gather, ReadOptions};
+use crate::{Gather, ReadOptions, display};
 
 /// Name of the column with the path of a row's document.
 pub const PATH_COLUMN: &str = "path";

@@ -24,10 +24,9 @@ use std::sync::Arc;
 
 use crate::charset::Given;
 use crate::failure::{Failure, Outcome};
-use crate::headers::{Headers, MAX_HEADER_BYTES, read_head};
+use crate::headers::{Headers, MAX_HEADER_BYTES, RecordColumns, read_head};
 use crate::html::{self, Form};
 use crate::open::Opened;
-use crate::record_columns::RecordColumns;
 use crate::rows::Rows;
 use crate::timestamps;
 

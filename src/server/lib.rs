@@ -18,7 +18,6 @@ mod access;
 mod connections;
 mod flight;
 mod http;
-mod literals;
 mod memory;
 mod metadata;
 mod metrics;

@@ -40,11 +40,11 @@ use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 use crate::connections::InUse;
-use crate::literals::literal;
 use crate::memory::StatementPool;
 use crate::metrics::Metrics;
 use crate::refusal::{Kind, Refusal};
 use crate::wire;
+use crate::wire::literal;
 
 /// Maximum bytes of a statement.
 pub const MAX_STATEMENT_BYTES: usize = 1 << 20;

@@ -40,7 +40,6 @@ mod memory;
 mod parameters;
 mod remote;
 mod resolver;
-mod runtime;
 mod session;
 mod statements;
 #[cfg(feature = "stores")]
@@ -51,6 +50,5 @@ pub use self::failure::{Failure, Outcome, masked, note, remember_secrets};
 pub use self::memory::ResidentPool;
 pub use self::parameters::{Parameters, parameter_names};
 pub use self::resolver::{BlockingResolver, Corpora, CorpusFile, StoredFile};
-pub use self::runtime::{STACK_BYTES, runtime, runtime_of};
-pub use self::session::{Session, limited, sandbox_over};
+pub use self::session::{STACK_BYTES, Session, limited, runtime, runtime_of, sandbox_over};
 pub use self::statements::{Rows, Statements, is_shown_whole};

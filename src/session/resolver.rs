@@ -22,7 +22,7 @@ use tokio::task::JoinHandle;
 
 use crate::failure::{Failure, Outcome};
 use crate::location::{is_living_folder, text_of};
-use crate::runtime::runtime;
+use crate::session::runtime;
 
 /// Resolver of locations that waits for results. Clones share threads and stores.
 #[derive(Debug, Clone)]

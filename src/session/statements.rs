@@ -3,6 +3,8 @@
 //! Statements of a script are parsed one at a time, so the statements before a syntax error have run. `SET` can
 //! change the dialect for the next script.
 
+use std::collections::BTreeMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use datafusion::arrow::array::{ArrayRef, AsArray, RecordBatch, StringArray};
@@ -14,16 +16,18 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::execute_stream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::sql::parser::{DFParser, DFParserBuilder, Statement};
+use datafusion::sql::sqlparser::ast;
 use datafusion::sql::sqlparser::dialect::{Dialect, dialect_from_str};
 use datafusion::sql::sqlparser::tokenizer::Token;
 use datafusion_tadoc::{
-    Stop, TadocOptions, asking, check_statement_depth, cooperative, enough_memory, fold_little,
-    stoppable,
+    Stop, TadocOptions, asking, check_clauses, check_parameters, check_statement_depth,
+    cooperative, enough_memory, explain_missing_table, fold_little, plan_statement, stoppable,
 };
 use futures::StreamExt;
 
 use crate::failure::{self, Failure, Outcome};
 use crate::memory::Statement as LimitedStatement;
+use crate::parameters::{Parameters, parameter_names};
 use crate::session::Session;
 
 /// The statements of a script, parsed on demand.
@@ -204,5 +208,91 @@ impl Session {
             stream = masked(stream);
         }
         Ok(Rows { stream, limited })
+    }
+}
+
+impl Session {
+    /// Plans `statement`. Returns `None` for a statement that is done with this.
+    ///
+    /// # Errors
+    /// The errors of planning; a parameter of `EXECUTE` has no value, or too many are given.
+    pub async fn plan(&self, statement: Statement) -> Outcome<Option<LogicalPlan>> {
+        let plain = match &statement {
+            Statement::Statement(plain) => plain.as_ref(),
+            _ => return Ok(Some(self.plan_alone(statement).await?)),
+        };
+        let statement = match plain {
+            ast::Statement::Prepare { name, data_types, statement: inner }
+                if self.sandbox.is_none() =>
+            {
+                self.prepared.declare(&name.value, data_types);
+                let mut inner = Statement::Statement(inner.clone());
+                let name = name.value.clone();
+                check_clauses(&self.context().state_ref().read(), &inner)?;
+                let planned = self.plan_alone(statement).await;
+                if planned.is_ok() || parameter_names(&mut inner).is_empty() {
+                    return Ok(Some(planned?));
+                }
+                return match self.prepared.statements().entry(name) {
+                    Entry::Vacant(free) => {
+                        free.insert(inner);
+                        Ok(None)
+                    }
+                    Entry::Occupied(taken) => {
+                        let name = taken.key();
+                        let text = format!("{name} is prepared already; DEALLOCATE {name} first");
+                        Err(Failure::new(text))
+                    }
+                };
+            }
+            ast::Statement::Execute { name: Some(name), parameters, .. } => {
+                match self.executed(&name.to_string(), parameters)? {
+                    Some(inner) => inner,
+                    None => {
+                        let are_decimals = self.prepared.are_decimals(name);
+                        let plan = self.plan_alone(statement).await?;
+                        check_parameters(&plan, &are_decimals)?;
+                        return Ok(Some(plan));
+                    }
+                }
+            }
+            ast::Statement::Deallocate { name, .. } => {
+                match self.prepared.statements().remove(&name.value) {
+                    Some(_) => return Ok(None),
+                    None => statement,
+                }
+            }
+            _ => statement,
+        };
+        Ok(Some(self.plan_alone(statement).await?))
+    }
+
+    /// Plans `statement` as DataFusion does, if all of its clauses are executed.
+    ///
+    /// # Errors
+    /// The errors of planning.
+    pub async fn plan_alone(&self, statement: Statement) -> Result<LogicalPlan> {
+        let state = self.context().state();
+        let planned = plan_statement(&state, statement).await;
+        planned.map_err(|error| explain_missing_table(&state, error))
+    }
+
+    /// Returns the prepared statement `name` with `values` in place of its parameters, if it is kept here.
+    fn executed(&self, name: &str, values: &[ast::Expr]) -> Outcome<Option<Statement>> {
+        let Some(mut inner) = self.prepared.statements().get(name).cloned() else {
+            return Ok(None);
+        };
+        let names = parameter_names(&mut inner);
+        if names.len() != values.len() {
+            return Err(Failure::new(format!(
+                "EXECUTE {name}: expected {} values, one for each parameter, got {}",
+                names.len(),
+                values.len()
+            )));
+        }
+        let literals: BTreeMap<String, ast::Expr> =
+            names.into_iter().zip(values.iter().cloned()).collect();
+        Parameters::new(literals).replace(&mut inner)?;
+        Ok(Some(inner))
     }
 }

@@ -130,9 +130,7 @@ fn what_is_taken_of_the_machine_does_not_change_the_file() {
     for at_once in ["2", "4", "64"] {
         assert!(file(&["--blocks-at-once", at_once]) == expected, "{at_once}");
     }
-    if has_device() {
-        assert!(file(&["--device", "gpu"]) == expected);
-    }
+    assert!(file(&["--device", "gpu"]) == expected);
     let refused = folder.run(&["ingest", "in", "-o", "c.tadoc", "--blocks-at-once", "65"]);
     assert!(refused.stderr.contains("65 is not in 1..=64"), "{}", refused.stderr);
     assert_eq!(refused.status, 2);
@@ -145,16 +143,6 @@ fn no_device_is_used_and_that_is_said() {
     let ran = folder.run(&["ingest", "in", "-o", "c.tadoc", "--device", "gpu"]);
     assert_eq!(ran.status, 0, "{}", ran.stderr);
     assert!(ran.stderr.contains("--device gpu: the cores build all grammars"), "{}", ran.stderr);
-}
-
-#[cfg(feature = "cuda")]
-fn has_device() -> bool {
-    tadoc_cuda::num_devices().is_ok()
-}
-
-#[cfg(not(feature = "cuda"))]
-fn has_device() -> bool {
-    false
 }
 
 #[test]

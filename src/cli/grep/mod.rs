@@ -28,10 +28,9 @@ use tadoc::query::{
 use tadoc::read::document_len_bytes;
 use tadoc_session::{BlockingResolver, Corpora, Failure, Outcome};
 
-use crate::chains::for_each_chain;
 use crate::grep::printer::{Format, Printer, Statistics, Style};
 use crate::living::Living;
-use crate::tasks::{Task, num_at_once, path_of, tasks_of};
+use crate::tasks::{Task, for_each_chain, num_at_once, path_of, tasks_of};
 
 /// Bytes of text that are gathered before they are passed on.
 const FLUSH_BYTES: usize = 64 << 10;

@@ -14,19 +14,18 @@
 //! `kill -9`. Memory is that of the waiting text and of one ingest.
 
 mod growing;
-mod known;
 #[cfg(all(test, unix))]
 mod model_tests;
-mod pipe;
 mod place;
-mod rotated;
 mod waiting;
 
 use std::collections::HashSet;
-use std::path::Path;
-use std::thread::sleep;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::{self, sleep};
 use std::time::Duration;
-use std::{fs, io};
 
 use bytes::Bytes;
 use clap::Args;
@@ -36,12 +35,10 @@ use tadoc_session::{Failure, Outcome, interrupt, note};
 use tadoc_store::{Bookmark, Change, CommitKind, Version};
 
 use self::growing::GrowingFile;
-use self::pipe::Pipe;
 use self::place::Place;
 use self::waiting::{Limits, Waiting};
-use super::append::{Appending, Moved, add};
+use super::append::{Appending, Moved, Shapes, add};
 use super::job::Job;
-use super::shapes::Shapes;
 use crate::inputs::{STDIN_PATH, path_of};
 use crate::living::Living;
 use crate::taken::TakenPaths;
@@ -125,7 +122,7 @@ impl Grown {
             Ok(_) => return Ok(Self::Pipe(Pipe::open(Some(path.to_owned()), shown), 0)),
             // A rotation may have renamed the file, and not made the next one yet.
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                if latest.bookmark(&source).is_none() && !rotated::has_rotated(path) {
+                if latest.bookmark(&source).is_none() && !place::has_rotated(path) {
                     return Err(Failure::with_cause(&shown, &error));
                 }
                 note(format!("note: {shown}: waiting for the file"));
@@ -387,6 +384,69 @@ pub fn follow(
                 source.lines_taken() + 1,
                 display::bytes(max_bytes)
             )));
+        }
+    }
+}
+
+/// Number of bytes that are read at once.
+const READ_BYTES: usize = 64 << 10;
+/// Number of reads that wait for their receiver. A writer that is faster waits.
+const WAITING_READS: usize = 4;
+
+/// A pipe that is read.
+pub struct Pipe {
+    name: String,
+    reads: Receiver<io::Result<Vec<u8>>>,
+}
+
+impl Pipe {
+    /// Starts to read the pipe at `path`, or standard input. Messages call it `name`. A named pipe has to be
+    /// waited for until a program opens it.
+    pub fn open(path: Option<PathBuf>, name: String) -> Self {
+        let (sender, reads) = sync_channel(WAITING_READS);
+        // The thread is not joined, as it may wait for bytes that never come.
+        thread::spawn(move || match path.map(File::open) {
+            None => send(io::stdin(), &sender),
+            Some(Ok(file)) => send(file, &sender),
+            Some(Err(error)) => {
+                let _no_receiver = sender.send(Err(error));
+            }
+        });
+        Self { name, reads }
+    }
+
+    /// Appends the next bytes to `text`. Waits for them up to `patience`.
+    ///
+    /// # Errors
+    /// The pipe cannot be read.
+    pub fn read(&self, text: &mut Vec<u8>, patience: Duration) -> Outcome<Step> {
+        match self.reads.recv_timeout(patience) {
+            Ok(Ok(bytes)) => {
+                text.extend_from_slice(&bytes);
+                Ok(Step::Read)
+            }
+            Ok(Err(error)) => {
+                Err(Failure::with_cause(format!("{}: cannot read", self.name), &error))
+            }
+            Err(RecvTimeoutError::Timeout) => Ok(Step::Quiet),
+            Err(RecvTimeoutError::Disconnected) => Ok(Step::Closed),
+        }
+    }
+}
+
+/// Sends what `pipe` has until its end, an error, or the end of the receiver.
+fn send(mut pipe: impl Read, reads: &SyncSender<io::Result<Vec<u8>>>) {
+    let mut bytes = vec![0; READ_BYTES];
+    loop {
+        let read = match pipe.read(&mut bytes) {
+            Ok(0) => return,
+            Ok(len) => Ok(bytes.get(..len).unwrap_or_default().to_vec()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+            Err(error) => Err(error),
+        };
+        let is_failed = read.is_err();
+        if reads.send(read).is_err() || is_failed {
+            return;
         }
     }
 }

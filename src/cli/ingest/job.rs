@@ -5,16 +5,23 @@
 //!                                      (columns stay with the reader
 //!                                       and are stored last)
 //! ```
+//!
+//! The number of blocks that are built side by side is an option for the machine. The written file does not depend
+//! on it. A progress bar shows on a terminal after two seconds of work.
 
-use std::io::{BufWriter, Write};
+use std::io::{BufWriter, IsTerminal, Write, stderr};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use clap::{Args, ValueEnum};
 use datafusion::arrow::datatypes::SchemaRef;
-use tadoc::build::{CorpusBuilder, IngestOptions, IngestReport};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tadoc::build::{
+    CorpusBuilder, IngestOptions, IngestReport, MAX_BLOCKS_AT_ONCE, usual_blocks_at_once,
+};
 use tadoc_documents as documents;
 use tadoc_documents::{
     ArchiveOptions, Batch, Counts, Division, Input, Read, ReadOptions, Sink, display,
@@ -22,9 +29,7 @@ use tadoc_documents::{
 use tadoc_session::{Failure, Outcome, STACK_BYTES, interrupt, note};
 
 use crate::columns::{Columns, StoredColumns};
-use crate::machine::Machine;
 use crate::output::Output;
-use crate::progress::Progress;
 use crate::taken::TakenPaths;
 
 /// Maximum number of batches that wait between reader and builder.
@@ -234,5 +239,91 @@ impl Done {
             display::seconds(self.report.grammar),
             display::seconds(self.report.writing),
         )
+    }
+}
+
+/// The device that scripts for earlier versions name. All grammars are built on the cores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum DeviceChoice {
+    Auto,
+    Cpu,
+    Gpu,
+}
+
+/// Ingest options for the machine.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Machine {
+    /// Blocks that are built side by side; memory grows with their number [default: one per 4
+    /// cores, at most 4]
+    #[arg(long, value_name = "N",
+          value_parser = clap::value_parser!(u16).range(1..=i64::from(MAX_BLOCKS_AT_ONCE)))]
+    blocks_at_once: Option<u16>,
+
+    /// Is accepted, and changes nothing: the cores build all grammars
+    #[arg(long, hide = true, value_name = "WHERE")]
+    device: Option<DeviceChoice>,
+}
+
+impl Machine {
+    /// Applies the options to `builder`.
+    pub fn equip<W: Write>(&self, builder: CorpusBuilder<W>) -> CorpusBuilder<W> {
+        if self.device == Some(DeviceChoice::Gpu) {
+            note("--device gpu: the cores build all grammars; no device is used");
+        }
+        let at_once = self.blocks_at_once.map_or_else(usual_blocks_at_once, usize::from);
+        builder.with_blocks_at_once(at_once)
+    }
+}
+
+/// Time without a bar, as short work does not need one.
+const SHOW_AFTER: Duration = Duration::from_secs(2);
+
+const WITH_TOTAL: &str = "{bar:32} {decimal_bytes}/{decimal_total_bytes} \
+                          {decimal_bytes_per_sec}, {eta} left {msg}";
+const WITHOUT_TOTAL: &str = "{spinner} {decimal_bytes} {decimal_bytes_per_sec} {msg}";
+
+/// A bar over the bytes of the inputs, counted as stored on disk.
+pub struct Progress {
+    bar: ProgressBar,
+    start: Instant,
+    is_wanted: bool,
+}
+
+impl Progress {
+    /// Creates a bar that ends at `total_bytes`. If that is 0, the bar only counts.
+    pub fn new(total_bytes: u64, quiet: bool) -> Self {
+        let bar = match total_bytes {
+            0 => ProgressBar::no_length(),
+            total => ProgressBar::new(total),
+        };
+        bar.set_draw_target(ProgressDrawTarget::hidden());
+        let template = if total_bytes == 0 { WITHOUT_TOTAL } else { WITH_TOTAL };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            bar.set_style(style);
+        }
+        Self { bar, start: Instant::now(), is_wanted: !quiet && stderr().is_terminal() }
+    }
+
+    /// Advances the bar by `read_bytes` and shows `num_docs`, the number of documents so far.
+    pub fn advance(&mut self, read_bytes: u64, num_docs: u64) {
+        self.bar.inc(read_bytes);
+        if self.is_wanted && self.start.elapsed() >= SHOW_AFTER {
+            self.is_wanted = false;
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+            // Building a block may take seconds; the clock continues meanwhile.
+            self.bar.enable_steady_tick(Duration::from_millis(200));
+        }
+        self.bar.set_message(tadoc_documents::display::plural(num_docs, "document"));
+    }
+
+    /// Removes the bar from the screen.
+    pub fn finish(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.finish();
     }
 }

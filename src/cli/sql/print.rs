@@ -6,13 +6,17 @@
 //!
 //! JSON has every column in every row: NULL is `null`, as with `duckdb -json`. So are NaN and infinite
 //! numbers, which JSON cannot write. (datafusion-cli leaves columns that are NULL out of a row.)
+//!
+//! The options have the names of datafusion-cli.
 
 use std::collections::HashSet;
 use std::io::{self, BufWriter, ErrorKind, Write, stdout};
+use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use clap::ValueEnum;
 use datafusion::arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, StringArray};
 use datafusion::arrow::csv::WriterBuilder;
 use datafusion::arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
@@ -27,8 +31,6 @@ use datafusion::execution::memory_pool::MemoryPool;
 use futures::StreamExt;
 use tadoc_documents::display;
 use tadoc_session::{BoundedTable, MaxWidth};
-
-use super::format::{Format, MaxRows, PrintOptions};
 
 /// Numbers of rows: those of the result, and those written.
 pub struct Printed {
@@ -246,5 +248,52 @@ impl Printed {
     fn count(&mut self, batch: &RecordBatch) {
         self.num_rows += batch.num_rows() as u64;
         self.num_shown += batch.num_rows() as u64;
+    }
+}
+
+/// An output format. datafusion-cli calls ndjson `nd-json` in some places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    Table,
+    Csv,
+    Tsv,
+    Json,
+    #[value(alias = "nd-json")]
+    Ndjson,
+    Automatic,
+}
+
+/// The maximum number of rows that a table shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MaxRows {
+    Unlimited,
+    Limited(usize),
+}
+
+impl FromStr for MaxRows {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if ["inf", "infinite", "none"].iter().any(|name| text.eq_ignore_ascii_case(name)) {
+            return Ok(Self::Unlimited);
+        }
+        let max_rows = text.parse().map(Self::Limited);
+        max_rows.map_err(|_| format!("expected a number of rows, or inf for all; got `{text}`"))
+    }
+}
+
+/// Options of printed rows.
+#[derive(Debug, Clone, Copy)]
+pub struct PrintOptions {
+    pub format: Format,
+    pub max_rows: MaxRows,
+    /// Prints only rows.
+    pub quiet: bool,
+}
+
+impl PrintOptions {
+    /// Returns the options of tables that are shown whole.
+    pub fn whole_tables() -> Self {
+        Self { format: Format::Table, max_rows: MaxRows::Unlimited, quiet: true }
     }
 }

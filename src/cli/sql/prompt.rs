@@ -19,7 +19,7 @@ use rustyline::validate::{ValidationContext, ValidationResult, Validator};
 use rustyline::{Context, Editor, Helper};
 use tadoc_session::{Failure, Outcome};
 
-use super::format::Format;
+use super::print::Format;
 use super::{Console, read_script};
 
 /// File of the lines of earlier sessions, in the working directory.

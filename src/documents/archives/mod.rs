@@ -14,8 +14,7 @@
 //! without a list, as it was cut, is streamed. All decoders of an input share one budget ([`Budget`]),
 //! so archives in archives expand no further than one file may.
 
-mod tar_headers;
-mod tar_sparse;
+mod tar_members;
 mod zip_list;
 #[cfg(feature = "office")]
 mod zip_members;
@@ -30,14 +29,12 @@ use std::time::SystemTime;
 use tadoc::build::MAX_PATH_BYTES;
 use tadoc::format::path_text;
 
-use self::tar_headers::{BoundedHeaders, is_tar};
-use self::tar_sparse::SparseMember;
-use crate::faults::{Faults, RAW};
-use crate::open::{Budget, Opened, limited, open_member};
-
+use self::tar_members::{BoundedHeaders, SparseMember, is_tar};
 use crate::display;
 use crate::failure::{Failure, Outcome};
+use crate::faults::{Faults, RAW};
 use crate::inputs::{Input, Source, since_1970};
+use crate::open::{Budget, Opened, limited, open_member};
 use crate::pattern::Pattern;
 
 /// Options for archives.

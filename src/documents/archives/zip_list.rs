@@ -13,7 +13,7 @@ use memchr::memmem;
 
 use crate::inputs::{Input, Source};
 use crate::open::Opened;
-use crate::unsearchable::is_script;
+use crate::remarks::is_script;
 
 /// First bytes of a member.
 pub const MEMBER: &[u8] = b"PK\x03\x04";

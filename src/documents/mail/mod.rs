@@ -20,10 +20,8 @@
 //! With `--html text` a message is its text instead ([`text`]), and is in memory as a whole. Otherwise
 //! lines and messages have any length, and the header lines of one message are in memory.
 
-mod charsets;
 mod date;
 mod headers;
-mod multiparts;
 mod text;
 
 use std::io::{self, BufRead, Read};
@@ -32,9 +30,8 @@ use std::sync::Arc;
 use self::headers::{Witness, decoded, in_utf8};
 use crate::charset::MARK;
 use crate::failure::{Failure, Outcome};
-use crate::headers::{Headers, MAX_HEADER_BYTES};
+use crate::headers::{Headers, MAX_HEADER_BYTES, RecordColumns};
 use crate::open::Opened;
-use crate::record_columns::RecordColumns;
 use crate::rows::Rows;
 
 /// First bytes of the line in front of a message.

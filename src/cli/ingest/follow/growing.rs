@@ -40,9 +40,7 @@ use tadoc_documents::display;
 use tadoc_session::{Failure, Outcome};
 
 use super::Step;
-use super::known::Known;
-use super::place::{FileId, FilePlace, Mark, Place, checksum};
-use super::rotated::{self, Listed};
+use super::place::{self, FileId, FilePlace, Known, Listed, Mark, Place, checksum};
 
 /// Time without new bytes after which a file that was renamed has ended.
 const GRACE: Duration = Duration::from_secs(1);
@@ -151,7 +149,7 @@ impl GrowingFile {
     /// Makes the files beside the log known to their ends. `since` are the time and the file of a place of an
     /// early build: files that were changed later are read.
     fn know_others(&mut self, since: Option<(u64, Option<FilePlace>)>) -> io::Result<()> {
-        for listed in rotated::list(&self.path)? {
+        for listed in place::list(&self.path)? {
             let is_later = since.is_some_and(|(changed, current)| {
                 let is_current = current.is_some_and(|current| current.file == listed.id);
                 let changed = UNIX_EPOCH + Duration::from_nanos(changed);
@@ -308,7 +306,7 @@ impl GrowingFile {
         let Some(current) = &mut self.current else { return Ok(Step::Quiet) };
         let place = current.read.place(current.id);
         let known: Vec<FileId> = self.others.iter().map(|other| other.id).collect();
-        for listed in rotated::list(&self.path)? {
+        for listed in place::list(&self.path)? {
             if listed.id == current.id || listed.is_log || known.contains(&listed.id) {
                 continue;
             }
@@ -371,7 +369,7 @@ impl GrowingFile {
     /// Finds the known files again, and new ones. Returns the file that has the name.
     fn look_around(&mut self) -> io::Result<Option<FileId>> {
         self.looked_around = Instant::now();
-        let mut listed = rotated::list(&self.path)?;
+        let mut listed = place::list(&self.path)?;
         self.add_moved(&mut listed)?;
         let log = listed.iter().find(|listed| listed.is_log).map(|log| log.id);
         let is_listed = |id: FileId| listed.iter().any(|listed| listed.id == id);
@@ -441,7 +439,7 @@ impl GrowingFile {
         if gone.is_empty() {
             return Ok(());
         }
-        for moved in rotated::find_moved(&self.path, &gone) {
+        for moved in place::find_moved(&self.path, &gone) {
             let known = self.others.iter_mut().find(|known| known.id == moved.id);
             if let Some(known) = known
                 && known.is_in(&moved.file)?

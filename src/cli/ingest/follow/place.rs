@@ -13,11 +13,18 @@
 //! that was read to its end was written last, if it is known.
 //!
 //! Early builds stored one file: `offset device inode head tail lines changed`.
+//!
+//! A file beside a log is its neighbour if its name is that of the log and `.` or `-` and more. It was rotated from the log if
+//! a number or a date comes there (`NAME.1`, `NAME-20240506`), so a packed file was not. A file that is known is
+//! also found in a folder beside or below, and in the one above, where some rotations move it.
 
+use std::cmp::Reverse;
 use std::fmt;
-use std::fs::{File, Metadata};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::{Duration, Instant, SystemTime};
 
 use super::num_lines;
 
@@ -295,6 +302,235 @@ pub fn checksum(mut file: &File, len: u64) -> io::Result<Option<u32>> {
         left -= num_read as u64;
     }
     Ok(Some(whole))
+}
+
+/// Most bytes of a log that may have been written again with the same bytes.
+const MAX_SAME: u64 = 1 << 20;
+
+/// A file that was read up to a place.
+pub struct Known {
+    pub id: FileId,
+    /// The file, as long as it is open.
+    pub file: Option<File>,
+    /// Mark behind all bytes that were read.
+    pub read: Mark,
+    /// Mark behind all bytes that were [taken](super::growing::GrowingFile::take).
+    pub taken: Mark,
+    /// Place from an earlier process that was not compared with the file yet.
+    pub unchecked: Option<FilePlace>,
+    /// Time of the last read.
+    pub grown: Instant,
+    /// Length with a last line that waits for its end, and time since which the file has it.
+    pub waits: Option<(u64, Instant)>,
+    /// Time since which no file with this inode was seen.
+    pub missing: Option<Instant>,
+    /// Length of the file when it was read to its end, and time at which it was changed last then.
+    pub written: Option<(u64, u64)>,
+}
+
+impl Known {
+    pub fn new(id: FileId, file: Option<File>, mark: Mark) -> Self {
+        let grown = Instant::now();
+        let taken = mark.clone();
+        let (unchecked, waits, missing, written) = (None, None, None, None);
+        Self { id, file, taken, read: mark, unchecked, grown, waits, missing, written }
+    }
+
+    pub fn from_place(place: FilePlace) -> Self {
+        let unchecked = Some(place);
+        Self { unchecked, ..Self::new(place.file, None, Mark::default()) }
+    }
+
+    pub fn place(&self) -> FilePlace {
+        self.unchecked.unwrap_or_else(|| self.taken.place(self.id))
+    }
+
+    /// Returns true if `file` begins with what was taken.
+    pub fn is_in(&mut self, file: &File) -> io::Result<bool> {
+        let Some(place) = self.unchecked else { return self.taken.is_in(file) };
+        let Some(mark) = Mark::at(file, &place)? else { return Ok(false) };
+        (self.taken, self.read, self.unchecked) = (mark.clone(), mark, None);
+        Ok(true)
+    }
+
+    /// Returns the mark in a copy of the file, with all bytes compared.
+    pub fn in_copy(&self, copy: &File) -> io::Result<Option<Mark>> {
+        Mark::at(copy, &self.place())
+    }
+
+    pub fn len(&self) -> u64 {
+        let metadata = self.file.as_ref().and_then(|file| file.metadata().ok());
+        metadata.map_or(0, |metadata| metadata.len())
+    }
+
+    /// Returns the time of the last change of the file when all of its bytes were taken.
+    pub fn written(&self) -> Option<u64> {
+        let known = self.written.filter(|(len, _)| *len == self.place().offset);
+        known.map(|(_, written)| written)
+    }
+
+    /// Returns true if a file of `metadata`, whose bytes are those that were read, was written again.
+    pub fn is_same_again(&self, metadata: &Metadata) -> bool {
+        let len = metadata.len();
+        let Some((_, written)) = self.written.filter(|(known, _)| *known == len) else {
+            return false;
+        };
+        let is_later = changed(metadata).is_some_and(|changed| changed != written);
+        (1..=MAX_SAME).contains(&len) && is_later && is_written(metadata)
+    }
+
+    /// Notes the time of the last change of a file that was read to its end.
+    pub fn note_written(&mut self, metadata: &Metadata) {
+        let is_at_end = metadata.len() == self.read.offset;
+        self.written = changed(metadata).filter(|_| is_at_end).map(|time| (metadata.len(), time));
+    }
+
+    /// Returns true if an open file has bytes that were not taken, and that do not wait for the end of a line.
+    pub fn has_more(&self, patience: Duration) -> bool {
+        self.file.is_some() && self.len() > self.seen(patience)
+    }
+
+    /// Returns the length up to which the bytes were taken or wait.
+    pub fn seen(&self, patience: Duration) -> u64 {
+        match self.waits {
+            Some((len, since)) if since.elapsed() < patience => len.max(self.taken.offset),
+            _ => self.taken.offset,
+        }
+    }
+
+    /// Lets the last line, which was read and has no end, wait for it. Returns false if it has waited for long.
+    pub fn waits_on(&mut self, patience: Duration) -> bool {
+        let known = self.waits.filter(|(len, _)| *len == self.read.offset);
+        let (len, since) = known.unwrap_or_else(|| (self.read.offset, Instant::now()));
+        self.waits = Some((len, since));
+        since.elapsed() < patience
+    }
+}
+
+/// Most folders in a folder that are searched for moved files.
+#[cfg(unix)]
+const MAX_FOLDERS: usize = 100;
+
+/// A file that is there.
+pub struct Listed {
+    pub file: File,
+    pub id: FileId,
+    pub len: u64,
+    pub changed: SystemTime,
+    /// Name of the file.
+    pub path: PathBuf,
+    /// True if it has the name of the log.
+    pub is_log: bool,
+    /// True if it was rotated from the log, by its name.
+    pub is_rotated: bool,
+}
+
+impl Listed {
+    fn open(path: PathBuf, log: &Path) -> io::Result<Self> {
+        // A pipe would have to be waited for.
+        if !fs::metadata(&path)?.is_file() {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        let file = File::open(&path)?;
+        let metadata = file.metadata()?;
+        let (len, changed) = (metadata.len(), metadata.modified()?);
+        let is_log = path == log;
+        let is_rotated = !is_log && is_rotated(log, &path);
+        Ok(Self { file, id: FileId::new(&metadata), len, changed, path, is_log, is_rotated })
+    }
+}
+
+/// Returns the neighbours of the log `path`, the older ones first as far as times and numbers tell, and then the
+/// log, if it is there.
+///
+/// # Errors
+/// The log cannot be read.
+pub fn list(path: &Path) -> io::Result<Vec<Listed>> {
+    let others = neighbours(path).into_iter();
+    // Neighbours may vanish or be unreadable.
+    let mut listed: Vec<Listed> =
+        others.filter_map(|other| Listed::open(other, path).ok()).collect();
+    listed.sort_by_key(|other| (other.changed, Reverse(number(&other.path))));
+    match Listed::open(path.to_owned(), path) {
+        Ok(log) => listed.push(log),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    Ok(listed)
+}
+
+/// Returns the files among `ids` that lie in a folder beside or below that of the log `path`, or in the one above.
+#[cfg(unix)]
+pub fn find_moved(path: &Path, ids: &[FileId]) -> Vec<Listed> {
+    use std::os::unix::fs::DirEntryExt;
+    let mut found = Vec::new();
+    let Ok(path) = std::path::absolute(path) else { return found };
+    let Some(home) = path.parent() else { return found };
+    let above = home.parent().map(Path::to_owned);
+    let mut folders: Vec<PathBuf> = above.iter().cloned().collect();
+    for folder in above.into_iter().chain([home.to_owned()]) {
+        folders.extend(subfolders(&folder).filter(|folder| folder != home));
+    }
+    for entry in folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten() {
+        if ids.iter().any(|id| id.inode == entry.ino())
+            && let Ok(listed) = Listed::open(entry.path(), &path)
+            && ids.contains(&listed.id)
+        {
+            found.push(Listed { is_rotated: false, ..listed });
+        }
+    }
+    found
+}
+
+/// On systems without inodes, a moved file is gone.
+#[cfg(not(unix))]
+pub fn find_moved(_path: &Path, _ids: &[FileId]) -> Vec<Listed> {
+    Vec::new()
+}
+
+/// Returns the first folders in `folder`.
+#[cfg(unix)]
+fn subfolders(folder: &Path) -> impl Iterator<Item = PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    folders.map(|entry| entry.path()).take(MAX_FOLDERS)
+}
+
+/// Returns true if a file that was rotated from the log `path` is there.
+pub fn has_rotated(path: &Path) -> bool {
+    neighbours(path).iter().any(|other| is_rotated(path, other))
+}
+
+/// Returns the number at the end of the name, or 0.
+fn number(path: &Path) -> u64 {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension.and_then(|extension| extension.parse().ok()).unwrap_or_default()
+}
+
+/// Returns the files beside `path` whose names are its name and `.` or `-` and more, by name.
+fn neighbours(path: &Path) -> Vec<PathBuf> {
+    let Some(name) = path.file_name().map(|name| name.as_encoded_bytes()) else {
+        return Vec::new();
+    };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let Ok(entries) = fs::read_dir(folder.unwrap_or(Path::new("."))) else { return Vec::new() };
+    let paths = entries.flatten().filter(|entry| {
+        let other = entry.file_name();
+        let rest = other.as_encoded_bytes().strip_prefix(name);
+        rest.is_some_and(|rest| rest.starts_with(b".") || rest.starts_with(b"-"))
+    });
+    let mut paths: Vec<PathBuf> = paths.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+/// Returns true if `other` has the name of `path` with a number or a date behind it, and is not packed.
+fn is_rotated(path: &Path, other: &Path) -> bool {
+    let name = |path: &Path| path.file_name().map(|name| name.as_encoded_bytes().to_vec());
+    let (Some(name), Some(other)) = (name(path), name(other)) else { return false };
+    let rest = other.get(name.len() + 1..).unwrap_or_default();
+    let is_date = |byte: &u8| byte.is_ascii_digit() || b"-._:TZ".contains(byte);
+    rest.first().is_some_and(u8::is_ascii_digit) && rest.iter().all(is_date)
 }
 
 #[cfg(test)]

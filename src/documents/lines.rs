@@ -1,4 +1,5 @@
-//! Reads lines with timestamps, and records of several lines.
+//! Reads files, lines of any length, and records of several lines as documents. Their bytes are passed on as they are
+//! read.
 //!
 //! ```text
 //! 2024-05-06 07:08:09 ERROR it failed      ◀ a line that --record-start matches: a new document
@@ -10,6 +11,7 @@
 //! is passed on as it is read, so lines have any length. A line of JSON whose field is the timestamp is
 //! held as a whole; one above `--max-row-size` has no timestamp. Time is linear in the bytes, besides the regular expression.
 
+use std::io::{self, BufRead, ErrorKind};
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -17,10 +19,82 @@ use memchr::memchr;
 use regex::bytes::Regex;
 
 use crate::failure::Outcome;
+use crate::inputs::Input;
 use crate::open::Opened;
 use crate::rows::Rows;
-use crate::text::next_bytes;
-use crate::timestamps;
+use crate::{Gather, timestamps};
+
+/// Reads an input as one document with all of its bytes.
+pub fn read_file(mut opened: Opened<'_>, input: &Input, sink: &mut Gather<'_>) -> Outcome {
+    let path: Arc<str> = Arc::from(input.path.as_str());
+    loop {
+        let text = next_bytes(&mut opened, input)?;
+        let len = text.len();
+        if len == 0 {
+            break;
+        }
+        sink.watch_script(input, text);
+        sink.append(&path, text)?;
+        opened.reader.consume(len);
+        sink.count_read(opened.take_counts());
+    }
+    sink.count_read(opened.take_counts());
+    sink.end_document(&path)
+}
+
+/// Reads an input as one document per line, without the `\n`. A `\r` before it stays. Text after
+/// the last line end is a line, too.
+pub fn read_lines(mut opened: Opened<'_>, input: &Input, sink: &mut Gather<'_>) -> Outcome {
+    let path: Arc<str> = Arc::from(input.path.as_str());
+    let mut is_open = false;
+    loop {
+        let mut text = next_bytes(&mut opened, input)?;
+        let len = text.len();
+        if len == 0 {
+            break;
+        }
+        sink.watch_script(input, text);
+        while let Some(end) = memchr(b'\n', text) {
+            sink.push(&path, &text[..end])?;
+            text = &text[end + 1..];
+            is_open = false;
+        }
+        if !text.is_empty() {
+            sink.append(&path, text)?;
+            is_open = true;
+        }
+        opened.reader.consume(len);
+        sink.count_read(opened.take_counts());
+    }
+    sink.count_read(opened.take_counts());
+    if is_open { sink.end_document(&path) } else { Ok(()) }
+}
+
+/// Returns the next bytes of the input, or none at its end.
+pub fn next_bytes<'a>(opened: &'a mut Opened<'_>, input: &Input) -> Outcome<&'a [u8]> {
+    let is_end = is_at_end(&mut *opened.reader);
+    if is_end.map_err(|error| opened.failed(input, &error))? {
+        Ok(&[])
+    } else {
+        // The buffer is filled, so this call reads nothing.
+        Ok(opened.reader.fill_buf()?)
+    }
+}
+
+/// Fills the buffer of `reader`, again if a signal interrupts it. Returns true if there are no more
+/// bytes.
+///
+/// # Errors
+/// The other errors of `reader`.
+pub fn is_at_end(reader: &mut dyn BufRead) -> io::Result<bool> {
+    loop {
+        match reader.fill_buf() {
+            Ok(bytes) => return Ok(bytes.is_empty()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}
 
 /// Number of bytes of a line that are looked at.
 const HEAD_BYTES: usize = 4 << 10;
@@ -28,7 +102,11 @@ const HEAD_BYTES: usize = 4 << 10;
 const BATCH_ROWS: usize = 8 << 10;
 
 /// Reads the lines of one input. `start` matches the first line of a record; without it each line is one.
-pub fn read(mut opened: Opened<'_>, start: Option<&Regex>, rows: &mut Rows<'_, '_>) -> Outcome {
+pub fn read_records(
+    mut opened: Opened<'_>,
+    start: Option<&Regex>,
+    rows: &mut Rows<'_, '_>,
+) -> Outcome {
     let mut records = Records::new(start, rows);
     loop {
         let text = next_bytes(&mut opened, records.rows.input)?;

@@ -30,6 +30,7 @@ const SHARED_BY_FUNCTIONS: &[&str] = &[
     "plain_files",
     "verify_file",
     "verify_version",
+    "calls",
 ];
 
 /// Rooms of `src/datafusion`, the folders and files below its root, from the ground up. A room imports only rooms that

@@ -205,8 +205,8 @@ impl Decoder<'_> {
             texts: texts_of(call),
         };
         let num_partitions = message.num_partitions as usize;
-        let found = Arc::clone(found);
-        TravelledExec::try_new(spec, found, num_partitions, &message.ordering, num_rows)
+        let ordering = sorted_by(&message.ordering, &*spec.projected_schema()?)?;
+        TravelledExec::try_new(spec, Arc::clone(found), num_partitions, ordering, num_rows)
     }
 }
 

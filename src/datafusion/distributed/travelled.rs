@@ -14,7 +14,7 @@ use datafusion::common::{Statistics, internal_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, LexOrdering};
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType, SchedulingType};
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::statistics::StatisticsArgs;
@@ -26,8 +26,7 @@ use futures::{FutureExt, TryFutureExt};
 use tokio::sync::OnceCell;
 
 use super::files::Found;
-use super::message::{LivingMessage, OrderMessage, SourceKind, SourceMessage};
-use super::scans::sorted_by;
+use super::message::{LivingMessage, SourceKind, SourceMessage};
 use super::{TravelError, refused};
 use crate::corpora::living::{FoundCorpus, open_view};
 use crate::corpora::{CorpusCache, Source};
@@ -61,17 +60,17 @@ impl TravelledExec {
     /// Builds the node of `spec`, in `num_partitions` partitions that are each sorted by `ordering`.
     ///
     /// # Errors
-    /// An error if the scan does not return a column of `ordering`.
+    /// An error if the scan returns a column that its function lacks.
     pub(super) fn try_new(
         spec: ScanSpec<SourceMessage>,
         found: Arc<Found>,
         num_partitions: usize,
-        ordering: &[OrderMessage],
+        ordering: Vec<PhysicalSortExpr>,
         num_rows: Precision<usize>,
     ) -> Result<Self> {
         let schema = spec.projected_schema()?;
         let mut equivalence = EquivalenceProperties::new(Arc::clone(&schema));
-        if let Some(ordering) = LexOrdering::new(sorted_by(ordering, &schema)?) {
+        if let Some(ordering) = LexOrdering::new(ordering) {
             equivalence.add_ordering(ordering);
         }
         let properties = PlanProperties::new(

@@ -8,7 +8,7 @@
 //! metrics), `searching` (queries and hits), `neighbours` (words near hits), `portion_reader` (corpora
 //! larger than memory that are read several times), `few_documents` and `document_source` (rows of
 //! `documents`), `plain_files`, `verify_file` and `verify_version` (rows of `corpus_verify`). Then
-//! `scalar` (scalar functions).
+//! `scalar` (scalar functions) and `calls` (calls from Rust).
 
 mod calls;
 mod collocates;
